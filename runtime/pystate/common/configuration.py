@@ -1,0 +1,447 @@
+"""`Configuration`: option values with their origins, read from `flink-conf.toml`, the command line and the program."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import tomli
+
+from pystate.common.errors import ConfigurationError, UsageError
+from pystate.common.home import PystateHome
+from pystate.common.option_types import BooleanType, IntegerType, ValueType, toml_string
+from pystate.common.options import (
+    ALL_OPTIONS,
+    SPARK_PREFIX,
+    ConfigOption,
+    canonical_key,
+    is_known,
+    nearest_key,
+)
+
+T = TypeVar("T")
+_Keys = set[str]  # inside the class `set` is a method
+
+CONF_FILE_NAME = "flink-conf.toml"
+CONF_DIR_VARIABLE = "PYSTATE_CONF_DIR"
+HOME_VARIABLE = "PYSTATE_HOME"
+
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+# tomli's messages for a key that is a value and a table at once, or a table told twice
+_TOML_CLASH = ("Cannot overwrite", "Cannot mutate", "Cannot declare", "Cannot redefine")
+
+
+class OriginKind(Enum):
+    """Where a value was set."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    COMMAND_LINE = "command line"
+    CODE = "program"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value was set.
+
+    Attributes:
+        kind: The level.
+        place: For a file its path and the TOML path, for the command line the option; empty otherwise.
+    """
+
+    kind: OriginKind
+    place: str = ""
+
+    def __str__(self) -> str:
+        """Return the place, or the level where it has none."""
+        return self.place or self.kind.value
+
+
+_DEFAULT = Origin(OriginKind.DEFAULT)
+_CODE = Origin(OriginKind.CODE)
+# the first parts of our keys; a program may keep parameters of its own under any other
+_NAMESPACES = frozenset(key.partition(".")[0] for key in (*ALL_OPTIONS, SPARK_PREFIX))
+
+
+class Configuration:
+    """Values by key, kept as text, with PyFlink's methods.
+
+    An older name of a key stands for today's name everywhere. A value of a known option is checked when it is set. A key
+    that is not an option is refused where its first part is one of ours (`state.`, `execution.` ...), else it is kept as a
+    parameter of the program.
+
+    Args:
+        values: Initial values; they count as set by the program.
+    """
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values: dict[str, str] = {}
+        self._origins: dict[str, Origin] = {}
+        for key, value in (values or {}).items():
+            self.set_string(key, value)
+
+    # -- by option
+
+    def get(self, option: ConfigOption[T]) -> T:
+        """Return the option's value: durations in ms, sizes in bytes, enums as members; its default where none is set."""
+        text = self._values.get(option.key)
+        return option.default if text is None else cast(T, self._parse(option, text, self._origins[option.key]))
+
+    def set(self, option: ConfigOption[T], value: T) -> Configuration:
+        """Set the option; None removes it.
+
+        Raises:
+            ConfigurationError: The value is not allowed.
+        """
+        if value is None:
+            self.remove_config(option.key)
+            return self
+        try:
+            text = option.type.format(value)
+        except ValueError as error:
+            raise _bad_value(option.key, str(value), option.type, _CODE) from error
+        return self._put(option.key, text, _CODE)
+
+    def contains(self, option: ConfigOption[Any]) -> bool:
+        """Return whether the option is set."""
+        return option.key in self._values
+
+    def origin(self, key: str) -> Origin:
+        """Return where the value of a key was set."""
+        return self._origins.get(canonical_key(key), _DEFAULT)
+
+    # -- by key, as in PyFlink
+
+    def get_string(self, key: str, default_value: str) -> str:
+        """Return the value as text."""
+        return self._values.get(canonical_key(key), default_value)
+
+    def set_string(self, key: str, value: str) -> Configuration:
+        """Set a value.
+
+        Raises:
+            ConfigurationError: The key is misspelt, or the value is not allowed.
+        """
+        if not isinstance(value, str):
+            raise _bad_value(key, repr(value), None, _CODE)
+        return self.set_checked(key, value, _CODE)
+
+    def get_integer(self, key: str, default_value: int) -> int:
+        """Return the value as a whole number."""
+        return self._get_as(key, IntegerType(), default_value)
+
+    def set_integer(self, key: str, value: int) -> Configuration:
+        """Set a whole number."""
+        return self._set_as(key, IntegerType(), value)
+
+    def get_boolean(self, key: str, default_value: bool) -> bool:
+        """Return the value as a truth value."""
+        return self._get_as(key, BooleanType(), default_value)
+
+    def set_boolean(self, key: str, value: bool) -> Configuration:
+        """Set a truth value."""
+        return self._set_as(key, BooleanType(), value)
+
+    def get_float(self, key: str, default_value: float) -> float:
+        """Return the value as a number."""
+        text = self._values.get(canonical_key(key))
+        if text is None:
+            return default_value
+        try:
+            return float(text)
+        except ValueError as error:
+            message = f"The value {text!r} of {key!r} is no number."
+            raise ConfigurationError(message, where=str(self.origin(key))) from error
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        """Set a number."""
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise _bad_value(key, repr(value), None, _CODE)
+        return self.set_checked(key, repr(value), _CODE)
+
+    def contains_key(self, key: str) -> bool:
+        """Return whether the key is set."""
+        return canonical_key(key) in self._values
+
+    def key_set(self) -> _Keys:
+        """Return the keys that are set."""
+        return set(self._values)
+
+    def remove_config(self, key: str) -> bool:
+        """Forget a value; return whether there was one."""
+        key = canonical_key(key)
+        self._origins.pop(key, None)
+        return self._values.pop(key, None) is not None
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Take over everything set in `other`; with `prefix`, put it before each key."""
+        for key, value, origin in other.items():
+            if prefix:
+                self.set_checked(prefix + key, value, origin)
+            else:
+                self._put(key, value, origin)
+        return self
+
+    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
+        """Put every value into `target_dict`."""
+        target_dict.update(self._values)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return key -> text; `Configuration(values)` reads it back."""
+        return dict(self._values)
+
+    # -- the rest
+
+    def items(self) -> Iterator[tuple[str, str, Origin]]:
+        """Iterate over (key, text, origin)."""
+        for key, value in self._values.items():
+            yield key, value, self._origins[key]
+
+    def spark_properties(self) -> dict[str, str]:
+        """Return the keys that begin with `spark.`, for Spark."""
+        return {key: value for key, value in self._values.items() if key.startswith(SPARK_PREFIX)}
+
+    def copy(self) -> Configuration:
+        """Return an independent copy, with the origins."""
+        return Configuration().add_all(self)
+
+    def set_checked(self, key: str, value: str, origin: Origin) -> Configuration:
+        """Set a value that came from `origin`.
+
+        Raises:
+            ConfigurationError: The key is misspelt, or the value is not allowed.
+        """
+        key = canonical_key(key)
+        option = ALL_OPTIONS.get(key)
+        if option is not None:
+            self._parse(option, value, origin)
+        elif not is_known(key) and (not key.strip() or key.partition(".")[0] in _NAMESPACES):
+            raise unknown_key(key, origin)
+        return self._put(key, value, origin)
+
+    def _put(self, key: str, value: str, origin: Origin) -> Configuration:
+        self._values[key] = value
+        self._origins[key] = origin
+        return self
+
+    def _get_as(self, key: str, value_type: ValueType[T], default_value: T) -> T:
+        text = self._values.get(canonical_key(key))
+        if text is None:
+            return default_value
+        try:
+            return value_type.parse(text)
+        except ValueError as error:
+            raise _bad_value(key, text, value_type, self.origin(key)) from error
+
+    def _set_as(self, key: str, value_type: ValueType[T], value: T) -> Configuration:
+        try:
+            text = value_type.format(value)
+        except ValueError as error:
+            raise _bad_value(key, repr(value), value_type, _CODE) from error
+        return self.set_checked(key, text, _CODE)
+
+    @staticmethod
+    def _parse(option: ConfigOption[Any], text: str, origin: Origin) -> Any:
+        try:
+            return option.type.parse(text)
+        except ValueError as error:
+            raise _bad_value(option.key, text, option.type, origin) from error
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the values; where they came from doesn't matter."""
+        if not isinstance(other, Configuration):
+            return NotImplemented
+        return self._values == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # it can change
+
+    def __repr__(self) -> str:
+        """Return the values."""
+        return f"Configuration({self._values!r})"
+
+
+@dataclass(frozen=True)
+class LoadedConfiguration:
+    """What file and command line say.
+
+    Attributes:
+        configuration: The values.
+        notices: Sentences for the person at the terminal, about older names of keys.
+        source: The file that was read; None where there was none and pystate's own settings are in force.
+    """
+
+    configuration: Configuration
+    notices: list[str]
+    source: Path | None
+
+
+def load_configuration(
+    conf_dir: str | Path | None = None, overrides: Mapping[str, str] | None = None, *, home: PystateHome
+) -> LoadedConfiguration:
+    """Read the first `flink-conf.toml` found and put `overrides` above it.
+
+    It is looked for in `conf_dir`, `PYSTATE_CONF_DIR`, `./conf` and the user's configuration folder; where there is none,
+    the text that `conf/flink-conf.toml` has in the distribution takes its place. Files are not merged. The first two places
+    are someone's wish: a file missing there is an error.
+
+    Args:
+        conf_dir: The value of `--conf-dir`.
+        overrides: What `-D` says, see `parse_dynamic_properties`.
+        home: Its folder takes the place of `${PYSTATE_HOME}` in values of the file.
+
+    Raises:
+        ConfigurationError: The file can't be read, a key is unknown, or a value is not allowed.
+    """
+    source = _find_file(conf_dir)
+    if source is None:
+        # imported here: the template's generator also runs as a program of its own
+        from pystate.common.conf_template import render_template
+
+        text, name = render_template(), f"{CONF_FILE_NAME} of pystate itself"
+    else:
+        text, name = _read(source), str(source)
+    configuration = Configuration()
+    notices: list[str] = []
+    given: dict[str, str] = {}
+    for path, raw in _flatten(_parse_toml(text, name)):
+        key = ".".join(path)
+        origin = Origin(OriginKind.FILE, f"{name}, {_toml_path(path)}")
+        value = _expand(key, _scalar(key, raw, origin), home, origin)
+        _add(configuration, notices, given, key, value, origin)
+    given = {}
+    for key, value in (overrides or {}).items():
+        _add(configuration, notices, given, key, value, Origin(OriginKind.COMMAND_LINE, f"-D {key}"))
+    return LoadedConfiguration(configuration, notices, source)
+
+
+def parse_dynamic_properties(arguments: Sequence[str]) -> dict[str, str]:
+    """Read the arguments of `-D`, each `key=value`; of two values for one key the later one counts.
+
+    Raises:
+        UsageError: There is no `=`, or nothing before it.
+    """
+    result: dict[str, str] = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            message = f"-D takes key=value, not {argument!r}."
+            raise UsageError(message, hint="for example -D execution.checkpointing.interval=10s")
+        result.pop(key, None)  # the later one also goes to the end, where error messages look for it
+        result[key] = value.strip()
+    return result
+
+
+def unknown_key(key: str, origin: Origin) -> ConfigurationError:
+    """Return the error for a key that no option has, naming the nearest one."""
+    near = nearest_key(key)
+    hint = f"did you mean {near!r}?" if near else "python -m pystate.common.conf_template lists all options"
+    return ConfigurationError(f"There is no option {key!r}.", where=str(origin), hint=hint)
+
+
+def _bad_value(key: str, text: str, value_type: ValueType[Any] | None, origin: Origin) -> ConfigurationError:
+    message = f"The value {text!r} of {key!r} is not allowed."
+    allowed = value_type.allowed if value_type is not None else "a text or a number, by the method that fits"
+    return ConfigurationError(message, where=str(origin), hint=f"allowed: {allowed}")
+
+
+def _add(
+    configuration: Configuration, notices: list[str], given: dict[str, str], key: str, value: str, origin: Origin
+) -> None:
+    if not is_known(key):
+        raise unknown_key(key, origin)
+    today = canonical_key(key)
+    if today in given:
+        other = given[today]
+        message = f"{key!r} is set twice." if other == key else f"{other!r} and {key!r} are one option, and both are set."
+        raise ConfigurationError(message, where=str(origin), hint=f"keep {today!r} only")
+    given[today] = key
+    if today != key:
+        notices.append(f"{key!r} is read as {today!r}; please write {today!r} ({origin}).")
+    configuration.set_checked(today, value, origin)
+
+
+def _find_file(conf_dir: str | Path | None) -> Path | None:
+    variable = os.environ.get(CONF_DIR_VARIABLE)
+    for folder, what in ((conf_dir, "--conf-dir"), (variable, CONF_DIR_VARIABLE)):
+        if folder:
+            path = Path(folder).expanduser() / CONF_FILE_NAME
+            if not path.is_file():
+                message = f"There is no {CONF_FILE_NAME} in {folder}."
+                raise ConfigurationError(message, where=what)
+            return path
+    user = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    candidates = (Path("conf") / CONF_FILE_NAME, user / "pystate" / CONF_FILE_NAME)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"The configuration file can't be read: {error}."
+        raise ConfigurationError(message, where=str(path)) from error
+
+
+def _parse_toml(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        message = f"The configuration file is not TOML: {error}."
+        hint = None
+        if str(error).startswith(_TOML_CLASH):
+            message = f"The configuration file says one key twice, or uses it as a value and as a table: {error}."
+            hint = (
+                "write such keys flat and in quotes, above the first table:"
+                ' "state.backend" = "hashmap" and "state.backend.incremental" = true'
+            )
+        raise ConfigurationError(message, where=name, hint=hint) from error
+
+
+def _flatten(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in table.items():
+        path = (*above, key)
+        if isinstance(value, dict):
+            yield from _flatten(value, path)
+        else:
+            yield path, value
+
+
+def _scalar(key: str, raw: Any, origin: Origin) -> str:
+    """Return a TOML value as the text that stands for it."""
+    if isinstance(raw, str):
+        return raw
+    if isinstance(raw, bool):
+        return BooleanType().format(raw)
+    if isinstance(raw, (int, float)):
+        return repr(raw)
+    option = ALL_OPTIONS.get(canonical_key(key))
+    if option is None and not is_known(key):
+        raise unknown_key(key, origin)
+    message = f"The value {raw!r} of {key!r} is neither text, number nor truth value."
+    raise ConfigurationError(message, where=str(origin), hint=f"allowed: {option.allowed}" if option else None)
+
+
+def _expand(key: str, value: str, home: PystateHome, origin: Origin) -> str:
+    if key.startswith(SPARK_PREFIX):  # Spark has variables of its own
+        return value.replace(f"${{{HOME_VARIABLE}}}", str(home.root))
+
+    def replacement(match: re.Match[str]) -> str:
+        if match[1] == HOME_VARIABLE:
+            return str(home.root)
+        message = f"The value {value!r} of {key!r} has the variable {match[0]}, which is not known."
+        raise ConfigurationError(message, where=str(origin), hint=f"the only variable is ${{{HOME_VARIABLE}}}")
+
+    return _VARIABLE.sub(replacement, value)
+
+
+def _toml_path(path: tuple[str, ...]) -> str:
+    parts = [part if _BARE_KEY.fullmatch(part) else toml_string(part) for part in path]
+    table = ".".join(parts[:-1])
+    return f"[{table}] {parts[-1]}" if table else parts[-1]

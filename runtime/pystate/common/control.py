@@ -1,0 +1,257 @@
+"""Authenticated message connections between our processes.
+
+`multiprocessing.connection` gives framing and a mutual HMAC challenge over a shared secret; the messages are msgpack, never
+pickle, so a peer that proves the secret can still only send data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from typing import TYPE_CHECKING, Any
+
+import msgpack
+
+from pystate.common.errors import ControlError, PystateError, error_from_dict
+
+Address = tuple[str, int] | str
+"""Where a listener can be reached: (host, port), or the path of a Unix socket."""
+
+if TYPE_CHECKING:
+    Peer = Connection[Any, Any]
+else:  # generic in the type stubs only
+    Peer = Connection
+
+
+def new_secret() -> bytes:
+    """Return 32 fresh random bytes as hex."""
+    return secrets.token_hex(32).encode()
+
+
+def send_message(connection: Peer, message: Any) -> None:
+    """Send one msgpack message."""
+    connection.send_bytes(msgpack.packb(message, use_bin_type=True))
+
+
+def receive_message(connection: Peer) -> Any:
+    """Receive one msgpack message; raises EOFError or OSError when the peer is gone."""
+    return msgpack.unpackb(connection.recv_bytes(), raw=False, strict_map_key=False)
+
+
+def connect(address: Address, secret: bytes, *, timeout: float | None = None) -> Peer:
+    """Connect to an `AuthenticatedListener`.
+
+    Args:
+        address: Where it listens.
+        secret: What both sides prove.
+        timeout: Seconds that connecting, and later every single read and write, may take; None waits for ever. A read or
+            write that takes longer raises an OSError.
+
+    Raises:
+        ControlError: Nobody listens there, or the peer does not share the secret.
+    """
+    try:
+        return _connect(address, secret, timeout)
+    except AuthenticationError as error:
+        message = f"The process at {address} does not share our secret."
+        raise ControlError(message) from error
+    except (OSError, EOFError) as error:
+        message = f"No connection to the process at {address}: {error}"
+        raise ControlError(message) from error
+
+
+def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
+    with socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as connecting:
+        connecting.settimeout(timeout)
+        connecting.connect(address)
+        connecting.setblocking(True)
+        if timeout is not None:
+            # a Connection reads and writes the descriptor itself, where only the kernel's own limits apply
+            limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
+            connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+            connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        connection: Peer = Connection(connecting.detach())
+    try:
+        answer_challenge(connection, secret)
+        deliver_challenge(connection, secret)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def hang_up(connection: Peer) -> None:
+    """Cut a connection from another thread: a read that blocks on it ends with EOFError.
+
+    Closing it would not wake the reader, and would free its descriptor for reuse under the reader's feet.
+    """
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as twin:
+        twin.shutdown(socket.SHUT_RDWR)
+
+
+class AuthenticatedListener:
+    """Accepts connections whose peers prove a secret, each served on a thread of its own.
+
+    The challenge runs on that thread too, so that a peer that connects and then says nothing holds up nobody else.
+
+    Args:
+        secret: What a peer must prove.
+        serve: Called with each proven connection; the connection is closed when it returns.
+        host: The address to bind to, loopback unless told otherwise; ignored with `path`.
+        path: Bind to a Unix socket at this path instead.
+        name: A prefix for the threads' names.
+    """
+
+    def __init__(
+        self, secret: bytes, serve: Callable[[Peer], None], *, host: str = "127.0.0.1", path: str | None = None, name: str
+    ) -> None:
+        self._secret = secret
+        self._serve = serve
+        self._name = name
+        self._closed = False
+        if path is None:
+            self._socket = socket.create_server((host, 0), backlog=128)
+            self.address: Address = (host, int(self._socket.getsockname()[1]))
+        else:
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.bind(path)
+            self._socket.listen(128)
+            self.address = path
+        self._thread = threading.Thread(target=self._accept_loop, name=f"{name}-accept", daemon=True)
+
+    def start(self) -> None:
+        """Begin to accept."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop accepting; open connections end with the process."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            # shutdown() wakes a blocked accept(), close() alone does not
+            self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+    def _accept_loop(self) -> None:
+        while not self._closed:
+            try:
+                accepted, _ = self._socket.accept()
+            except OSError:
+                if self._closed:
+                    return
+                continue
+            threading.Thread(target=self._admit, args=(accepted,), name=self._name, daemon=True).start()
+
+    def _admit(self, accepted: socket.socket) -> None:
+        accepted.setblocking(True)
+        with Connection(accepted.detach()) as connection:
+            try:
+                deliver_challenge(connection, self._secret)
+                answer_challenge(connection, self._secret)
+            except (AuthenticationError, EOFError, OSError):
+                return
+            self._serve(connection)
+
+
+Handler = Callable[[dict[str, Any]], Any]
+
+
+class ControlSession:
+    """One caller's connection to a `ControlServer`."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    def handle(self, request: dict[str, Any]) -> Any:
+        """Answer one request; the result must be msgpack-able."""
+        return self._handler(request)
+
+    def closed(self) -> None:
+        """Take note that the caller is gone."""
+
+
+class ControlServer:
+    """Answers requests `{"op": name, ...}` with `{"ok": true, "value": ...}` or `{"ok": false, "error": {...}}`.
+
+    Args:
+        secret: What a caller must prove.
+        handler: Called with the request, on a thread of its own per connection; its result must be msgpack-able.
+        host: The address to bind to.
+        session: Makes what serves one connection; default: a session that calls `handler`.
+    """
+
+    def __init__(
+        self,
+        secret: bytes,
+        handler: Handler,
+        host: str = "127.0.0.1",
+        *,
+        session: Callable[[], ControlSession] | None = None,
+    ) -> None:
+        self._session = session or (lambda: ControlSession(handler))
+        self._listener = AuthenticatedListener(secret, self._serve, host=host, name="control")
+        address = self._listener.address
+        self.host, self.port = str(address[0]), int(address[1])
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._listener.start()
+
+    def close(self) -> None:
+        """Stop answering; open connections end with the process."""
+        self._listener.close()
+
+    def _serve(self, connection: Peer) -> None:
+        session = self._session()
+        try:
+            while True:
+                request = receive_message(connection)
+                try:
+                    reply: dict[str, Any] = {"ok": True, "value": session.handle(request)}
+                except PystateError as error:
+                    reply = {"ok": False, "error": error.to_dict()}
+                except Exception as error:  # the caller must get an answer whatever went wrong
+                    reply = {"ok": False, "error": {"class": type(error).__name__, "message": str(error)}}
+                send_message(connection, reply)
+        except (EOFError, OSError):
+            return
+        finally:
+            session.closed()
+
+
+class ControlClient:
+    """One caller of a `ControlServer`; safe to share between threads (calls take turns)."""
+
+    def __init__(self, host: str, port: int, secret: bytes) -> None:
+        self._lock = threading.Lock()
+        self._connection = connect((host, port), secret)
+
+    def call(self, op: str, **arguments: Any) -> Any:
+        """Send one request and return its value.
+
+        Raises:
+            ControlError: The peer went away.
+            PystateError: What the peer answered.
+        """
+        with self._lock:
+            try:
+                send_message(self._connection, {"op": op, **arguments})
+                reply = receive_message(self._connection)
+            except (EOFError, OSError) as error:
+                message = f"The connection was lost during {op!r}: {error!r}"
+                raise ControlError(message) from error
+        if reply["ok"]:
+            return reply["value"]
+        raise error_from_dict(reply["error"])
+
+    def close(self) -> None:
+        """Close the connection."""
+        with contextlib.suppress(OSError):
+            self._connection.close()

@@ -1,0 +1,122 @@
+"""The errors people see.
+
+Every error that may reach a person is a `PystateError`: what happened, where, and what to do next. Protocol outcomes are
+enums and never come here.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PystateError(Exception):
+    """Root of all errors meant for people.
+
+    Args:
+        message: What happened, in one sentence.
+        where: The place it concerns: a TOML path, an operator uid, a file.
+        hint: The next command to run or the change to make.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Return message, place and hint, a line each."""
+        lines = [self.message]
+        if self.where:
+            lines.append(f"  at: {self.where}")
+        if self.hint:
+            lines.append(f"  try: {self.hint}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the error as plain data, for control messages and REST."""
+        return {"class": type(self).__name__, "message": self.message, "where": self.where, "hint": self.hint}
+
+
+class UsageError(PystateError):
+    """The command was called wrongly (exit code 2)."""
+
+    exit_code = 2
+
+
+class ConfigurationError(PystateError):
+    """An option is unknown, has a bad value, or the file can't be read."""
+
+
+class JavaNotFoundError(PystateError):
+    """There is no Java that Spark can run on."""
+
+
+class JobNotFoundError(PystateError):
+    """No job has this id."""
+
+
+class JobTerminatedError(PystateError):
+    """The job has ended, so that what was asked of it can't be done any more."""
+
+
+class JobGraphError(PystateError):
+    """The job's program can't be translated: a missing sink, a refused source, a clash of uids."""
+
+
+class JobExecutionError(PystateError):
+    """The job ended in FAILED."""
+
+
+class JobCancelledError(PystateError):
+    """The job was cancelled while someone waited for its result."""
+
+
+class RecordError(PystateError):
+    """An element does not have the type its stream declares, or has no usable key."""
+
+
+class UserFunctionError(PystateError):
+    """A function of the job raised an exception."""
+
+
+class StateError(PystateError):
+    """A state was declared or used in a way that can't work."""
+
+
+class SnapshotError(PystateError):
+    """A checkpoint or savepoint can't be written or read."""
+
+
+class CorruptSnapshotError(SnapshotError):
+    """Bytes of a snapshot are damaged, truncated, or not a snapshot at all."""
+
+
+class RestoreError(SnapshotError):
+    """A sound snapshot doesn't fit the job that is to start from it."""
+
+
+class CheckpointFailedError(PystateError):
+    """A checkpoint or savepoint that someone asked for did not complete."""
+
+
+class ControlError(PystateError):
+    """The other process can't be reached or refuses us."""
+
+
+def error_from_dict(data: dict[str, str | None]) -> PystateError:
+    """Rebuild an error that crossed a process boundary; unknown classes become `PystateError`."""
+    name = data.get("class") or ""
+    known = {cls.__name__: cls for cls in _all_subclasses(PystateError)}
+    cls = known.get(name, PystateError)
+    return cls(data.get("message") or name or "unknown error", where=data.get("where"), hint=data.get("hint"))
+
+
+def _all_subclasses(cls: type[PystateError]) -> list[type[PystateError]]:
+    found = []
+    for sub in cls.__subclasses__():
+        found.append(sub)
+        found.extend(_all_subclasses(sub))
+    return found

@@ -1,0 +1,401 @@
+"""The options this runtime knows, in groups with Flink's class and constant names.
+
+Only keys that are honoured stand here: a key that changes nothing is refused like a misspelt one. `conf/flink-conf.toml` is
+generated from these definitions.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from pystate.common.option_types import (
+    BooleanType,
+    DurationType,
+    EnumType,
+    IntegerType,
+    MemorySizeType,
+    StringType,
+    ValueType,
+)
+
+T = TypeVar("T")
+
+SPARK_PREFIX = "spark."
+"""Keys that begin so are handed to Spark as they are."""
+
+
+class CheckpointingMode(str, Enum):
+    """The consistency that a checkpoint promises."""
+
+    EXACTLY_ONCE = "EXACTLY_ONCE"
+    AT_LEAST_ONCE = "AT_LEAST_ONCE"
+
+
+class ExternalizedCheckpointRetention(str, Enum):
+    """What becomes of a job's last checkpoints when it is cancelled."""
+
+    DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
+    RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
+    NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
+
+
+class RestartStrategyType(str, Enum):
+    """How a failed job is restarted."""
+
+    NONE = "none"
+    FIXED_DELAY = "fixed-delay"
+
+
+class StateBackendType(str, Enum):
+    """Where keyed state lives."""
+
+    HASHMAP = "hashmap"
+
+
+class ExecutionTarget(str, Enum):
+    """Where a job runs."""
+
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, eq=False)
+class ConfigOption(Generic[T]):
+    """One option.
+
+    Attributes:
+        key: Its name, as in Flink.
+        type: How its values are read and written.
+        default: The value where none is set; None means there is none.
+        description: What it does, in sentences.
+        fallback_keys: Older names, read as this one with a notice.
+    """
+
+    key: str
+    type: ValueType[Any]
+    default: T
+    description: str
+    fallback_keys: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        """Say which values are allowed."""
+        return self.type.allowed
+
+
+class CheckpointingOptions:
+    """When checkpoints are taken, where they go, and which are kept."""
+
+    CHECKPOINTING_INTERVAL = ConfigOption[int | None](
+        "execution.checkpointing.interval",
+        DurationType(minimum=10),
+        None,
+        "Time from the start of one periodic checkpoint to the start of the next. Checkpointing is off where it is not set.",
+    )
+    CHECKPOINTS_DIRECTORY = ConfigOption[str | None](
+        "execution.checkpointing.dir",
+        StringType("a folder or a URL"),
+        None,
+        "Checkpoints are written to <dir>/<job id>/chk-<n>. Must be set where an interval is.",
+        ("state.checkpoints.dir",),
+    )
+    SAVEPOINT_DIRECTORY = ConfigOption[str | None](
+        "execution.checkpointing.savepoint-dir",
+        StringType("a folder or a URL"),
+        None,
+        "Savepoints are written to <savepoint-dir>/savepoint-<first 6 of job id>-<12 hex digits>, unless the command names"
+        " another folder.",
+        ("state.savepoints.dir",),
+    )
+    EXTERNALIZED_CHECKPOINT_RETENTION = ConfigOption[ExternalizedCheckpointRetention](
+        "execution.checkpointing.externalized-checkpoint-retention",
+        EnumType(ExternalizedCheckpointRetention),
+        ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS,
+        "What becomes of the last checkpoints when the job is cancelled; NO_EXTERNALIZED_CHECKPOINTS deletes them when it"
+        " fails, too. A job that finishes leaves no checkpoint.",
+    )
+    MAX_RETAINED_CHECKPOINTS = ConfigOption[int](
+        "execution.checkpointing.num-retained",
+        IntegerType(minimum=1),
+        1,
+        "How many completed checkpoints are kept.",
+        ("state.checkpoints.num-retained",),
+    )
+    FS_SMALL_FILE_THRESHOLD = ConfigOption[int](
+        "execution.checkpointing.data-inline-threshold",
+        MemorySizeType(maximum=1 << 20),
+        20 << 10,
+        "State of a subtask up to this size is put into the checkpoint's _metadata file instead of a file of its own.",
+        ("state.storage.fs.memory-threshold",),
+    )
+    CHECKPOINTING_TIMEOUT = ConfigOption[int](
+        "execution.checkpointing.timeout",
+        DurationType(minimum=10),
+        600_000,
+        "A checkpoint that takes longer is given up.",
+    )
+    MIN_PAUSE_BETWEEN_CHECKPOINTS = ConfigOption[int](
+        "execution.checkpointing.min-pause",
+        DurationType(),
+        0,
+        "Least time between the end of one checkpoint and the start of the next periodic one. More than 0 means that there"
+        " is one checkpoint at a time.",
+    )
+    MAX_CONCURRENT_CHECKPOINTS = ConfigOption[int](
+        "execution.checkpointing.max-concurrent-checkpoints",
+        IntegerType(minimum=1),
+        1,
+        "How many checkpoints may be under way at once.",
+    )
+    TOLERABLE_FAILURE_NUMBER = ConfigOption[int](
+        "execution.checkpointing.tolerable-failed-checkpoints",
+        IntegerType(minimum=0),
+        0,
+        "How many checkpoints in a row may fail before the job fails over.",
+    )
+    CHECKPOINTING_CONSISTENCY_MODE = ConfigOption[CheckpointingMode](
+        "execution.checkpointing.mode",
+        EnumType(CheckpointingMode),
+        CheckpointingMode.EXACTLY_ONCE,
+        "The consistency of checkpoints. A barrier stands at the end of a micro-batch, where waiting for the other inputs"
+        " costs nothing, so AT_LEAST_ONCE gives exactly-once as well.",
+    )
+    CREATE_CHECKPOINT_SUB_DIR = ConfigOption[bool](
+        "execution.checkpointing.create-subdir",
+        BooleanType(),
+        True,
+        "Put a folder named after the job id between the checkpoint directory and chk-<n>.",
+        ("state.checkpoints.create-subdir",),
+    )
+
+
+class StateBackendOptions:
+    """Where keyed state lives while the job runs."""
+
+    STATE_BACKEND = ConfigOption[StateBackendType](
+        "state.backend.type",
+        EnumType(StateBackendType, {"memory": "hashmap", "jobmanager": "hashmap", "filesystem": "hashmap"}),
+        StateBackendType.HASHMAP,
+        "hashmap keeps state as Python objects in the memory of the slots. Flink's old names memory, jobmanager and"
+        " filesystem are read as hashmap.",
+        ("state.backend",),
+    )
+
+
+class StateRecoveryOptions:
+    """What a job starts from."""
+
+    SAVEPOINT_PATH = ConfigOption[str | None](
+        "execution.state-recovery.path",
+        StringType("the path of a savepoint or checkpoint"),
+        None,
+        "Start from this savepoint or retained checkpoint; run -s sets it.",
+        ("execution.savepoint.path",),
+    )
+    SAVEPOINT_IGNORE_UNCLAIMED_STATE = ConfigOption[bool](
+        "execution.state-recovery.ignore-unclaimed-state",
+        BooleanType(),
+        False,
+        "Allow state in the savepoint that no operator of the job claims; it is left out.",
+        ("execution.savepoint.ignore-unclaimed-state",),
+    )
+
+
+class RestartStrategyOptions:
+    """What happens when a job fails."""
+
+    RESTART_STRATEGY = ConfigOption[RestartStrategyType | None](
+        "restart-strategy.type",
+        EnumType(RestartStrategyType, {"off": "none", "disable": "none", "fixeddelay": "fixed-delay"}),
+        None,
+        "none (also off, disable) never restarts, fixed-delay restarts a number of times. Where it is not set, a job without"
+        " checkpointing is not restarted, and a job with checkpointing is restarted without limit, 1 s after each failure.",
+        ("restart-strategy",),
+    )
+    RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS = ConfigOption[int](
+        "restart-strategy.fixed-delay.attempts",
+        IntegerType(minimum=0),
+        1,
+        "How often fixed-delay restarts the job before it fails for good.",
+    )
+    RESTART_STRATEGY_FIXED_DELAY_DELAY = ConfigOption[int](
+        "restart-strategy.fixed-delay.delay",
+        DurationType(),
+        1_000,
+        "How long fixed-delay waits before it restarts the job.",
+    )
+
+
+class CoreOptions:
+    """Parallelism."""
+
+    DEFAULT_PARALLELISM = ConfigOption[int](
+        "parallelism.default",
+        IntegerType(minimum=1, maximum=1 << 15),
+        1,
+        "The number of subtasks of each operator; run -p sets it.",
+    )
+
+
+class PipelineOptions:
+    """The job itself."""
+
+    NAME = ConfigOption[str | None](
+        "pipeline.name",
+        StringType(),
+        None,
+        "The name of the job, for people, where the program gives none.",
+    )
+    MAX_PARALLELISM = ConfigOption[int](
+        "pipeline.max-parallelism",
+        IntegerType(minimum=1, maximum=1 << 15, special=-1),
+        -1,
+        "The number of key groups, fixed for the life of the state, and the highest parallelism it can be rescaled to. -1"
+        " derives it from the parallelism of the first start.",
+    )
+    AUTO_GENERATE_UIDS = ConfigOption[bool](
+        "pipeline.auto-generate-uids",
+        BooleanType(),
+        True,
+        "Give operators without a uid one made from their place in the program. Where it is false, a stateful operator"
+        " without a uid is an error.",
+    )
+
+
+class DeploymentOptions:
+    """Where jobs run."""
+
+    TARGET = ConfigOption[ExecutionTarget](
+        "execution.target",
+        EnumType(ExecutionTarget),
+        ExecutionTarget.LOCAL,
+        "Where the job's driver runs: on this machine, under the job manager of this PYSTATE_HOME.",
+    )
+
+
+class ClientOptions:
+    """The command line."""
+
+    CLIENT_TIMEOUT = ConfigOption[int](
+        "client.timeout",
+        DurationType(minimum=1),
+        60_000,
+        "How long a command waits for an answer of the job manager.",
+    )
+
+
+class RestOptions:
+    """The job manager's REST endpoint."""
+
+    ADDRESS = ConfigOption[str](
+        "rest.address",
+        StringType("a host name or an address"),
+        "127.0.0.1",
+        "The address the job manager listens on.",
+    )
+    PORT = ConfigOption[int](
+        "rest.port",
+        IntegerType(minimum=0, maximum=65_535),
+        8_081,
+        "The port the job manager listens on, or the next free one above it; 0 takes any free port.",
+    )
+
+
+class WebOptions:
+    """What the job manager remembers."""
+
+    CHECKPOINTS_HISTORY_SIZE = ConfigOption[int](
+        "web.checkpoints.history",
+        IntegerType(minimum=0),
+        10,
+        "How many of the last checkpoints of a job are listed.",
+    )
+
+
+class SparkOptions:
+    """The Spark application a job runs in. Keys that begin with `spark.` are handed to Spark as they are."""
+
+    MASTER = ConfigOption[str | None](
+        "pystate.spark.master",
+        StringType('a Spark master such as "local[6,4]" or "spark://host:7077"'),
+        None,
+        "Spark's master. It needs N = 2 x parallelism + 2 cores or threads; where it is not set, it is"
+        " local[N,4] with that N.",
+        ("spark.master",),
+    )
+
+
+class PystateOptions:
+    """Ours; Flink has no such keys."""
+
+    EPOCH_INTERVAL = ConfigOption[int](
+        "pystate.epoch.interval",
+        DurationType(),
+        0,
+        "Least time from the start of one epoch (micro-batch) to the start of the next; 0 starts it as soon as the last one"
+        " is done.",
+    )
+    SLOT_STARTUP_TIMEOUT = ConfigOption[int](
+        "pystate.slot.startup-timeout",
+        DurationType(minimum=1),
+        60_000,
+        "How long the job waits for all of its slots to report.",
+    )
+    OUTPUT_MEMORY_SIZE = ConfigOption[int](
+        "pystate.output.memory-size",
+        MemorySizeType(),
+        64 << 20,
+        "What a subtask keeps of an epoch's output in memory, for a repeat of the epoch; the rest goes to a file.",
+    )
+
+
+OPTION_GROUPS: tuple[type, ...] = (
+    StateBackendOptions,
+    CheckpointingOptions,
+    StateRecoveryOptions,
+    RestartStrategyOptions,
+    CoreOptions,
+    PipelineOptions,
+    DeploymentOptions,
+    ClientOptions,
+    RestOptions,
+    WebOptions,
+    SparkOptions,
+    PystateOptions,
+)
+"""The groups in the order of `conf/flink-conf.toml`."""
+
+
+def options_of(group: type) -> list[ConfigOption[Any]]:
+    """Return the options of a group in the order of their definition."""
+    return [value for value in vars(group).values() if isinstance(value, ConfigOption)]
+
+
+ALL_OPTIONS: dict[str, ConfigOption[Any]] = {option.key: option for group in OPTION_GROUPS for option in options_of(group)}
+"""Key -> option; older names are not in it."""
+
+_FALLBACKS: dict[str, str] = {old: option.key for option in ALL_OPTIONS.values() for old in option.fallback_keys}
+
+
+def canonical_key(key: str) -> str:
+    """Return today's name of a key; the key itself where it isn't an older name."""
+    return _FALLBACKS.get(key, key)
+
+
+def is_known(key: str) -> bool:
+    """Return whether the key is an option, an older name of one, or Spark's."""
+    return key in ALL_OPTIONS or key in _FALLBACKS or (key.startswith(SPARK_PREFIX) and len(key) > len(SPARK_PREFIX))
+
+
+def nearest_key(key: str) -> str | None:
+    """Return the known key that looks most like `key`; None where none is near."""
+    wanted = key.lower().replace("_", "-")
+    candidates = [*ALL_OPTIONS, *_FALLBACKS]
+    found = difflib.get_close_matches(wanted, candidates, n=1, cutoff=0.6)
+    if found:
+        return canonical_key(found[0])
+    last = wanted.rpartition(".")[2]
+    same_end = [candidate for candidate in ALL_OPTIONS if candidate.rpartition(".")[2] == last]
+    return same_end[0] if len(same_end) == 1 else None

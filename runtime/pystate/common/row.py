@@ -1,0 +1,203 @@
+"""Row: PyFlink's record of positional or named fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+
+class RowKind(Enum):
+    """What a row says about a changelog; a plain record is an INSERT."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+
+class Row:
+    """A record: fields by position, and by name where names are given.
+
+    `Row("hello", 3)` is positional, `Row(word="hello", count=3)` is named; the two can't be mixed. A positional row of
+    strings also works as a template: `Person = Row("name", "age"); Person("Ann", 41)`. Two rows are equal when their kind,
+    names and values are.
+    """
+
+    __slots__ = ("_fields", "_kind", "_values")
+
+    _fields: tuple[str, ...] | None
+    _kind: RowKind  # set for other kinds than INSERT only: rows are made once per record
+    _values: list[Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            message = "A Row is positional or named, not both."
+            raise ValueError(message)
+        if kwargs:
+            _set_fields(self, tuple(kwargs))
+            _set_values(self, list(kwargs.values()))
+        else:
+            _set_fields(self, None)
+            _set_values(self, list(args))
+
+    @classmethod
+    def of_fields(cls, fields: tuple[str, ...] | None, values: list[Any]) -> Row:
+        """Make a row from a (shared) tuple of names and a list of values that the row takes over. Nothing is checked."""
+        row = _new(cls)
+        _set_fields(row, fields)
+        _set_values(row, values)
+        return row
+
+    @staticmethod
+    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+        """Make a row of a kind."""
+        row = Row(*args, **kwargs)
+        row.set_row_kind(row_kind)
+        return row
+
+    def __call__(self, *args: Any) -> Row:
+        """Make a row whose names are this row's values."""
+        if len(args) > len(self._values):
+            message = f"Can't make a row of {len(args)} values from {len(self._values)} names."
+            raise TypeError(message)
+        return Row.of_fields(tuple(self._values[: len(args)]), list(args))
+
+    def as_dict(self, recursive: bool = False) -> dict[str, Any]:
+        """Return the row as name -> value.
+
+        Args:
+            recursive: Turn rows inside lists, dicts and fields into dicts too.
+
+        Raises:
+            TypeError: The row has no names.
+        """
+        if self._fields is None:
+            message = "Only a row with field names can become a dict."
+            raise TypeError(message)
+        if not recursive:
+            return dict(zip(self._fields, self._values, strict=True))
+        return {name: _plain(value) for name, value in zip(self._fields, self._values, strict=True)}
+
+    def get_field_names(self) -> list[str] | None:
+        """Return the names; None for a positional row."""
+        return None if self._fields is None else list(self._fields)
+
+    def set_field_names(self, field_names: Sequence[str]) -> None:
+        """Name the fields of this row."""
+        if len(field_names) != len(self._values):
+            message = f"{len(field_names)} names don't fit {len(self._values)} values."
+            raise ValueError(message)
+        _set_fields(self, tuple(field_names))
+
+    def field_names(self) -> tuple[str, ...] | None:
+        """Return the names as the tuple that rows made by `of_fields` share; None for a positional row."""
+        return self._fields
+
+    def values_list(self) -> list[Any]:
+        """Return the row's own list of values (not a copy)."""
+        return self._values
+
+    def get_row_kind(self) -> RowKind:
+        """Return what the row says about a changelog."""
+        return self._kind
+
+    def set_row_kind(self, row_kind: RowKind) -> None:
+        """Set what the row says about a changelog."""
+        _set_kind(self, row_kind)
+
+    def _index(self, name: str) -> int:
+        if self._fields is not None:
+            try:
+                return self._fields.index(name)
+            except ValueError:
+                pass
+        known = "no names" if self._fields is None else ", ".join(self._fields)
+        message = f"This row has no field {name!r} (it has {known})."
+        raise KeyError(message)
+
+    def __getitem__(self, item: Any) -> Any:
+        """Return a value by position, slice or name."""
+        if isinstance(item, (int, slice)):
+            return self._values[item]
+        return self._values[self._index(item)]
+
+    def __setitem__(self, item: Any, value: Any) -> None:
+        """Set a value by position or name."""
+        if isinstance(item, slice):
+            message = "The fields of a row are set one by one."
+            raise TypeError(message)
+        self._values[item if isinstance(item, int) else self._index(item)] = value
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a value by name."""
+        if name == "_kind":
+            return RowKind.INSERT
+        if name.startswith("__") or name in Row.__slots__:
+            raise AttributeError(name)
+        try:
+            return self._values[self._index(name)]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a value by name."""
+        try:
+            self._values[self._index(name)] = value
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def __contains__(self, item: object) -> bool:
+        """Return whether a value is among the fields."""
+        return item in self._values
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the values."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """Return the number of fields."""
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare kind, names and values."""
+        if not isinstance(other, Row):
+            return NotImplemented
+        return self._values == other._values and self._fields == other._fields and self._kind is other._kind
+
+    def __hash__(self) -> int:
+        """Hash the values, which must be hashable."""
+        return hash(tuple(self._values))
+
+    def __repr__(self) -> str:
+        """Return a text that shows how the row is made."""
+        if self._fields is None:
+            return f"Row({', '.join(map(repr, self._values))})"
+        return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self._values, strict=True))})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Support pickle and copy."""
+        return _rebuild, (self._fields, list(self._values), self._kind)
+
+
+# Row.__setattr__ sets fields, so the slots are set through their descriptors; bound once, since a row is made per record.
+_new = object.__new__
+_set_fields = Row.__dict__["_fields"].__set__
+_set_values = Row.__dict__["_values"].__set__
+_set_kind = Row.__dict__["_kind"].__set__
+
+
+def _rebuild(fields: tuple[str, ...] | None, values: list[Any], kind: RowKind) -> Row:
+    row = Row.of_fields(fields, values)
+    row.set_row_kind(kind)
+    return row
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.as_dict(recursive=True)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value

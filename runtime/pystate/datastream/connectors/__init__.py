@@ -1,0 +1,1 @@
+"""Sources and sinks a job author names."""

@@ -1,0 +1,80 @@
+"""Files as a source, in the names of `pyflink.datastream.connectors.file_system`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pystate.common.time import Duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class StreamFormat:
+    """How the bytes of a file become elements."""
+
+    @staticmethod
+    def text_line_format() -> StreamFormat:
+        """Each line of a text file, without its line end, is an element."""
+        return StreamFormat()
+
+
+class FileSource:
+    """The lines of the text files in a folder.
+
+    Args:
+        path: A folder or a file, anything Spark can list.
+        monitor_interval_ms: None reads what is there and ends; else the folder is watched for new files.
+        max_files_per_epoch: At most this many files go into one epoch; None for no bound.
+    """
+
+    def __init__(self, path: str, monitor_interval_ms: int | None, max_files_per_epoch: int | None = None) -> None:
+        self.path = path
+        self.monitor_interval_ms = monitor_interval_ms
+        self.max_files_per_epoch = max_files_per_epoch
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the source ends."""
+        return self.monitor_interval_ms is None
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, path: str) -> FileSourceBuilder:
+        """Begin to describe a source, as PyFlink does."""
+        del stream_format
+        return FileSourceBuilder(path)
+
+    def to_frame(self, spark: SparkSession) -> DataFrame:
+        """Return the streaming DataFrame of the lines, one column `value`."""
+        reader = spark.readStream.format("text")
+        if self.max_files_per_epoch is not None:
+            reader = reader.option("maxFilesPerTrigger", self.max_files_per_epoch)
+        return reader.load(self.path)
+
+
+class FileSourceBuilder:
+    """Collects the options of a `FileSource`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._monitor_interval_ms: int | None = None
+        self._max_files_per_epoch: int | None = None
+
+    def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
+        """Watch the folder for new files; makes the source unbounded."""
+        self._monitor_interval_ms = discovery_interval.to_millis()
+        return self
+
+    def set_max_files_per_epoch(self, count: int) -> FileSourceBuilder:
+        """Bound what one epoch reads (ours; Spark's `maxFilesPerTrigger`)."""
+        self._max_files_per_epoch = count
+        return self
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """Read what is there and end; the default."""
+        self._monitor_interval_ms = None
+        return self
+
+    def build(self) -> FileSource:
+        """Return the source."""
+        return FileSource(self._path, self._monitor_interval_ms, self._max_files_per_epoch)

@@ -1,0 +1,122 @@
+"""`StreamExecutionEnvironment`: where a job begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pystate.api.job_graph import SourceTransformation, StreamGraph
+from pystate.common.configuration import Configuration
+from pystate.common.errors import JobGraphError
+from pystate.common.options import CheckpointingOptions, CoreOptions, PipelineOptions
+from pystate.common.type_info import TypeInformation, Types
+from pystate.datastream.connectors.file_system import FileSource
+from pystate.datastream.data_stream import DataStream
+from pystate.datastream.executor import JobExecutionResult, current_executor
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class StreamExecutionEnvironment:
+    """The context a program builds its job in.
+
+    Settings made here go above the command line, which goes above the file, as in Flink.
+    """
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._executor = current_executor()
+        self._configuration = self._executor.base_configuration()
+        if configuration is not None:
+            self.configure(configuration)
+        self._sources: list[SourceTransformation] = []
+
+    @staticmethod
+    def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
+        """Return an environment for the place the program was started in: embedded, or under `pystate run`."""
+        return StreamExecutionEnvironment(configuration)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session the job runs in; made at first use with the parallelism known by then."""
+        session: SparkSession = self._executor.spark_session(self._configuration)
+        return session
+
+    def configure(self, configuration: Configuration) -> None:
+        """Take over every option that is set in `configuration`."""
+        self._configuration.add_all(configuration)
+
+    def get_configuration(self) -> Configuration:
+        """Return the options in force (changes to it count)."""
+        return self._configuration
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        """Set the number of subtasks of every operator."""
+        self._configuration.set(CoreOptions.DEFAULT_PARALLELISM, parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """Return the number of subtasks of every operator."""
+        return int(self._configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        """Set the number of key groups; fixed for the life of the state."""
+        self._configuration.set(PipelineOptions.MAX_PARALLELISM, max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """Return the number of key groups, -1 where it is left to the runtime."""
+        return int(self._configuration.get(PipelineOptions.MAX_PARALLELISM))
+
+    def enable_checkpointing(self, interval: int) -> StreamExecutionEnvironment:
+        """Take a checkpoint every `interval` milliseconds."""
+        self._configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, interval)
+        return self
+
+    def from_data_frame(self, frame: DataFrame, source_name: str = "DataFrame") -> DataStream:
+        """Read a streaming DataFrame; the elements are rows with its columns.
+
+        Raises:
+            JobGraphError: The DataFrame is not streaming.
+        """
+        if not frame.isStreaming:
+            message = "from_data_frame() takes a streaming DataFrame, this one is a batch."
+            raise JobGraphError(message, where=source_name, hint="make it with env.spark.readStream instead of env.spark.read")
+        return self._add_source(SourceTransformation(name=source_name, frame=lambda: frame))
+
+    def read_text_file(self, file_path: str) -> DataStream:
+        """Read the lines of a file, or of all files in a folder, once; the job ends when they are read."""
+        return self.from_source(FileSource(file_path, monitor_interval_ms=None), source_name=f"text {file_path}")
+
+    def from_source(
+        self,
+        source: FileSource,
+        watermark_strategy: None = None,
+        source_name: str = "Source",
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Read a source; the elements of a text file source are its lines."""
+        del watermark_strategy
+        step = SourceTransformation(
+            name=source_name,
+            frame=lambda: source.to_frame(self.spark),
+            single_column=True,
+            bounded=source.bounded,
+            output_type=type_info or Types.STRING(),
+        )
+        return self._add_source(step)
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run the job to its end and return its result.
+
+        Raises:
+            PystateError: The program can't be run, or the job failed or was cancelled.
+        """
+        if not self._sources:
+            message = "The job has no source."
+            raise JobGraphError(message, hint="start with env.from_data_frame(...) or env.read_text_file(...)")
+        name = job_name or str(self._configuration.get(PipelineOptions.NAME) or "pystate job")
+        return self._executor.execute(StreamGraph(self._sources), self._configuration, name)
+
+    def _add_source(self, step: SourceTransformation) -> DataStream:
+        self._sources.append(step)
+        return DataStream(self, step)

@@ -1,0 +1,1 @@
+"""One job: coordinator, restart loop, control endpoint."""

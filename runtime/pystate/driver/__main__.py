@@ -1,0 +1,154 @@
+"""The driver process of one job: `python -m pystate.driver --home DIR --job-id ID -- job.py [args]`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import runpy
+import signal
+import sys
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from pystate.api.job_graph import StreamGraph
+from pystate.common.configuration import Configuration
+from pystate.common.errors import JobCancelledError, JobGraphError, PystateError
+from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
+from pystate.common.job_status import JobStatus
+from pystate.common.options import CoreOptions, StateRecoveryOptions
+from pystate.datastream.executor import JobExecutionResult, register_executor
+from pystate.driver.control_endpoint import ControlEndpoint
+from pystate.driver.embedded import LocalExecutor
+from pystate.driver.job_master import JobMaster
+from pystate.driver.status import JobStatusStore, failure_dict
+
+
+class DriverExecutor(LocalExecutor):
+    """The executor of a program that a job manager started.
+
+    Args:
+        job_id: The id the job manager gave.
+        configuration: What the submission says.
+        home: The installation.
+        status: Where the job stands.
+        endpoint: The control endpoint.
+    """
+
+    def __init__(
+        self, job_id: str, configuration: Configuration, home: PystateHome, status: JobStatusStore, endpoint: ControlEndpoint
+    ) -> None:
+        super().__init__(configuration, home)
+        self._job_id = job_id
+        self._status = status
+        self._endpoint = endpoint
+        self.executed = False
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
+        """Run the job to its end; a program under a job manager has one job.
+
+        Raises:
+            JobGraphError: It is the second one.
+        """
+        if self.executed:
+            message = "The program calls execute() a second time; under `pystate run` a program is one job."
+            raise JobGraphError(message, hint="make two programs of it")
+        self.executed = True
+        return super().execute(graph, configuration, job_name)
+
+    def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:
+        """Return the store that was there before the program ran."""
+        del directory, job_name
+        return self._status
+
+    def started(self, master: JobMaster) -> None:
+        """Let control calls reach the job."""
+        self._endpoint.serve(master)
+
+
+def submission_configuration(submission: dict[str, Any]) -> Configuration:
+    """Return the options of a submission: file and command line, with the flags of `run` above them."""
+    configuration = Configuration(submission["configuration"])
+    if submission.get("parallelism") is not None:
+        configuration.set(CoreOptions.DEFAULT_PARALLELISM, int(submission["parallelism"]))
+    if submission.get("savepoint_path") is not None:
+        configuration.set(StateRecoveryOptions.SAVEPOINT_PATH, str(submission["savepoint_path"]))
+    if submission.get("allow_non_restored_state"):
+        configuration.set(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE, True)
+    return configuration
+
+
+def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, status: JobStatusStore) -> int:
+    """Run the program; return the exit code. A program that fails before its job leaves a FAILED job behind."""
+    sys.argv = [str(job_file), *arguments]
+    sys.path.insert(0, str(job_file.parent))
+    try:
+        runpy.run_path(str(job_file), run_name="__main__")
+        if not executor.executed:
+            message = f"{job_file.name} never calls execute()."
+            raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
+    except JobCancelledError:
+        return 0
+    except SystemExit as error:
+        if not error.code and executor.executed:
+            return 0
+        failure = JobGraphError(f"{job_file.name} ended with exit code {error.code} before its job.", where=str(job_file))
+        status.update(JobStatus.FAILED, failure=failure_dict(failure, traceback.format_exc()))
+        return 1
+    except BaseException as error:
+        traceback.print_exc()
+        status.update(JobStatus.FAILED, failure=failure_dict(error, program_trace(error, job_file)))
+        return 1
+    return 0
+
+
+def program_trace(error: BaseException, job_file: Path) -> str:
+    """Return the stack trace from the program's own first frame on, without the frames that started it."""
+    if isinstance(error, PystateError):
+        return traceback.format_exc()
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != str(job_file):
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Be the driver."""
+    parser = argparse.ArgumentParser(prog="pystate.driver", description="The driver process of one job.")
+    parser.add_argument("--home", required=True, help="the installation's folder (PYSTATE_HOME)")
+    parser.add_argument("--job-id", required=True, type=parse_job_id, help="32 hex digits")
+    parser.add_argument("job_file", type=Path)
+    parser.add_argument("job_arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args(arguments)
+    home = PystateHome(options.home)
+    os.environ["PYSTATE_HOME"] = str(home.root)
+    directory = home.job(options.job_id)
+    submission = read_json(directory.submission)
+    job_file = options.job_file.absolute()
+    status = JobStatusStore(directory, job_file.stem)
+    endpoint = ControlEndpoint(directory, status)
+    endpoint.start()
+    signal.signal(signal.SIGTERM, _exit_on_signal)
+    try:
+        configuration = submission_configuration(submission)
+    except PystateError as error:
+        status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
+        return 1
+    executor = DriverExecutor(options.job_id, configuration, home, status, endpoint)
+    register_executor(executor)
+    return run_program(job_file, options.job_arguments, executor, status)
+
+
+def _exit_on_signal(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    code = main()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # the job has ended and its record is written; threads that still wait for Spark must not keep the process
+    os._exit(code)

@@ -1,0 +1,581 @@
+"""Owns time: numbers epochs and checkpoints, decides where barriers stand, completes and aborts checkpoints.
+
+The rules are in `pystate.checkpoint`; here they meet threads, slots and storage.
+
+Where a barrier stands: a checkpoint that is triggered while an epoch runs rides on that epoch, unless a subtask has already
+finished it. Between epochs it is taken at once at the last finished epoch, and the next epoch begins when the synchronous part
+is over. So an idle stream never delays a savepoint. After the savepoint of a stop or a cancel no epoch begins, unless it fails.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.completed_store import CompletedCheckpointStore
+from pystate.checkpoint.failure_manager import CheckpointFailureManager
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.checkpoint.metadata import CheckpointType, OperatorSubtaskState
+from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
+from pystate.checkpoint.request_decider import CheckpointRequestDecider
+from pystate.checkpoint.stats import CheckpointStatsTracker, SubtaskCheckpointMetrics
+from pystate.checkpoint.storage import CheckpointStorage, SnapshotLocation
+from pystate.common.configuration import Configuration
+from pystate.common.errors import CheckpointFailedError, ControlError, PystateError, SnapshotError, error_from_dict
+from pystate.common.home import write_json
+from pystate.common.job_status import JobStatus
+from pystate.common.options import CheckpointingOptions, WebOptions
+from pystate.driver.epoch_numbers import EpochNumbers
+from pystate.driver.restore import Snapshot
+from pystate.driver.slot_pool import SlotPool
+from pystate.driver.status import now_ms
+from pystate.slot.subtask import SnapshotRequest
+from pystate.slot.task import TaskSpec
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+
+
+class AttemptOverError(ControlError):
+    """The execution attempt has ended; whoever waits in it gives up."""
+
+
+@dataclass(frozen=True)
+class JobDescription:
+    """What every snapshot says of the job that wrote it."""
+
+    job_id: str
+    name: str
+    parallelism: int
+    configuration: dict[str, str]
+    pystate_version: str
+    spark_version: str
+
+
+@dataclass
+class _Request:
+    """A checkpoint someone wants, until it is triggered."""
+
+    checkpoint_type: CheckpointType
+    future: Future[CompletedCheckpoint] = field(default_factory=Future)
+    target_directory: str | None = None
+    hold: bool = False  # no epoch may begin behind it, unless it fails
+    periodic: bool = False
+
+
+@dataclass
+class _Entry:
+    """A triggered checkpoint and what belongs to it here."""
+
+    pending: PendingCheckpoint
+    request: _Request
+    location: SnapshotLocation
+    batch_id: int = -1
+    spark_files: dict[str, bytes] | None = None
+    committed: bool = False
+    deadline: float = 0.0
+
+
+class CheckpointCoordinator:
+    """The checkpoints of one job, over all its attempts.
+
+    Args:
+        job: What snapshots say of the job.
+        configuration: The options in force.
+        epochs: The epoch numbers of the job.
+        statistics_file: Where the statistics are written at each change.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        job: JobDescription,
+        configuration: Configuration,
+        epochs: EpochNumbers,
+        statistics_file: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._job = job
+        self._epochs = epochs
+        self._statistics_file = statistics_file
+        self._clock = clock
+        get = configuration.get
+        self._interval_ms = get(CheckpointingOptions.CHECKPOINTING_INTERVAL)
+        self._timeout_s = get(CheckpointingOptions.CHECKPOINTING_TIMEOUT) / 1000
+        self._inline_threshold = get(CheckpointingOptions.FS_SMALL_FILE_THRESHOLD)
+        self._retention = get(CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION)
+        self._storage = CheckpointStorage(
+            get(CheckpointingOptions.CHECKPOINTS_DIRECTORY),
+            get(CheckpointingOptions.SAVEPOINT_DIRECTORY),
+            job.job_id,
+            get(CheckpointingOptions.CREATE_CHECKPOINT_SUB_DIR),
+        )
+        self._store = CompletedCheckpointStore(get(CheckpointingOptions.MAX_RETAINED_CHECKPOINTS))
+        self._failures = CheckpointFailureManager(get(CheckpointingOptions.TOLERABLE_FAILURE_NUMBER))
+        self._stats = CheckpointStatsTracker(get(WebOptions.CHECKPOINTS_HISTORY_SIZE), now_ms)
+        self._lock = threading.Condition()
+        self._tasks: list[TaskSpec] = []
+        self._starting: Snapshot | None = None
+        self._next_id = 1
+        self._tracker: EpochTracker | None = None  # None between attempts
+        self._pool: SlotPool | None = None
+        self._spark: SparkCheckpointDirectory | None = None
+        self._syncing = False
+        self._queue: list[_Request] = []
+        self._entries: dict[int, _Entry] = {}
+        self._rider: _Entry | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._loop, name="checkpoint-coordinator", daemon=True)
+
+    # -- the job's life
+
+    def start(self, tasks: list[TaskSpec], starting: Snapshot | None) -> None:
+        """Begin to work for a planned job.
+
+        Args:
+            tasks: The job's tasks.
+            starting: The snapshot the job starts from; ids of checkpoints go on above its id.
+
+        Raises:
+            CheckpointFailedError: Checkpoints are on and there is no place to write them.
+        """
+        self._tasks = tasks
+        self._starting = starting
+        if starting is not None:
+            self._next_id = starting.metadata.checkpoint_id + 1
+        if self._interval_ms is not None:
+            self._storage.initialize()
+        self._thread.start()
+
+    def close(self, status: JobStatus) -> None:
+        """Stop working, and delete the checkpoints that the job's end leaves to nobody."""
+        self.attempt_over()
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(30)
+        for checkpoint in self._store.discard_on(status, self._retention):
+            self._discard(SnapshotLocation(checkpoint.path))
+        self._publish()
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """Return what a new attempt starts from: the job's latest checkpoint, else the snapshot it was started from."""
+        latest = self._store.latest
+        if latest is None:
+            return self._starting
+        return Snapshot(SnapshotLocation(latest.path), latest.metadata, starting=False)
+
+    def report_restored(self, snapshot: Snapshot) -> None:
+        """Take note of a restore, for the statistics."""
+        is_savepoint = snapshot.metadata.checkpoint_type is CheckpointType.SAVEPOINT
+        self._stats.report_restored(snapshot.metadata.checkpoint_id, is_savepoint, snapshot.location.uri)
+        self._publish()
+
+    # -- the attempt's life
+
+    def attempt_started(self, pool: SlotPool, spark: SparkCheckpointDirectory, epoch: int, batch: int) -> None:
+        """Begin to take checkpoints of an attempt whose state stands at `epoch`, Spark's batch `batch`."""
+        with self._lock:
+            subtasks = [(task.uid, index) for task in self._tasks for index in range(task.parallelism)]
+            self._tracker = EpochTracker(subtasks, epoch, batch)
+            self._pool = pool
+            self._spark = spark
+            self._decider.restart(self._clock_ms())
+            self._lock.notify_all()
+
+    def attempt_over(self) -> None:
+        """Give up all that belongs to the attempt: whoever waits in it gets AttemptOverError."""
+        with self._lock:
+            self._tracker = None
+            self._pool = None
+            self._spark = None
+            self._rider = None
+            entries, self._entries = list(self._entries.values()), {}
+            requests, self._queue = self._queue, []
+            self._lock.notify_all()
+        error = CheckpointFailedError("The job ended or restarted before the checkpoint was complete.")
+        for entry in entries:
+            self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, error)
+        for request in requests:
+            request.future.set_exception(error)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Begin an epoch, once nothing stands against it. Called at the start of the micro-batch, before any of its tasks.
+
+        Raises:
+            AttemptOverError: The attempt ends instead.
+        """
+        with self._lock:
+            self._lock.wait_for(lambda: self._tracker is None or not (self._syncing or self._held()))
+            tracker = self._live_tracker()
+            self._epochs.reserve(epoch)
+            tracker.begin(epoch)
+            self._lock.notify_all()
+
+    def check_all_finished(self, epoch: int) -> None:
+        """Make sure that every subtask has run the epoch: Spark's word is not enough.
+
+        Raises:
+            ControlError: One hasn't.
+        """
+        with self._lock:
+            missing = self._live_tracker().missing()
+        if missing:
+            message = f"Spark ended epoch {epoch}, but these subtasks never ran it: {missing}."
+            raise ControlError(message)
+
+    def finish_epoch(self, epoch: int, batch: int) -> None:
+        """End an epoch: all subtasks have run it and all sinks have its output. Spark commits it next."""
+        with self._lock:
+            self._live_tracker().finish(epoch, batch)
+            for entry in self._entries.values():
+                if entry.pending.epoch == epoch:
+                    self._capture(entry, batch)
+            self._lock.notify_all()
+
+    def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
+        """Answer a call of a subtask."""
+        uid, subtask = arguments["uid"], arguments["subtask"]
+        if op == "epoch_decision":
+            return self._decide(uid, subtask, arguments["epoch"])
+        if op == "epoch_finished":
+            with self._lock:
+                self._live_tracker().subtask_finished((uid, subtask), arguments["epoch"])
+            return None
+        if op == "acknowledge":
+            state = OperatorSubtaskState.from_plain(arguments["state"])
+            metrics = SubtaskCheckpointMetrics.from_plain(arguments["metrics"])
+            return self._acknowledge(arguments["checkpoint_id"], uid, subtask, state, metrics)
+        if op == "decline":
+            error = error_from_dict(arguments["error"])
+            return self._decline(arguments["checkpoint_id"], error)
+        message = f"The coordinator does not know the op {op!r}."
+        raise ControlError(message)
+
+    # -- asking for checkpoints
+
+    def trigger_checkpoint(self) -> Future[CompletedCheckpoint]:
+        """Ask for a checkpoint now."""
+        self._storage.initialize()
+        return self._enqueue(_Request(CheckpointType.CHECKPOINT))
+
+    def trigger_savepoint(self, target_directory: str | None, *, hold: bool) -> Future[CompletedCheckpoint]:
+        """Ask for a savepoint.
+
+        Args:
+            target_directory: Where; None for the configured directory.
+            hold: No epoch may begin behind it, unless it fails.
+
+        Raises:
+            CheckpointFailedError: There is neither.
+        """
+        location = self._storage.savepoint_location(target_directory)
+        return self._enqueue(_Request(CheckpointType.SAVEPOINT, location=location, hold=hold))
+
+    def final_checkpoint(self, timeout_s: float) -> None:
+        """Take the last checkpoint of a job whose sources are read; nothing where checkpoints are off.
+
+        Raises:
+            CheckpointFailedError: It failed.
+        """
+        if self._interval_ms is not None:
+            self.trigger_checkpoint().result(timeout_s)
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the statistics as Flink's REST has them."""
+        return self._stats.to_rest()
+
+    def statistics_of(self, checkpoint_id: int) -> dict[str, Any] | None:
+        """Return one checkpoint's statistics as Flink's REST has them."""
+        return self._stats.details(checkpoint_id)
+
+    def savepoint_progress(self) -> tuple[int, int, int]:
+        """Return of the savepoint in progress: subtasks that acknowledged, all subtasks, bytes so far."""
+        with self._lock:
+            for entry in self._entries.values():
+                pending = entry.pending
+                if pending.checkpoint_type is CheckpointType.SAVEPOINT:
+                    return pending.acknowledged_count, pending.total_count, pending.state_size
+        return 0, sum(task.parallelism for task in self._tasks), 0
+
+    # -- the protocol with the subtasks
+
+    def _decide(self, uid: str, subtask: int, epoch: int) -> dict[str, Any] | None:
+        with self._lock:
+            first = self._live_tracker().decide((uid, subtask), epoch)
+            if first and self._rider is not None:
+                self._rider.pending.epoch = epoch
+            rider = self._rider
+            if rider is None or rider.pending.epoch != epoch:
+                return None
+            return vars(self._snapshot_request(rider, epoch))
+
+    def _acknowledge(
+        self, checkpoint_id: int, uid: str, subtask: int, state: OperatorSubtaskState, metrics: SubtaskCheckpointMetrics
+    ) -> str:
+        with self._lock:
+            entry = self._entries.get(checkpoint_id)
+            if entry is None:
+                result = AckResult.UNKNOWN
+                self._late.add(checkpoint_id)
+            else:
+                result = entry.pending.acknowledge(uid, subtask, state, metrics)
+                if result is AckResult.SUCCESS:
+                    self._stats.report_ack(checkpoint_id, uid, subtask, metrics)
+            self._lock.notify_all()
+        return result.value
+
+    def _decline(self, checkpoint_id: int, error: PystateError) -> None:
+        with self._lock:
+            entry = self._entries.get(checkpoint_id)
+            if entry is not None:
+                entry.error = error
+            self._lock.notify_all()
+
+    def _snapshot_request(self, entry: _Entry, epoch: int) -> SnapshotRequest:
+        return SnapshotRequest(
+            checkpoint_id=entry.pending.checkpoint_id,
+            epoch=epoch,
+            location=entry.location.uri,
+            inline_threshold=self._inline_threshold,
+            trigger_timestamp=entry.pending.trigger_timestamp,
+        )
+
+    def _held(self) -> bool:
+        """Whether a savepoint is under way behind which no epoch may begin."""
+        return any(entry.request.hold for entry in self._entries.values())
+
+    def _live_tracker(self) -> EpochTracker:
+        if self._tracker is None:
+            message = "The execution attempt is over."
+            raise AttemptOverError(message)
+        return self._tracker
+
+    def _clock_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+    # -- the coordinator's own thread
+
+    def _loop(self) -> None:
+        while True:
+            with self._lock:
+                if self._closed:
+                    return
+                action = self._next_action()
+                if action is None:
+                    self._lock.wait(self._wait_s())
+                    continue
+            try:
+                action()
+            except Exception:  # one checkpoint's trouble must not end all later ones; the log tells what it was
+                traceback.print_exc()
+
+    def _next_action(self) -> Callable[[], None] | None:
+        now = self._clock()
+        for entry in self._entries.values():
+            action = self._next_action_for(entry, now)
+            if action is not None:
+                return action
+        if self._late:
+            late, self._late = self._late, set()
+            return lambda: self._discard_late(late)
+        tracker = self._tracker
+        if tracker is None:
+            return None
+        rider = self._rider
+        if rider is not None:
+            between = tracker.running is None and not self._syncing
+            return (lambda: self._snapshot_between_epochs(rider)) if between else None
+        request = self._next_request()
+        return None if request is None else lambda: self._trigger(request)
+
+    def _next_action_for(self, entry: _Entry, now: float) -> Callable[[], None] | None:
+        reason = CheckpointFailureReason
+        if entry.error is not None:
+            error = entry.error
+            return lambda: self._fail(entry, reason.CHECKPOINT_DECLINED, error)
+        if now >= entry.deadline:
+            expired = CheckpointFailedError(f"The checkpoint did not complete within {self._timeout_s:g} s.")
+            return lambda: self._fail(entry, reason.CHECKPOINT_EXPIRED, expired)
+        if entry.spark_files is None or self._spark is None:
+            return None
+        if not entry.committed and self._spark.is_committed(entry.batch_id):
+            entry.spark_files.update(self._spark.capture_commit(entry.batch_id))
+            entry.committed = True
+        if entry.committed and entry.pending.is_fully_acknowledged:
+            return lambda: self._complete(entry)
+        return None
+
+    def _wait_s(self) -> float:
+        if any(entry.spark_files is not None and not entry.committed for entry in self._entries.values()):
+            return _COMMIT_POLL_S
+        return _IDLE_WAIT_S
+
+    def _trigger(self, request: _Request) -> None:
+        checkpoint_id, self._next_id = self._next_id, self._next_id + 1
+        is_savepoint = request.checkpoint_type is CheckpointType.SAVEPOINT
+        location = request.location or self._storage.checkpoint_location(checkpoint_id)
+        tasks = {(task.uid, index) for task in self._tasks for index in range(task.parallelism)}
+        pending = PendingCheckpoint(
+            checkpoint_id,
+            checkpoint_type=request.checkpoint_type,
+            format=SavepointFormatType.CANONICAL,
+            trigger_timestamp=now_ms(),
+            tasks=tasks,
+            location=location.uri,
+        )
+        entry = _Entry(pending, request, location, deadline=self._clock() + self._timeout_s)
+        self._stats.report_pending(checkpoint_id, is_savepoint, pending.trigger_timestamp, tasks)
+        try:
+            location.create()
+        except PystateError as error:
+            self._fail(entry, CheckpointFailureReason.IO_EXCEPTION, error)
+            return
+        with self._lock:
+            if self._tracker is not None:
+                self._entries[checkpoint_id] = entry
+                self._rider = entry
+                return
+        self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+
+    def _snapshot_between_epochs(self, entry: _Entry) -> None:
+        with self._lock:
+            tracker, pool = self._tracker, self._pool
+            if tracker is None or pool is None or tracker.running is not None or self._rider is not entry:
+                return
+            self._rider = None
+            self._syncing = True
+            entry.pending.epoch = tracker.finished
+            self._capture(entry, tracker.finished_batch)
+            request = self._snapshot_request(entry, tracker.finished)
+        error: PystateError | None = None
+        try:
+            pool.snapshot(request)
+        except PystateError as declined:
+            error = declined
+        with self._lock:
+            entry.error = entry.error or error
+            self._syncing = False
+            self._lock.notify_all()
+
+    def _capture(self, entry: _Entry, batch: int) -> None:
+        entry.batch_id = batch
+        if self._spark is None:
+            return
+        try:
+            entry.spark_files = self._spark.capture(batch)
+        except SnapshotError as error:
+            entry.error = error
+
+    def _complete(self, entry: _Entry) -> None:
+        pending, location = entry.pending, entry.location
+        try:
+            files = pack_archive(entry.spark_files or {})
+            handle = location.write_state("spark-logs", lambda file: _write_all(file, files), self._inline_threshold)
+            pending.mark_source_committed(source_position(entry.spark_files or {}, entry.batch_id, handle))
+            metadata = self._metadata(entry)
+            location.write_metadata(write_metadata(metadata))
+        except PystateError as error:
+            self._fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, error)
+            return
+        completed = pending.complete(metadata, now_ms())
+        with self._lock:
+            self._entries.pop(pending.checkpoint_id, None)
+            self._stopped = self._stopped or entry.request.hold
+            subsumed = self._store.add(completed)
+            self._stats.report_completed(pending.checkpoint_id, completed)
+            self._lock.notify_all()
+        for checkpoint in subsumed:
+            self._discard(SnapshotLocation(checkpoint.path))
+        self._publish()
+        entry.request.future.set_result(completed)
+
+    def _metadata(self, entry: _Entry) -> CheckpointMetadata:
+        pending, job = entry.pending, self._job
+        operators = [
+            OperatorState(
+                uid=task.uid,
+                name=task.name,
+                parallelism=task.parallelism,
+                max_parallelism=task.max_parallelism,
+                key_type=None if task.key.key_type is None else task.key.key_type.to_plain(),
+                key_encoding=KEY_ENCODING,
+                subtasks={index: pending.state_of(task.uid, index) for index in range(task.parallelism)},
+            )
+            for task in self._tasks
+            if task.key is not None
+        ]
+        return CheckpointMetadata(
+            checkpoint_id=pending.checkpoint_id,
+            checkpoint_type=pending.checkpoint_type,
+            format=pending.format,
+            timestamp_ms=pending.trigger_timestamp,
+            job_id=job.job_id,
+            job_name=job.name,
+            epoch=pending.epoch if pending.epoch is not None else -1,
+            parallelism=job.parallelism,
+            max_parallelism=self._tasks[0].max_parallelism,
+            operators=operators,
+            source_position=pending.source_position,
+            parent=None if self._starting is None else self._starting.location.uri,
+            configuration=job.configuration,
+            pystate_version=job.pystate_version,
+            spark_version=job.spark_version,
+        )
+
+    def _fail(self, entry: _Entry, reason: CheckpointFailureReason, error: PystateError) -> None:
+        checkpoint_id = entry.pending.checkpoint_id
+        entry.pending.abort(reason)
+        with self._lock:
+            self._entries.pop(checkpoint_id, None)
+            self._failed_locations[checkpoint_id] = entry.location
+            if self._rider is entry:
+                self._rider = None
+            self._lock.notify_all()
+        self._stats.report_failed(checkpoint_id, reason, error.message)
+        self._discard(entry.location)
+        self._publish()
+        failure = CheckpointFailedError(error.message, where=error.where or entry.location.uri, hint=error.hint)
+        entry.request.future.set_exception(failure)
+
+    def _discard(self, location: SnapshotLocation) -> None:
+        try:
+            location.discard()
+        except PystateError as error:
+            sys.stderr.write(f"WARNING: {error}\n")
+
+    def _discard_late(self, checkpoint_ids: set[int]) -> None:
+        """Delete what a subtask wrote for a checkpoint that had failed already."""
+        for checkpoint_id in checkpoint_ids:
+            location = self._failed_locations.get(checkpoint_id)
+            if location is not None:
+                self._discard(location)
+
+    def _publish(self) -> None:
+        write_json(self._statistics_file, self._stats.to_rest())
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    file.write(data)
+
+
+def _over() -> CheckpointFailedError:
+    return CheckpointFailedError("The job ended or restarted before the checkpoint was complete.")
+
+
+def source_position(files: dict[str, bytes], batch: int, handle: StateHandle) -> SourcePosition:
+    """Return how far the sources were read, for people and for the next start.
+
+    Args:
+        files: Spark's logs at the cut.
+        batch: Spark's number of the cut.
+        handle: Where those logs lie in the snapshot.
+    """
+    offsets = source_offsets(files[f"offsets/{batch}"]) if batch >= 0 else []
+    sources = [{"index": index, "offset": offset} for index, offset in enumerate(offsets)]
+    query_id = json.loads(files["metadata"])["id"] if batch >= 0 else ""
+    return SourcePosition(query_id=query_id, epoch=batch, sources=sources, files=handle)

@@ -1,0 +1,129 @@
+"""The driver's answers to the job manager."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future
+from typing import Any
+
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.metadata import SavepointFormatType
+from pystate.common.control import ControlServer
+from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
+from pystate.common.home import JobDirectory, parse_job_id, read_json, write_json
+from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
+from pystate.driver.job_master import JobMaster
+from pystate.driver.status import JobStatusStore
+
+
+class ControlEndpoint:
+    """Serves one job's control calls.
+
+    Args:
+        directory: The job's files; the secret is read from there and the address written to it.
+        status: Where the job stands.
+    """
+
+    def __init__(self, directory: JobDirectory, status: JobStatusStore) -> None:
+        self._directory = directory
+        self._status = status
+        self._master: JobMaster | None = None
+        self._operations: dict[str, Future[CompletedCheckpoint]] = {}
+        self._server = ControlServer(directory.secret.read_bytes(), self._handle)
+
+    def start(self) -> None:
+        """Begin to answer, and say where."""
+        self._server.start()
+        self._directory.operations.mkdir(exist_ok=True)
+        address = {"pid": os.getpid(), "host": self._server.host, "port": self._server.port}
+        write_json(self._directory.driver, address, mode=0o600)
+
+    def serve(self, master: JobMaster) -> None:
+        """Take calls that need a running job from now on."""
+        self._master = master
+
+    def _handle(self, request: dict[str, Any]) -> Any:
+        arguments = dict(request)
+        op = str(arguments.pop("op"))
+        if op == "status":
+            return self._status.snapshot()
+        if op == "operation":
+            return self._operation(parse_job_id(arguments["trigger_id"]))
+        master = self._master
+        if master is None:
+            message = f"The job is {self._status.state.value}; it can't do {op!r} yet."
+            raise ControlError(message, hint="try again in a moment")
+        if op == "cancel":
+            master.cancel()
+            return {}
+        coordinator = master.coordinator
+        if op == "checkpoints":
+            return coordinator.statistics()
+        if op == "checkpoint_details":
+            return coordinator.statistics_of(int(arguments["checkpoint_id"]))
+        if op in ("trigger_savepoint", "trigger_checkpoint", "stop"):
+            self._trigger(op, master, coordinator, arguments)
+            return {}
+        message = f"The driver does not know the op {op!r}."
+        raise ControlError(message)
+
+    def _trigger(
+        self, op: str, master: JobMaster, coordinator: CheckpointCoordinator, arguments: dict[str, Any]
+    ) -> None:
+        trigger_id = parse_job_id(arguments["trigger_id"])
+        target = arguments.get("target_directory")
+        if op == "trigger_checkpoint":
+            future = coordinator.trigger_checkpoint()
+        else:
+            check_format(arguments.get("format"))
+            if op == "stop" and arguments.get("drain"):
+                message = "stop --drain needs event time, which this version does not have."
+                raise CheckpointFailedError(message, hint="stop without --drain")
+            future = master.savepoint(target, stop=op == "stop", cancel=bool(arguments.get("cancel_job")))
+        self._operations[trigger_id] = future
+        future.add_done_callback(lambda done: self._record(trigger_id, op, done))
+
+    def _record(self, trigger_id: str, op: str, done: Future[CompletedCheckpoint]) -> None:
+        result: dict[str, Any] = {"kind": op.removeprefix("trigger_"), "status": "COMPLETED"}
+        error = done.exception()
+        if error is None:
+            checkpoint = done.result()
+            result["location"] = checkpoint.path
+            result["checkpoint_id"] = checkpoint.checkpoint_id
+        else:
+            result["failure"] = as_person_error(error).to_dict()
+        write_json(self._directory.operation(trigger_id), result)
+
+    def _operation(self, trigger_id: str) -> dict[str, Any]:
+        done: dict[str, Any] | None = read_json(self._directory.operation(trigger_id))
+        if done is not None:
+            return done
+        if trigger_id not in self._operations:
+            message = f"There is no operation with trigger id {trigger_id}."
+            raise ControlError(message)
+        master = self._master
+        progress = (0, 0, 0) if master is None else master.coordinator.savepoint_progress()
+        acknowledged, total, size = progress
+        return {"status": "IN_PROGRESS", "acknowledged": acknowledged, "total": total, "bytes": size}
+
+
+def check_format(name: str | None) -> SavepointFormatType:
+    """Return the savepoint format of that name.
+
+    Raises:
+        CheckpointFailedError: There is none, or the backend can't write it.
+    """
+    try:
+        chosen = SavepointFormatType(name or SavepointFormatType.CANONICAL.value)
+    except ValueError as error:
+        message = f"Could not parse the savepoint format {name!r}. Expected one of: CANONICAL, NATIVE."
+        raise CheckpointFailedError(message) from error
+    if chosen is SavepointFormatType.NATIVE:
+        message = "The hashmap backend has no native format of its own."
+        raise CheckpointFailedError(message, hint="leave -type out: canonical savepoints restore on every backend")
+    return chosen
+
+
+def as_person_error(error: BaseException) -> PystateError:
+    """Return the error as one meant for people."""
+    return error if isinstance(error, PystateError) else PystateError(f"{type(error).__name__}: {error}")

@@ -1,0 +1,90 @@
+"""The runtime inside a plain `python job.py`: same slots, same checkpoints, no job manager."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pystate.api.job_graph import StreamGraph
+from pystate.common.configuration import Configuration, load_configuration
+from pystate.common.home import JobDirectory, PystateHome, new_job_id
+from pystate.datastream.executor import Executor, JobExecutionResult
+from pystate.driver.job_master import JobMaster
+from pystate.driver.status import JobStatusStore
+from pystate.spark.session import create_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class LocalExecutor(Executor):
+    """Runs jobs in this process.
+
+    Args:
+        configuration: What file and command line say.
+        home: The installation.
+    """
+
+    def __init__(self, configuration: Configuration, home: PystateHome) -> None:
+        self._configuration = configuration
+        self._home = home
+        self._session: SparkSession | None = None
+        self._job_id = new_job_id()
+
+    def base_configuration(self) -> Configuration:
+        """Return what file and command line say."""
+        return self._configuration.copy()
+
+    def spark_session(self, configuration: Configuration) -> SparkSession:
+        """Return the session; the first call makes it."""
+        if self._session is None:
+            directory = self.job_directory()
+            self._session = create_session(configuration, f"pystate {self._job_id}", directory.log)
+        return self._session
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
+        """Run the job to its end."""
+        directory = self.job_directory()
+        status = self.new_status(directory, job_name)
+        spark = self.spark_session(configuration)
+        master = JobMaster(self._job_id, job_name, graph, configuration, spark, directory, status)
+        self.started(master)
+        return JobExecutionResult(self._job_id, master.run())
+
+    def job_directory(self) -> JobDirectory:
+        """Return the job's folder, made at the first call."""
+        directory = self._home.job(self._job_id)
+        directory.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return directory
+
+    def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:
+        """Return the store of the job's status."""
+        return JobStatusStore(directory, job_name)
+
+    def started(self, master: JobMaster) -> None:
+        """Take note of the job before it runs."""
+
+
+class EmbeddedExecutor(LocalExecutor):
+    """The executor of a program that was started as plain `python job.py`.
+
+    Each `execute` is a job with an id of its own; several may follow one another in one session.
+    """
+
+    def __init__(self) -> None:
+        home = PystateHome()
+        loaded = load_configuration(home=home)
+        for notice in loaded.notices:
+            sys.stderr.write(f"{notice}\n")
+        super().__init__(loaded.configuration, home)
+        # modules beside the program must be found by the workers too
+        sys.path.insert(0, str(Path(sys.argv[0] or os.curdir).absolute().parent))
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
+        """Run the job to its end."""
+        try:
+            return super().execute(graph, configuration, job_name)
+        finally:
+            self._job_id = new_job_id()

@@ -1,0 +1,281 @@
+"""One execution attempt: slots, query and coordinator from start to end. A failure ends the attempt, never the job."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pystate.api.job_graph import SinkKind
+from pystate.common.control import new_secret
+from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError, error_from_dict
+from pystate.driver.checkpoint_coordinator import AttemptOverError, CheckpointCoordinator
+from pystate.driver.restored_state import RestoredState
+from pystate.driver.slot_pool import SlotPool
+from pystate.slot.output import LINE_FIELD
+from pystate.slot.process import Deployment
+from pystate.slot.task import JobEnvironment
+from pystate.spark.exchange import SlotDirectory, fetch_output
+from pystate.spark.job_plan import JobPlan, SinkPlan
+from pystate.spark.slot_job import SlotJob
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.spark.translator import kept_frame, streaming_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+_STOP_TIMEOUT_S = 10.0
+
+
+class AttemptOutcome(Enum):
+    """How an attempt ended."""
+
+    FINISHED = "finished"  # the sources are read, or the job was stopped with a savepoint
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+@dataclass
+class AttemptEnd:
+    """The end of an attempt; the error where it failed."""
+
+    outcome: AttemptOutcome
+    error: PystateError | None = None
+    stack_trace: str = ""
+
+
+class ExecutionAttempt:
+    """Runs the job once, from a restored state until it ends or something fails.
+
+    Args:
+        number: The attempt's number, from 0.
+        spark: The session.
+        plan: What to run.
+        frame: The source's streaming DataFrame.
+        environment: The job, as subtasks see it.
+        restored: Where to start.
+        coordinator: Makes checkpoints; told of epochs.
+        scratch: A folder of this attempt alone.
+        startup_timeout_s: How long slots may take to register.
+        trigger_interval_ms: The least time between two epochs' starts.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        spark: SparkSession,
+        plan: JobPlan,
+        frame: DataFrame,
+        environment: JobEnvironment,
+        restored: RestoredState,
+        coordinator: CheckpointCoordinator,
+        scratch: Path,
+        *,
+        startup_timeout_s: float,
+        trigger_interval_ms: int,
+    ) -> None:
+        self._spark = spark
+        self._plan = plan
+        self._frame = frame
+        self._environment = environment
+        self._restored = restored
+        self._coordinator = coordinator
+        self._scratch = scratch
+        self._startup_timeout_s = startup_timeout_s
+        self._trigger_interval_ms = trigger_interval_ms
+        self._parallelism = plan.tasks[0].parallelism
+        unix_sockets = str(spark.sparkContext.master).startswith("local")
+        self._pool = SlotPool(
+            environment.job_id, number, self._parallelism, new_secret(), self, unix_sockets=unix_sockets
+        )
+        self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._parallelism, self._slots_ended)
+        self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint")
+        self._end: AttemptEnd | None = None
+        self._ended = threading.Condition()
+        self._query: StreamingQuery | None = None
+        self._slots: SlotDirectory | None = None
+
+    def run(self, on_running: Callable[[], None]) -> AttemptEnd:
+        """Run until the end of the attempt, and clean up after it.
+
+        Args:
+            on_running: Called once all state is restored and the query has started.
+        """
+        try:
+            self._start(on_running)
+            self._watch()
+        except PystateError as error:
+            self.end(AttemptEnd(AttemptOutcome.FAILED, error, traceback.format_exc()))
+        except Exception as error:  # Spark's errors come in many classes; each of them ends the attempt only
+            wrapped = JobExecutionError(f"{type(error).__name__}: {_first_line(error)}")
+            self.end(AttemptEnd(AttemptOutcome.FAILED, wrapped, traceback.format_exc()))
+        finally:
+            self._clean_up()
+        assert self._end is not None  # noqa: S101 - every path above sets it
+        return self._end
+
+    def end(self, end: AttemptEnd) -> None:
+        """End the attempt; the first caller says how."""
+        with self._ended:
+            if self._end is None:
+                self._end = end
+            self._ended.notify_all()
+        if end.outcome is not AttemptOutcome.FINISHED:
+            self._coordinator.attempt_over()
+        self._pool.fail("the attempt ended")
+
+    def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
+        """Answer a call from a subtask."""
+        if op == "task_failed":
+            error = error_from_dict(arguments["error"])
+            self.end(AttemptEnd(AttemptOutcome.FAILED, error, arguments["stack_trace"]))
+            return None
+        return self._coordinator.handle_slot_call(op, arguments)
+
+    def slot_lost(self, slot: int, reason: str) -> None:
+        """End the attempt: a slot's state is gone with it."""
+        message = f"Slot {slot} was lost: {reason}."
+        self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(message)))
+
+    def _start(self, on_running: Callable[[], None]) -> None:
+        self._scratch.mkdir(parents=True)
+        self._pool.start()
+        self._slot_job.start()
+        restored = self._restored
+        shift = restored.epoch - restored.batch_id
+        slots = self._pool.wait_registered(self._startup_timeout_s)
+        self._slots = dataclasses.replace(slots, epoch_shift=shift)
+        environment = vars(self._environment)
+        self._pool.deploy(
+            [
+                Deployment(environment, self._plan.tasks, restored.handles[index], restored.epoch)
+                for index in range(self._parallelism)
+            ]
+        )
+        self.spark_checkpoint.rebuild(restored.spark_files, keep_query_id=restored.keep_query_id)
+        self._coordinator.attempt_started(self._pool, self.spark_checkpoint, restored.epoch, shift)
+        frame = streaming_frame(self._plan, self._frame, self._slots, self._environment)
+        writer = frame.writeStream.foreachBatch(self._run_batch).option("checkpointLocation", str(self.spark_checkpoint.path))
+        if self._plan.bounded:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
+        self._query = writer.start()
+        on_running()
+
+    def _watch(self) -> None:
+        query = self._query
+        assert query is not None  # noqa: S101 - set by _start
+        while True:
+            with self._ended:
+                if self._end is None:
+                    self._ended.wait(0.1)
+                if self._end is not None:
+                    return
+            silent = self._pool.silent_slot()
+            if silent is not None:
+                self.slot_lost(silent, "it has not been heard of for too long")
+            elif not query.isActive:
+                self._query_ended(query)
+
+    def _query_ended(self, query: StreamingQuery) -> None:
+        error = query.exception()
+        if error is None:
+            self.end(AttemptEnd(AttemptOutcome.FINISHED))
+            return
+        text = str(error)
+        self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(f"The query failed: {_first_line(error)}"), text))
+
+    def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
+        """Run one epoch: the body of the query's `foreachBatch`."""
+        epoch = batch_id + self._restored.epoch - self._restored.batch_id
+        try:
+            self._coordinator.begin_epoch(epoch)
+            frame.write.format("noop").mode("overwrite").save()
+            self._coordinator.check_all_finished(epoch)
+            for sink in self._plan.sinks:
+                self._deliver(sink, epoch)
+            self._coordinator.finish_epoch(epoch, batch_id)
+        except AttemptOverError:
+            raise
+        except PystateError as error:
+            self.end(AttemptEnd(AttemptOutcome.FAILED, error, traceback.format_exc()))
+            raise
+        except Exception as error:
+            self.end(AttemptEnd(AttemptOutcome.FAILED, _stage_failure(error), str(error)))
+            raise
+
+    def _deliver(self, sink: SinkPlan, epoch: int) -> None:
+        assert self._slots is not None  # noqa: S101 - epochs run after _start
+        if sink.step.kind is SinkKind.PRINT:
+            for subtask in range(self._parallelism):
+                for batch in fetch_output(self._slots, sink.task_uid, sink.tag, epoch, subtask):
+                    sys.stdout.writelines(f"{line}\n" for line in batch.column(LINE_FIELD).to_pylist())
+            sys.stdout.flush()
+            return
+        function = sink.step.function
+        assert function is not None  # noqa: S101 - for_each_batch() takes no less
+        frame = kept_frame(self._spark, self._plan, sink, self._slots, epoch)
+        try:
+            function(frame, epoch)
+        except Exception as error:
+            wrapped = UserFunctionError(f"{type(error).__name__}: {_first_line(error)}", where=f"sink {sink.step.name}")
+            self.end(AttemptEnd(AttemptOutcome.FAILED, wrapped, traceback.format_exc()))
+            raise
+
+    def _slots_ended(self, reason: str | None) -> None:
+        if self._end is None:
+            detail = reason or "the slot job ended"
+            self._pool.fail(detail)
+            self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(f"The slots were lost: {detail}")))
+
+    def _clean_up(self) -> None:
+        self._coordinator.attempt_over()
+        if self._query is not None:
+            # stop() waits for the running batch; a user's function may hold it, and the attempt must end all the same
+            stopper = threading.Thread(target=self._stop_query, name="query-stop", daemon=True)
+            stopper.start()
+            stopper.join(_STOP_TIMEOUT_S)
+        self._pool.close()
+        self._slot_job.cancel(_STOP_TIMEOUT_S / 2)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _stop_query(self) -> None:
+        with contextlib.suppress(Exception):  # it has failed or ended already
+            if self._query is not None:
+                self._query.stop()
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _stage_failure(error: Exception) -> PystateError:
+    """Return what went wrong in an epoch's Spark job: a Python worker's own last line where there is one."""
+    text = str(error)
+    marker = "Traceback (most recent call last):"
+    if marker not in text:
+        return JobExecutionError(f"The epoch's Spark job failed: {_first_line(error)}")
+    trace = text[text.rindex(marker) :].splitlines()
+    last = next((line for line in trace[1:] if line and not line.startswith((" ", "\t"))), _first_line(error))
+    return UserFunctionError(last.strip())
+
+
+def scratch_folder(job_id: str) -> Path:
+    """Return a folder for Spark's logs: memory-backed where the machine has such a place."""
+    memory = Path("/dev/shm")  # noqa: S108 - a folder below it is made with a random name and mode 0700
+    base = str(memory) if memory.is_dir() else None
+    import tempfile
+
+    return Path(tempfile.mkdtemp(prefix=f"pystate-{job_id[:6]}-{int(time.time())}-", dir=base))

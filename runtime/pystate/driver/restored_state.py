@@ -1,0 +1,41 @@
+"""Where an attempt starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pystate.checkpoint.metadata import CheckpointMetadata
+from pystate.checkpoint.storage import SnapshotLocation
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A checkpoint or savepoint to start from.
+
+    Attributes:
+        starting: Whether the job was started from it, as against one the job took itself.
+    """
+
+    location: SnapshotLocation
+    metadata: CheckpointMetadata
+    starting: bool
+
+
+@dataclass
+class RestoredState:
+    """Where an attempt starts from.
+
+    Attributes:
+        handles: Per slot, by uid: snapshot directory and handle of every piece of old state.
+        spark_files: Spark's logs at the cut; empty for a start from nothing.
+        batch_id: Spark's number of the batch at the cut, -1 for none.
+        epoch: The epoch number that batch gets in this job.
+        keep_query_id: Whether the query stays the same to sinks.
+    """
+
+    handles: list[dict[str, list[tuple[str, dict[str, Any]]]]]
+    spark_files: dict[str, bytes]
+    batch_id: int = -1
+    epoch: int = -1
+    keep_query_id: bool = True

@@ -1,0 +1,215 @@
+"""The slots of one execution attempt, as the coordinator sees them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from pyspark import cloudpickle
+
+from pystate.common.control import Address, ControlClient, ControlServer, ControlSession
+from pystate.common.errors import ControlError, JobExecutionError, PystateError
+from pystate.slot.process import Deployment, SlotDescription
+from pystate.slot.subtask import SnapshotRequest
+from pystate.spark.exchange import SlotDirectory
+
+HEARTBEAT_TIMEOUT_S = 50.0
+"""Flink's default of `heartbeat.timeout`."""
+
+
+class SlotEvents(Protocol):
+    """What slots tell and ask, and what becomes of them."""
+
+    def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
+        """Answer a call from a subtask."""
+
+    def slot_lost(self, slot: int, reason: str) -> None:
+        """Take note that a slot is gone."""
+
+
+class _Slot:
+    """One registered slot."""
+
+    def __init__(self, control: ControlClient, data: Address, pid: int) -> None:
+        self.control = control
+        self.data = data
+        self.pid = pid
+        self.last_heartbeat = time.monotonic()
+
+
+class SlotPool:
+    """Registers the slots of an attempt, deploys to them, and notices when one is gone.
+
+    Args:
+        job_id: The job.
+        attempt: The execution attempt; calls that carry another one are refused.
+        parallelism: The number of slots.
+        secret: What slots prove, and what we prove to them.
+        events: Who is told.
+        host: The address to bind to.
+        unix_sockets: Whether slots and exchanges share a machine.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        attempt: int,
+        parallelism: int,
+        secret: bytes,
+        events: SlotEvents,
+        *,
+        host: str = "127.0.0.1",
+        unix_sockets: bool = True,
+    ) -> None:
+        self._attempt = attempt
+        self._job_id = job_id
+        self._parallelism = parallelism
+        self._secret = secret
+        self._events = events
+        self._slots: dict[int, _Slot] = {}
+        self._changed = threading.Condition()
+        self._closing = False
+        self._failure: str | None = None
+        self._server = ControlServer(secret, self._handle, host=host, session=lambda: _SlotSession(self))
+        self._calls = ThreadPoolExecutor(max_workers=max(4, parallelism), thread_name_prefix="slot-call")
+        self.description = SlotDescription(
+            coordinator=(self._server.host, self._server.port),
+            secret=secret,
+            job_id=job_id,
+            attempt=attempt,
+            unix_sockets=unix_sockets,
+            host=host,
+        )
+
+    def start(self) -> None:
+        """Begin to accept slots."""
+        self._server.start()
+
+    def wait_registered(self, timeout_s: float) -> SlotDirectory:
+        """Wait until all slots are there and return where they are.
+
+        Raises:
+            JobExecutionError: Not all came in time.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._slots) == self._parallelism or self._failure, timeout_s)
+            if self._failure is not None:
+                message = f"A slot was lost while the job started: {self._failure}"
+                raise JobExecutionError(message)
+            if len(self._slots) < self._parallelism:
+                message = f"{len(self._slots)} of {self._parallelism} slots registered within {timeout_s:g} s."
+                hint = "give Spark more cores (2 x parallelism + 2) or raise pystate.slot.startup-timeout"
+                raise JobExecutionError(message, hint=hint)
+            addresses = tuple(self._slots[index].data for index in range(self._parallelism))
+        return SlotDirectory(self._job_id, self._attempt, self._secret, addresses)
+
+    def deploy(self, deployments: list[Deployment]) -> None:
+        """Give each slot its deployment and wait until all have restored their state.
+
+        Raises:
+            PystateError: What a slot answered.
+        """
+        self._on_all(lambda index, slot: slot.control.call("deploy", deployment=cloudpickle.dumps(deployments[index])))
+
+    def snapshot(self, request: SnapshotRequest) -> None:
+        """Have all subtasks take the synchronous part of a snapshot.
+
+        Raises:
+            PystateError: A slot declined or is gone.
+        """
+        self._on_all(lambda _, slot: slot.control.call("snapshot", request=vars(request)))
+
+    def close(self) -> None:
+        """Tell the slots to end, and stop listening to them."""
+        with self._changed:
+            self._closing = True
+            slots = list(self._slots.values())
+        for slot in slots:
+            try:
+                slot.control.call("shutdown")
+            except PystateError:
+                continue  # it is gone already, which is what we want
+        self._server.close()
+        self._calls.shutdown(wait=False, cancel_futures=True)
+
+    def fail(self, reason: str) -> None:
+        """Wake those who wait for slots that will never come."""
+        with self._changed:
+            self._failure = reason
+            self._changed.notify_all()
+
+    def silent_slot(self) -> int | None:
+        """Return a slot that has not been heard of for too long, or None."""
+        now = time.monotonic()
+        with self._changed:
+            for index, slot in self._slots.items():
+                if now - slot.last_heartbeat > HEARTBEAT_TIMEOUT_S:
+                    return index
+        return None
+
+    def _on_all(self, call: Callable[[int, _Slot], Any]) -> None:
+        with self._changed:
+            slots = sorted(self._slots.items())
+        for future in [self._calls.submit(call, index, slot) for index, slot in slots]:
+            future.result()
+
+    def _handle(self, request: dict[str, Any]) -> Any:
+        arguments = dict(request)
+        op, slot, attempt = arguments.pop("op"), arguments.pop("slot"), arguments.pop("attempt")
+        if attempt != self._attempt:
+            message = f"Attempt {attempt} is over; attempt {self._attempt} runs."
+            raise ControlError(message)
+        if op == "register":
+            return self._register(slot, **arguments)
+        if op == "heartbeat":
+            with self._changed:
+                if slot in self._slots:
+                    self._slots[slot].last_heartbeat = time.monotonic()
+            return None
+        return self._events.handle_slot_call(op, arguments)
+
+    def _register(self, index: int, pid: int, task_attempt: int, control: list[Any], data: Any) -> None:
+        if task_attempt > 0:
+            # Spark started a lost slot again: it has no state, so it must serve nothing
+            self._events.slot_lost(index, "Spark restarted the slot without its state")
+            message = "This slot lost its state; the job starts a new attempt."
+            raise ControlError(message)
+        address: Address = data if isinstance(data, str) else (str(data[0]), int(data[1]))
+        client = ControlClient(str(control[0]), int(control[1]), self._secret)
+        with self._changed:
+            self._slots[index] = _Slot(client, address, pid)
+            self._changed.notify_all()
+
+    def handle(self, request: dict[str, Any]) -> Any:
+        """Answer one request of a slot."""
+        return self._handle(request)
+
+    def session_closed(self, slot: int) -> None:
+        """Take note that a slot's heartbeat connection is closed."""
+        with self._changed:
+            if self._closing:
+                return
+        self._events.slot_lost(slot, f"slot {slot} is gone")
+
+
+class _SlotSession(ControlSession):
+    """A slot's connection; the one that carries heartbeats lives as long as the slot."""
+
+    def __init__(self, pool: SlotPool) -> None:
+        super().__init__(pool.handle)
+        self._pool = pool
+        self._heartbeats_of: int | None = None
+
+    def handle(self, request: dict[str, Any]) -> Any:
+        """Answer one request."""
+        if request.get("op") == "heartbeat":
+            self._heartbeats_of = request.get("slot")
+        return super().handle(request)
+
+    def closed(self) -> None:
+        """A closed heartbeat connection is a dead slot."""
+        if self._heartbeats_of is not None:
+            self._pool.session_closed(self._heartbeats_of)

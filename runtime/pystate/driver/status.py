@@ -1,0 +1,105 @@
+"""Where the job stands, for everyone who asks: in memory, and on disk for when the driver is gone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from pystate.common.errors import PystateError
+from pystate.common.home import JobDirectory, write_json
+from pystate.common.job_status import JobStatus
+from pystate.slot.task import TaskSpec
+
+
+def now_ms() -> int:
+    """Return the wall clock in ms since 1970."""
+    return int(time.time() * 1000)
+
+
+class JobStatusStore:
+    """The status of one job; every change is written to `status.json`.
+
+    Args:
+        directory: The job's files.
+        name: The job's name.
+    """
+
+    def __init__(self, directory: JobDirectory, name: str) -> None:
+        self._path = directory.status
+        self._lock = threading.Lock()
+        self._state = JobStatus.INITIALIZING
+        started = now_ms()
+        self._data: dict[str, Any] = {
+            "state": self._state.value,
+            "name": name,
+            "parallelism": -1,
+            "max_parallelism": -1,
+            "start_time": started,
+            "end_time": -1,
+            "timestamps": {self._state.value: started},
+            "attempt": 0,
+            "failure": None,
+            "vertices": [],
+            "plan_warnings": [],
+        }
+        self._write()
+
+    @property
+    def state(self) -> JobStatus:
+        """Where the job stands."""
+        return self._state
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return a copy of what `status.json` holds."""
+        with self._lock:
+            return dict(self._data)
+
+    def update(self, state: JobStatus, **changes: Any) -> bool:
+        """Move to `state` and take over `changes`; return False where the job has ended already."""
+        with self._lock:
+            if self._state.is_terminal:
+                return False
+            now = now_ms()
+            self._state = state
+            self._data.update(changes)
+            self._data["state"] = state.value
+            self._data["timestamps"] = {**self._data["timestamps"], state.value: now}
+            if state.is_terminal:
+                self._data["end_time"] = now
+            self._data["vertices"] = [{**vertex, "status": state.value} for vertex in self._data["vertices"]]
+            self._write()
+            return True
+
+    def describe_plan(self, name: str, tasks: list[TaskSpec], warnings: list[str]) -> None:
+        """Take over what is known once the job has been planned."""
+        vertices = [
+            {
+                "id": task.vertex_id,
+                "uid": task.uid,
+                "name": task.name,
+                "parallelism": task.parallelism,
+                "status": self._state.value,
+            }
+            for task in tasks
+        ]
+        with self._lock:
+            self._data.update(
+                name=name,
+                parallelism=tasks[0].parallelism,
+                max_parallelism=tasks[0].max_parallelism,
+                vertices=vertices,
+                plan_warnings=list(warnings),
+            )
+            self._write()
+
+    def _write(self) -> None:
+        write_json(self._path, self._data)
+
+
+def failure_dict(error: BaseException, stack_trace: str) -> dict[str, Any]:
+    """Return a failure as `status.json` holds it."""
+    if isinstance(error, PystateError):
+        return {**error.to_dict(), "stack_trace": stack_trace}
+    plain = {"class": type(error).__name__, "message": str(error) or type(error).__name__, "where": None, "hint": None}
+    return {**plain, "stack_trace": stack_trace}

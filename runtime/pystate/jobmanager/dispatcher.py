@@ -1,0 +1,113 @@
+"""The jobs of one home: taken in, started, watched, found again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+
+from pystate.common.control import new_secret
+from pystate.common.errors import JobNotFoundError, PystateError
+from pystate.common.home import PystateHome, new_job_id, parse_job_id, write_file_atomically
+from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.jobmanager.job_record import JobRecord, RecordPhase, Submission
+from pystate.jobmanager.supervised_job import SupervisedJob, job_name_of, now_ms
+
+logger = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """All jobs of a home. Safe to use from many threads.
+
+    Args:
+        home: The folder of this installation.
+        launcher: Starts drivers.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(self, home: PystateHome, launcher: DriverLauncher, clock: Callable[[], int] = now_ms) -> None:
+        self._home = home
+        self._launcher = launcher
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._jobs: dict[str, SupervisedJob] = {}
+
+    def recover(self) -> None:
+        """Read the records that earlier job managers left, and watch the drivers that still live."""
+        self._home.jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        running = self._launcher.find_running()
+        for entry in sorted(os.listdir(self._home.jobs)):
+            try:
+                directory = self._home.job(entry)
+                record = JobRecord.read(directory)
+            except PystateError as error:
+                logger.error("the job %s is left out: %s", entry, error)
+                continue
+            if record is None:  # we ended before the record was written; nothing was started
+                continue
+            job = SupervisedJob(record, directory, self._clock)
+            self._jobs[record.job_id] = job
+            if record.phase is RecordPhase.ENDED:
+                continue
+            process = running.get(record.job_id)
+            if process is not None:
+                logger.info("job %s goes on in process %d", record.job_id, process.pid)
+                job.watch(process)
+            elif record.phase is RecordPhase.SUBMITTED:
+                job.give_up("The job manager ended before it had started the job's driver.")
+            else:
+                job.give_up("The driver process ended while no job manager was running.")
+
+    def submit(self, submission: Submission, environment: Mapping[str, str]) -> str:
+        """Start a job and return its id.
+
+        Args:
+            submission: What to run.
+            environment: The environment variables of the driver; ours where empty.
+
+        Raises:
+            PystateError: The driver can't be started.
+        """
+        job_id = new_job_id()
+        directory = self._home.job(job_id)
+        directory.path.mkdir(parents=True, mode=0o700)
+        submitted_at = self._clock()
+        write_file_atomically(directory.secret, new_secret(), mode=0o600)
+        submission.write(directory, job_id, submitted_at)
+        record = JobRecord(job_id, job_name_of(submission.job_file), submitted_at)
+        record.write(directory)
+        job = SupervisedJob(record, directory, self._clock)
+        try:
+            process = self._launcher.start(job_id, submission, environment)
+        except OSError as error:
+            message = f"The job's driver can't be started: {error}."
+            job.give_up(message)
+            with self._lock:
+                self._jobs[job_id] = job
+            raise PystateError(message, where=submission.python) from error
+        job.watch(process)
+        with self._lock:
+            self._jobs[job_id] = job
+        logger.info("job %s (%s) starts in process %d", job_id, submission.job_file, process.pid)
+        return job_id
+
+    def jobs(self) -> list[SupervisedJob]:
+        """Return all jobs, the oldest first."""
+        with self._lock:
+            return sorted(self._jobs.values(), key=lambda job: (job.record.submitted_at, job.job_id))
+
+    def job(self, job_id: str) -> SupervisedJob:
+        """Return one job.
+
+        Raises:
+            UsageError: The id is malformed.
+            JobNotFoundError: There is none of this id.
+        """
+        parsed = parse_job_id(job_id)
+        with self._lock:
+            found = self._jobs.get(parsed)
+        if found is None:
+            message = f"Could not find Flink job ({parsed})."
+            raise JobNotFoundError(message, hint="pystate list -a")
+        return found

@@ -1,0 +1,182 @@
+"""The driver's process: starting it, finding it again, waiting for its end, calling it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from pystate.common.control import connect, receive_message, send_message
+from pystate.common.errors import ControlError, error_from_dict
+from pystate.common.home import JobDirectory, PystateHome, read_json
+from pystate.jobmanager.job_record import Submission
+
+DRIVER_COMMAND = ("-m", "pystate.driver")
+_ADOPTED_POLL_SECONDS = 0.25
+
+
+class DriverUnreachableError(ControlError):
+    """The driver's control endpoint does not answer: it is not up yet, hangs, or is gone."""
+
+
+class DriverProcess(Protocol):
+    """A driver that was alive when it was found or started."""
+
+    pid: int
+
+    def wait(self) -> int | None:
+        """Block until it has ended; return its exit code (negative: a signal), None where that can't be known."""
+
+
+class ChildDriver:
+    """A driver that this job manager started."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    def wait(self) -> int | None:
+        """Block until it has ended, and return its exit code."""
+        return self._process.wait()
+
+
+class AdoptedDriver:
+    """A driver that an earlier job manager started; only its parent may know its exit code."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def wait(self) -> None:
+        """Block until it has ended."""
+        if hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):
+                descriptor = os.pidfd_open(self.pid)
+                try:
+                    poll = select.poll()
+                    poll.register(descriptor, select.POLLIN)
+                    poll.poll()
+                finally:
+                    os.close(descriptor)
+            return
+        while is_alive(self.pid):
+            time.sleep(_ADOPTED_POLL_SECONDS)
+
+
+class DriverLauncher:
+    """Starts drivers.
+
+    Args:
+        home: The folder of this installation.
+        command: The interpreter's arguments that start a driver; a test's own driver goes here.
+    """
+
+    def __init__(self, home: PystateHome, command: Sequence[str] = DRIVER_COMMAND) -> None:
+        self._home = home
+        self._command = list(command)
+
+    def start(self, job_id: str, submission: Submission, environment: Mapping[str, str]) -> ChildDriver:
+        """Start the driver of a job in a session of its own, so that no signal meant for us or a terminal reaches it.
+
+        Raises:
+            OSError: The process can't be started.
+        """
+        directory = self._home.job(job_id)
+        command = [submission.python, *self._command, "--home", str(self._home.root), "--job-id", job_id]
+        command += ["--", submission.job_file, *submission.arguments]
+        variables = {**(environment or os.environ), "PYSTATE_HOME": str(self._home.root)}
+        with contextlib.ExitStack() as files:
+            log = files.enter_context(_open_private(directory.log))
+            output = files.enter_context(_open_private(directory.stdout)) if submission.attached else log
+            process = subprocess.Popen(  # noqa: S603 - the submitter proved that it may run code
+                command,
+                cwd=submission.working_directory,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=log,
+                start_new_session=True,
+            )
+        return ChildDriver(process)
+
+    def find_running(self) -> dict[str, AdoptedDriver]:
+        """Return the living drivers by job id: the id in a command line is unique, a pid is used again."""
+        found: dict[str, AdoptedDriver] = {}
+        for pid, command in _processes():
+            with contextlib.suppress(ValueError, IndexError, OSError):
+                job_id = command[command.index("--job-id") + 1]
+                # what a driver forks has its command line, but is not the head of the session
+                if os.getsid(pid) == pid:
+                    found[job_id] = AdoptedDriver(pid)
+        return found
+
+
+def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments: Any) -> Any:
+    """Call a driver's control endpoint.
+
+    Args:
+        directory: The job's files, with the endpoint's address and secret.
+        op: The operation.
+        timeout: Seconds a hanging driver may hold us up.
+        arguments: The operation's arguments.
+
+    Raises:
+        DriverUnreachableError: Nobody answered.
+        PystateError: What the driver answered.
+    """
+    address = read_json(directory.driver)
+    if address is None:
+        message = "The job's driver is still starting."
+        raise DriverUnreachableError(message, where=str(directory.log), hint="try again in a moment")
+    try:
+        connection = connect((address["host"], address["port"]), directory.secret.read_bytes(), timeout=timeout)
+    except (ControlError, OSError) as error:
+        message = f"The job's driver (process {address['pid']}) can't be reached."
+        raise DriverUnreachableError(message, where=str(error), hint=f"see {directory.log}") from error
+    with connection:
+        try:
+            send_message(connection, {"op": op, **arguments})
+            reply = receive_message(connection)
+        except (EOFError, OSError) as error:
+            message = f"The job's driver (process {address['pid']}) did not answer {op!r} within {timeout:.0f} s."
+            raise DriverUnreachableError(message, where=repr(error), hint=f"see {directory.log}") from error
+    if reply["ok"]:
+        return reply["value"]
+    raise error_from_dict(reply["error"])
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process of that id exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _open_private(path: Path) -> Any:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def _processes() -> list[tuple[int, list[str]]]:
+    """Return (pid, command line) of all processes we may see."""
+    if sys.platform == "linux":
+        found = []
+        for entry in os.scandir("/proc"):
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    words = Path(entry.path, "cmdline").read_bytes().decode("utf-8", "surrogateescape").split("\0")
+                    found.append((int(entry.name), words[:-1]))
+        return found
+    listing = subprocess.run(  # noqa: S603 - a fixed command
+        ["/bin/ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True
+    ).stdout
+    rows = (line.split() for line in listing.splitlines())
+    return [(int(row[0]), row[1:]) for row in rows if row]

@@ -1,0 +1,188 @@
+"""What the job manager itself must remember of a job, and what it was asked to run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pystate.common.errors import PystateError, UsageError
+from pystate.common.home import JobDirectory, read_json, write_json
+
+RECORD_VERSION = 1
+_MAX_PARALLELISM = 1 << 15
+
+
+class RecordPhase(str, Enum):
+    """How far the job manager got with a job."""
+
+    SUBMITTED = "SUBMITTED"  # on disk, no driver was started yet
+    STARTED = "STARTED"  # a driver was started
+    ENDED = "ENDED"  # the driver is gone, and it is known how the job ended
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """`record.json`: written by the job manager before and after each step, so that a new one can go on from it.
+
+    Attributes:
+        job_id: 32 hex digits.
+        name: What the job is called until the driver says better.
+        submitted_at: Milliseconds since 1970.
+        phase: How far the job manager got.
+        pid: The driver's process id, for people.
+        cancel_requested: Whether someone asked to cancel, so that the request outlives this process.
+        exit_code: The driver's exit code, negative for a signal; None while it runs or where nobody saw it.
+        verdict: How the job ended where the driver left no word: `state`, `failure`, `end_time`.
+    """
+
+    job_id: str
+    name: str
+    submitted_at: int
+    phase: RecordPhase = RecordPhase.SUBMITTED
+    pid: int | None = None
+    cancel_requested: bool = False
+    exit_code: int | None = None
+    verdict: dict[str, Any] | None = None
+
+    def with_changes(self, **changes: Any) -> JobRecord:
+        """Return a copy with other values."""
+        return replace(self, **changes)
+
+    def write(self, directory: JobDirectory) -> None:
+        """Write it atomically."""
+        write_json(directory.record, {"version": RECORD_VERSION, **asdict(self), "phase": self.phase.value}, mode=0o600)
+
+    @staticmethod
+    def read(directory: JobDirectory) -> JobRecord | None:
+        """Read it; None where there is none.
+
+        Raises:
+            PystateError: It is damaged, or of a version this job manager doesn't know.
+        """
+        try:
+            data = read_json(directory.record)
+            if data is None:
+                return None
+            version = data.pop("version")
+            if version != RECORD_VERSION:
+                message = f"The job record has version {version}; this job manager knows {RECORD_VERSION}."
+                raise PystateError(message, where=str(directory.record))
+            return JobRecord(**{**data, "phase": RecordPhase(data["phase"])})
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            message = f"The job record is damaged: {error}."
+            raise PystateError(message, where=str(directory.record)) from error
+
+
+@dataclass(frozen=True)
+class Submission:
+    """`submission.json`: what someone wants to run.
+
+    Attributes:
+        job_file: The program, an absolute path.
+        arguments: Its arguments.
+        working_directory: Where it was submitted from; the driver starts there.
+        parallelism: The value of `-p`.
+        savepoint_path: The value of `-s`.
+        allow_non_restored_state: Whether `-n` was given.
+        configuration: Key -> text, the file with `-D` above it.
+        attached: Whether the submitter waits and reads what the job prints.
+        python: The interpreter that runs the driver.
+    """
+
+    job_file: str
+    arguments: list[str]
+    working_directory: str
+    parallelism: int | None
+    savepoint_path: str | None
+    allow_non_restored_state: bool
+    configuration: dict[str, str]
+    attached: bool
+    python: str
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Submission:
+        """Check what came in.
+
+        Raises:
+            UsageError: A field is missing or of the wrong kind, or the job file or the working directory doesn't exist.
+        """
+        submission = Submission(
+            job_file=_text(data, "job_file"),
+            arguments=_texts(data.get("arguments", []), "arguments"),
+            working_directory=_text(data, "working_directory"),
+            parallelism=_parallelism(data.get("parallelism")),
+            savepoint_path=_optional_text(data, "savepoint_path"),
+            allow_non_restored_state=_truth(data, "allow_non_restored_state"),
+            configuration=_mapping(data.get("configuration", {}), "configuration"),
+            attached=_truth(data, "attached"),
+            python=_text(data, "python"),
+        )
+        for path, what, check in (
+            (submission.job_file, "job file", Path.is_file),
+            (submission.working_directory, "working directory", Path.is_dir),
+            (submission.python, "Python interpreter", Path.is_file),
+        ):
+            if not os.path.isabs(path) or not check(Path(path)):
+                message = f"The {what} does not exist: {path}"
+                raise UsageError(message)
+        return submission
+
+    def write(self, directory: JobDirectory, job_id: str, submitted_at: int) -> None:
+        """Write it atomically, for the driver."""
+        data = {**asdict(self), "job_id": job_id, "submitted_at": submitted_at}
+        write_json(directory.submission, data, mode=0o600)
+
+
+def environment_from_json(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the submitter's environment variables. They are handed to the driver and never written to disk."""
+    return _mapping(data.get("environment", {}), "environment")
+
+
+def _wrong(name: str, expected: str) -> UsageError:
+    return UsageError(f"The field {name!r} of the submission must be {expected}.")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    value = data.get(name)
+    if not value or not _is_text(value):
+        raise _wrong(name, "a text")
+    return str(value)
+
+
+def _optional_text(data: Mapping[str, Any], name: str) -> str | None:
+    return None if data.get(name) is None else _text(data, name)
+
+
+def _texts(value: Any, name: str) -> list[str]:
+    if not isinstance(value, list) or not all(_is_text(item) for item in value):
+        raise _wrong(name, "a list of texts")
+    return list(value)
+
+
+def _mapping(value: Any, name: str) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(_is_text(item) for pair in value.items() for item in pair):
+        raise _wrong(name, "an object of texts")
+    return dict(value)
+
+
+def _truth(data: Mapping[str, Any], name: str) -> bool:
+    value = data.get(name, False)
+    if not isinstance(value, bool):
+        raise _wrong(name, "true or false")
+    return value
+
+
+def _parallelism(value: Any) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MAX_PARALLELISM:
+        raise _wrong("parallelism", f"a whole number from 1 to {_MAX_PARALLELISM}")
+    return value

@@ -1,0 +1,306 @@
+"""One job as the job manager sees it: its record, its driver, and what both say about it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pystate.common.errors import JobTerminatedError, PystateError
+from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json
+from pystate.common.job_status import JobStatus
+from pystate.jobmanager.driver_process import DriverProcess, DriverUnreachableError, call_driver
+from pystate.jobmanager.job_record import JobRecord, RecordPhase
+
+logger = logging.getLogger(__name__)
+
+CALL_TIMEOUT_SECONDS = 30.0
+_CANCEL_RETRY_SECONDS = 0.1
+_BEFORE_CANCELLING = (JobStatus.INITIALIZING, JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING)
+
+
+class OperationNotFoundError(PystateError):
+    """No operation has this trigger id."""
+
+
+class RequestRefusedError(PystateError):
+    """The driver refuses a request at once, such as a savepoint without a directory."""
+
+
+def now_ms() -> int:
+    """Return the wall clock in ms since 1970."""
+    return int(time.time() * 1000)
+
+
+class SupervisedJob:
+    """One job. Status and results are read from the files that the driver writes, so a hanging driver can't hold them back.
+
+    Args:
+        record: What is known of it; must be on disk already.
+        directory: Its files.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(self, record: JobRecord, directory: JobDirectory, clock: Callable[[], int] = now_ms) -> None:
+        self.job_id = record.job_id
+        self.directory = directory
+        self._record = record
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._gone = threading.Event()
+        if record.phase is RecordPhase.ENDED:
+            self._gone.set()
+
+    @property
+    def record(self) -> JobRecord:
+        """The record as it is on disk."""
+        return self._record
+
+    @property
+    def driver_is_gone(self) -> bool:
+        """Whether no driver will write anything for this job any more."""
+        return self._gone.is_set()
+
+    # -- the driver's life
+
+    def watch(self, process: DriverProcess) -> None:
+        """Take note of a living driver and of its end, on a thread of its own."""
+        self._change(phase=RecordPhase.STARTED, pid=process.pid)
+        threading.Thread(target=self._await_end, args=(process,), name=f"watch-{self.job_id}", daemon=True).start()
+        if self._record.cancel_requested:
+            self._deliver_cancel()
+
+    def give_up(self, message: str) -> None:
+        """Mark the job FAILED because no driver runs it, unless a driver left its last word."""
+        with self._lock:
+            status = self._driver_status()
+            if status is None or not JobStatus(status["state"]).is_terminal:
+                self._set(verdict=self._verdict(message))
+            self._set(phase=RecordPhase.ENDED)
+        self._gone.set()
+
+    def _await_end(self, process: DriverProcess) -> None:
+        exit_code = process.wait()
+        self._change(exit_code=exit_code)
+        logger.info("the driver of job %s ended (%s)", self.job_id, describe_exit(exit_code))
+        self.give_up(f"The driver process ended {describe_exit(exit_code)}.")
+
+    def _verdict(self, message: str) -> dict[str, Any]:
+        if self._record.cancel_requested:
+            return {"state": JobStatus.CANCELED.value, "failure": None, "end_time": self._clock()}
+        error = PystateError(message, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
+        failure = {**error.to_dict(), "stack_trace": message}
+        return {"state": JobStatus.FAILED.value, "failure": failure, "end_time": self._clock()}
+
+    # -- what is known
+
+    def status(self) -> dict[str, Any]:
+        """Return the status in the form of `status.json`."""
+        record = self._record
+        status = self._driver_status() or _initial_status(record)
+        state = JobStatus(status["state"])
+        if state.is_terminal:
+            return status
+        if record.verdict is not None:
+            end_state, end_time = record.verdict["state"], record.verdict["end_time"]
+            status.update(state=end_state, end_time=end_time, failure=record.verdict["failure"])
+            status["timestamps"] = {**status["timestamps"], end_state: end_time}
+            status["vertices"] = [{**vertex, "status": end_state} for vertex in status["vertices"]]
+        elif record.cancel_requested and state in _BEFORE_CANCELLING:
+            status["state"] = JobStatus.CANCELLING.value
+        return status
+
+    def state(self) -> JobStatus:
+        """Return where the job stands."""
+        return JobStatus(self.status()["state"])
+
+    def checkpoints(self) -> dict[str, Any]:
+        """Return the checkpoint statistics: what the driver says, or left behind."""
+        if not self.driver_is_gone:
+            try:
+                return dict(call_driver(self.directory, "checkpoints", timeout=CALL_TIMEOUT_SECONDS))
+            except PystateError as error:
+                # the file is written at each change, it lags by a moment at most
+                logger.info("checkpoints of job %s are read from its file: %s", self.job_id, error.message)
+        return read_json(self.directory.checkpoints) or empty_checkpoints()
+
+    def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any]:
+        """Return one checkpoint with its operators; a job that has ended has the entry of its history only.
+
+        Raises:
+            OperationNotFoundError: There is none of this id.
+        """
+        if not self.driver_is_gone:
+            try:
+                found = self._call("checkpoint_details", checkpoint_id=checkpoint_id)
+            except DriverUnreachableError as error:
+                logger.info("checkpoint %d of job %s is read from its file: %s", checkpoint_id, self.job_id, error.message)
+            else:
+                return dict(found)
+        for entry in self.checkpoints()["history"]:
+            if entry["id"] == checkpoint_id:
+                return dict(entry)
+        message = f"Could not find checkpoint {checkpoint_id} of job {self.job_id}."
+        raise OperationNotFoundError(message)
+
+    # -- what can be asked of it
+
+    def cancel(self) -> None:
+        """Ask the job to end as CANCELED; returns at once. A driver that still starts is told as soon as it listens.
+
+        Raises:
+            JobTerminatedError: It has FINISHED or FAILED.
+        """
+        state = self.state()
+        if state is JobStatus.CANCELED:
+            return
+        if state.is_terminal:
+            message = (
+                f"Job cancellation failed because the job has already reached another terminal state ({state.value})."
+            )
+            raise JobTerminatedError(message)
+        with self._lock:
+            if self._record.cancel_requested:
+                return
+            self._set(cancel_requested=True)
+        self._deliver_cancel()
+
+    def trigger(self, op: str, trigger_id: str | None, **arguments: Any) -> str:
+        """Start a savepoint, checkpoint or stop; return the id to ask for its result.
+
+        Raises:
+            JobTerminatedError: The job has ended.
+            RequestRefusedError: The driver refuses it.
+        """
+        chosen = new_job_id() if trigger_id is None else parse_job_id(trigger_id)
+        if self._knows_operation(chosen):
+            return chosen  # the same request once more
+        state = self.state()
+        if state.is_terminal:
+            message = f"Job {self.job_id} has already ended ({state.value})."
+            raise JobTerminatedError(message, hint="pystate list -a")
+        try:
+            self._call(op, trigger_id=chosen, **arguments)
+        except DriverUnreachableError:
+            raise
+        except PystateError as error:
+            raise RequestRefusedError(error.message, where=error.where, hint=error.hint) from error
+        return chosen
+
+    def operation(self, trigger_id: str) -> dict[str, Any]:
+        """Return `{"status": "IN_PROGRESS", ...}`, or what the operation's file holds.
+
+        Raises:
+            OperationNotFoundError: There is none of this id.
+        """
+        path = self.directory.operation(trigger_id)
+        gone = self.driver_is_gone  # asked before the file, which the driver may write as its last act
+        done: dict[str, Any] | None = read_json(path)
+        if done is not None:
+            return done
+        message = f"There is no operation with trigger id {trigger_id} of job {self.job_id}."
+        if gone:
+            raise OperationNotFoundError(message, hint="the job may have ended before the operation was complete")
+        try:
+            return dict(self._call("operation", trigger_id=trigger_id))
+        except DriverUnreachableError:
+            if self._gone.wait(1.0):
+                return self.operation(trigger_id)
+            raise
+        except PystateError as error:
+            raise OperationNotFoundError(message) from error
+
+    def read_output(self, name: str, offset: int, limit: int) -> tuple[bytes, bool]:
+        """Return the next bytes of `stdout` or `log`, and whether nothing will follow them."""
+        path = self.directory.stdout if name == "stdout" else self.directory.log
+        gone = self.driver_is_gone
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                data = file.read(limit)
+        except FileNotFoundError:
+            return b"", gone
+        return data, gone and len(data) < limit
+
+    # -- inner workings
+
+    def _call(self, op: str, **arguments: Any) -> Any:
+        return call_driver(self.directory, op, timeout=CALL_TIMEOUT_SECONDS, **arguments)
+
+    def _knows_operation(self, trigger_id: str) -> bool:
+        if self.directory.operation(trigger_id).exists():
+            return True
+        try:
+            self._call("operation", trigger_id=trigger_id)
+        except PystateError:
+            return False
+        return True
+
+    def _deliver_cancel(self) -> None:
+        def deliver() -> None:
+            while not self._gone.wait(_CANCEL_RETRY_SECONDS):
+                try:
+                    self._call("cancel")
+                    return
+                except PystateError as error:  # the driver still starts, or is about to end
+                    logger.debug("job %s can't be cancelled yet: %s", self.job_id, error.message)
+
+        threading.Thread(target=deliver, name=f"cancel-{self.job_id}", daemon=True).start()
+
+    def _driver_status(self) -> dict[str, Any] | None:
+        status: dict[str, Any] | None = read_json(self.directory.status)
+        return status
+
+    def _change(self, **changes: Any) -> None:
+        with self._lock:
+            self._set(**changes)
+
+    def _set(self, **changes: Any) -> None:
+        record = self._record.with_changes(**changes)
+        record.write(self.directory)
+        self._record = record
+
+
+def describe_exit(exit_code: int | None) -> str:
+    """Say how a process ended, as the end of the sentence "The driver process ended ..."."""
+    if exit_code is None:
+        return "(its exit code is not known: an earlier job manager had started it)"
+    if exit_code >= 0:
+        return f"with exit code {exit_code}"
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        name = str(-exit_code)
+    return f"with signal {name}"
+
+
+def empty_checkpoints() -> dict[str, Any]:
+    """Return the statistics of a job that has taken no checkpoint."""
+    counts = {"restored": 0, "total": 0, "in_progress": 0, "completed": 0, "failed": 0}
+    latest = {"completed": None, "savepoint": None, "failed": None, "restored": None}
+    return {"counts": counts, "summary": {}, "latest": latest, "history": []}
+
+
+def _initial_status(record: JobRecord) -> dict[str, Any]:
+    return {
+        "state": JobStatus.INITIALIZING.value,
+        "name": record.name,
+        "parallelism": -1,
+        "max_parallelism": -1,
+        "start_time": record.submitted_at,
+        "end_time": -1,
+        "timestamps": {JobStatus.INITIALIZING.value: record.submitted_at},
+        "attempt": 0,
+        "failure": None,
+        "vertices": [],
+        "plan_warnings": [],
+    }
+
+
+def job_name_of(job_file: str) -> str:
+    """Return what a job is called before its program has said so."""
+    return os.path.splitext(os.path.basename(job_file))[0]

@@ -1,0 +1,1 @@
+"""The slot process: operators, the epoch transaction, the exchange protocol."""

@@ -1,0 +1,100 @@
+"""The end of the exchange that stands in the slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from pystate.common.control import AuthenticatedListener, Peer, hang_up, receive_message
+from pystate.common.errors import ControlError, PystateError
+from pystate.slot.kept_output import KeptOutput
+from pystate.slot.protocol import (
+    Admission,
+    EpochHeader,
+    ExchangeOp,
+    admit,
+    receive_batches,
+    receive_trailer,
+    refuse,
+    send_kept,
+)
+from pystate.slot.subtask import Subtask
+
+
+class DataServer:
+    """Serves the exchanges of one slot.
+
+    Args:
+        secret: What an exchange must prove.
+        job_id: Headers of other jobs are refused.
+        attempt: So are headers of other execution attempts.
+        subtasks: The slot's subtasks by uid.
+        host: The address to bind to; ignored with `path`.
+        path: Bind to a Unix socket at this path instead.
+    """
+
+    def __init__(
+        self, secret: bytes, job_id: str, attempt: int, subtasks: dict[str, Subtask], *, host: str, path: str | None
+    ) -> None:
+        self._job_id = job_id
+        self._attempt = attempt
+        self._subtasks = subtasks
+        self._listener = AuthenticatedListener(secret, self._serve, host=host, path=path, name="exchange")
+        self.address = self._listener.address
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._listener.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._listener.close()
+
+    def _serve(self, connection: Peer) -> None:
+        try:
+            header = EpochHeader(**receive_message(connection))
+            try:
+                self._answer(header, connection)
+            except PystateError as error:
+                refuse(connection, error)
+        except (EOFError, OSError):
+            return  # the asker is gone; whatever it had begun has been rolled back
+
+    def _answer(self, header: EpochHeader, connection: Peer) -> None:
+        if header.job_id != self._job_id or header.attempt != self._attempt:
+            message = f"This slot serves attempt {self._attempt} of job {self._job_id}, not {header.attempt} of {header.job_id}."
+            raise ControlError(message)
+        subtask = self._subtasks.get(header.uid)
+        if subtask is None or subtask.index != header.subtask:
+            message = f"This slot does not host subtask {header.subtask} of {header.uid!r}."
+            raise ControlError(message)
+        if header.op == ExchangeOp.FETCH.value:
+            kept = subtask.kept_output(header.epoch)
+            admit(connection, Admission.REPLAY)
+        else:
+            kept = self._process(header, subtask, connection)
+        self._send_output(header, subtask, kept, connection)
+
+    def _process(self, header: EpochHeader, subtask: Subtask, connection: Peer) -> KeptOutput:
+        def batches() -> Iterator[pa.RecordBatch]:
+            rows = 0
+            try:
+                admit(connection, Admission.SEND)
+                for batch in receive_batches(connection):
+                    rows += batch.num_rows
+                    yield batch
+                receive_trailer(connection, rows)
+            except (EOFError, OSError) as error:
+                message = f"The exchange of epoch {header.epoch} died after {rows} rows."
+                raise ControlError(message, where=f"uid {header.uid}, subtask {header.subtask}") from error
+
+        kept = subtask.run(header.epoch, header.asker, lambda: hang_up(connection), batches)
+        admit(connection, Admission.REPLAY)
+        return kept
+
+    def _send_output(self, header: EpochHeader, subtask: Subtask, kept: KeptOutput, connection: Peer) -> None:
+        if header.tag is None:
+            send_kept(connection, pa.schema([]), ())
+            return
+        send_kept(connection, subtask.task.output(header.tag).schema(), kept.batches(header.tag))

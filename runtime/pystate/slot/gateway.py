@@ -1,0 +1,71 @@
+"""A slot's way to the coordinator."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pystate.checkpoint.metadata import OperatorSubtaskState
+from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.common.control import ControlClient
+from pystate.common.errors import PystateError
+from pystate.slot.subtask import Coordinator, SnapshotRequest
+
+
+class CoordinatorGateway(Coordinator):
+    """Calls the coordinator; threads don't wait for each other, since a decision may block.
+
+    Args:
+        connect: Opens a connection to the coordinator.
+        identity: Goes with every call: which slot of which attempt speaks.
+    """
+
+    def __init__(self, connect: Callable[[], ControlClient], identity: dict[str, Any]) -> None:
+        self._connect = connect
+        self._identity = identity
+        self._idle: list[ControlClient] = []
+        self._lock = threading.Lock()
+
+    def call(self, op: str, **arguments: Any) -> Any:
+        """Call one op over a connection nobody else is using."""
+        with self._lock:
+            client = self._idle.pop() if self._idle else None
+        if client is None:
+            client = self._connect()
+        value = client.call(op, **self._identity, **arguments)
+        with self._lock:
+            self._idle.append(client)
+        return value
+
+    def epoch_decision(self, uid: str, subtask: int, epoch: int) -> SnapshotRequest | None:
+        """Ask whether the epoch carries a barrier."""
+        answer = self.call("epoch_decision", uid=uid, subtask=subtask, epoch=epoch)
+        return None if answer is None else SnapshotRequest(**answer)
+
+    def epoch_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int, busy_ms: int) -> None:
+        """Say that the epoch's changes are in the backend."""
+        self.call(
+            "epoch_finished", uid=uid, subtask=subtask, epoch=epoch, rows_in=rows_in, rows_out=rows_out, busy_ms=busy_ms
+        )
+
+    def acknowledge(
+        self, checkpoint_id: int, uid: str, subtask: int, state: OperatorSubtaskState, metrics: SubtaskCheckpointMetrics
+    ) -> None:
+        """Hand over the state handles of a checkpoint."""
+        self.call(
+            "acknowledge",
+            checkpoint_id=checkpoint_id,
+            uid=uid,
+            subtask=subtask,
+            state=state.to_plain(),
+            metrics=metrics.to_plain(),
+        )
+
+    def decline(self, checkpoint_id: int, uid: str, subtask: int, error: PystateError) -> None:
+        """Say that this subtask's part of a checkpoint failed."""
+        self.call("decline", checkpoint_id=checkpoint_id, uid=uid, subtask=subtask, error=error.to_dict())
+
+    def task_failed(self, uid: str, subtask: int, error: PystateError, stack_trace: str) -> None:
+        """Say that the job can't go on."""
+        self.call("task_failed", uid=uid, subtask=subtask, error=error.to_dict(), stack_trace=stack_trace)

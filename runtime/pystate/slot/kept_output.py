@@ -1,0 +1,60 @@
+"""The output of a subtask's last epoch, kept until the next epoch begins, in memory up to a bound and on disk past it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import IO
+
+Chunk = bytes | tuple[int, int]
+"""The bytes of one record batch, or where they lie in the spill file: (offset, length)."""
+
+
+class KeptOutput:
+    """Serialized record batches by output tag, in the order they were made.
+
+    Args:
+        memory_bound: Bytes held in memory; batches past it go to a file that has no name.
+        directory: Where that file lies.
+    """
+
+    def __init__(self, memory_bound: int, directory: str | None = None) -> None:
+        self._memory_bound = memory_bound
+        self._directory = directory
+        self._chunks: dict[int, list[Chunk]] = {}
+        self._in_memory = 0
+        self._spill: IO[bytes] | None = None
+        self.rows = 0
+        self.spilled_bytes = 0
+
+    def append(self, tag: int, data: bytes, rows: int) -> None:
+        """Keep one batch."""
+        chunks = self._chunks.setdefault(tag, [])
+        self.rows += rows
+        if self._in_memory + len(data) <= self._memory_bound:
+            self._in_memory += len(data)
+            chunks.append(data)
+            return
+        if self._spill is None:
+            self._spill = tempfile.TemporaryFile(dir=self._directory, prefix="kept-output-", buffering=0)
+        offset = self._spill.seek(0, 2)
+        self._spill.write(data)
+        self.spilled_bytes += len(data)
+        chunks.append((offset, len(data)))
+
+    def batches(self, tag: int) -> Iterator[bytes]:
+        """Yield the batches of one output."""
+        for chunk in self._chunks.get(tag, ()):
+            if isinstance(chunk, bytes):
+                yield chunk
+            else:
+                assert self._spill is not None  # noqa: S101 - a spilled chunk implies the file
+                yield os.pread(self._spill.fileno(), chunk[1], chunk[0])  # no shared position: askers may read at once
+
+    def close(self) -> None:
+        """Drop everything."""
+        self._chunks.clear()
+        if self._spill is not None:
+            self._spill.close()
+            self._spill = None

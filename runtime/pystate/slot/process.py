@@ -1,0 +1,172 @@
+"""The slot process: a long-running Spark task that hosts one subtask of every task of the job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import cloudpickle
+
+from pystate.checkpoint.metadata import KeyedStateHandle
+from pystate.common.control import ControlClient, ControlServer
+from pystate.common.errors import ControlError, PystateError
+from pystate.slot.data_server import DataServer
+from pystate.slot.gateway import CoordinatorGateway
+from pystate.slot.subtask import SnapshotRequest, Subtask
+from pystate.slot.task import JobEnvironment, TaskSpec
+
+HEARTBEAT_INTERVAL_S = 1.0
+
+@dataclass(frozen=True)
+class SlotDescription:
+    """What a slot is started with.
+
+    Attributes:
+        coordinator: Host and port of the coordinator's endpoint.
+        unix_sockets: Exchanges are on the same machine and use a Unix socket.
+        host: Otherwise the address the slot binds to.
+    """
+
+    coordinator: tuple[str, int]
+    secret: bytes
+    job_id: str
+    attempt: int
+    unix_sockets: bool = True
+    host: str = "127.0.0.1"
+
+@dataclass(frozen=True)
+class Deployment:
+    """What a slot is given to run.
+
+    Attributes:
+        environment: The job; its working directory is filled in by the slot.
+        tasks: The job's tasks; the slot hosts one subtask of each.
+        handles: By uid: snapshot directory and handle of every piece of old state for this slot's subtask.
+        finished_epoch: The epoch that state stands at.
+    """
+
+    environment: dict[str, Any]
+    tasks: list[TaskSpec]
+    handles: dict[str, list[tuple[str, dict[str, Any]]]]
+    finished_epoch: int
+
+class SlotProcess:
+    """One slot of one execution attempt.
+
+    Args:
+        description: What it was started with.
+        index: Its number; it hosts subtask `index` of every task.
+        task_attempt: How often Spark has started this slot before.
+    """
+
+    def __init__(self, description: SlotDescription, index: int, task_attempt: int) -> None:
+        self._description = description
+        self._index = index
+        self._task_attempt = task_attempt
+        self._ended = threading.Event()
+        self._subtasks: dict[str, Subtask] = {}
+        self._directory = tempfile.mkdtemp(prefix=f"pystate-{description.job_id[:6]}-{description.attempt}-{index}-")
+        self._uploads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="snapshot")
+        identity = {"slot": index, "attempt": description.attempt}
+        self._gateway = CoordinatorGateway(self._connect, identity)
+        self._control = ControlServer(description.secret, self._handle, host=description.host)
+        self._data = DataServer(
+            description.secret,
+            description.job_id,
+            description.attempt,
+            self._subtasks,
+            host=description.host,
+            path=f"{self._directory}/exchange" if description.unix_sockets else None,
+        )
+
+    def run(self) -> None:
+        """Serve until the coordinator says that it is over, or is gone."""
+        try:
+            self._control.start()
+            self._data.start()
+            self._register()
+            threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True).start()
+            self._ended.wait()
+        finally:
+            self._data.close()
+            self._control.close()
+            for subtask in self._subtasks.values():
+                # a user's close() may fail; the slot ends all the same, and says so in the log
+                try:
+                    subtask.close()
+                except Exception:
+                    traceback.print_exc()
+            self._uploads.shutdown(wait=False, cancel_futures=True)
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _connect(self) -> ControlClient:
+        return ControlClient(*self._description.coordinator, self._description.secret)
+
+    def _register(self) -> None:
+        self._gateway.call(
+            "register",
+            pid=os.getpid(),
+            task_attempt=self._task_attempt,
+            control=[self._control.host, self._control.port],
+            data=self._data.address,
+        )
+
+    def _heartbeat(self) -> None:
+        """Tell the coordinator that we live, and end with it: an orphan must not keep memory, files or ports."""
+        parent = os.getppid()
+        client = self._connect()
+        while not self._ended.wait(HEARTBEAT_INTERVAL_S):
+            try:
+                client.call("heartbeat", slot=self._index, attempt=self._description.attempt)
+                alive = os.getppid() == parent
+            except ControlError:
+                alive = False
+            if not alive:
+                shutil.rmtree(self._directory, ignore_errors=True)
+                os._exit(1)
+        client.close()
+
+    def _handle(self, request: dict[str, Any]) -> Any:
+        op = request["op"]
+        if op == "deploy":
+            return self._deploy(cloudpickle.loads(request["deployment"]))
+        if op == "snapshot":
+            snapshot = SnapshotRequest(**request["request"])
+            for subtask in self._subtasks.values():
+                subtask.snapshot_between_epochs(snapshot)
+            return None
+        if op == "shutdown":
+            self._ended.set()
+            return None
+        message = f"A slot does not know the op {op!r}."
+        raise ControlError(message)
+
+    def _deploy(self, deployment: Deployment) -> None:
+        environment = JobEnvironment(**{**deployment.environment, "working_directory": self._directory})
+        opened: dict[str, Subtask] = {}
+        for task in deployment.tasks:
+            subtask = Subtask(
+                task, self._index, environment, self._gateway, self._uploads.submit, deployment.finished_epoch
+            )
+            pairs = deployment.handles.get(task.uid, [])
+            subtask.open([(uri, KeyedStateHandle.from_plain(plain)) for uri, plain in pairs])
+            opened[task.uid] = subtask
+        self._subtasks.update(opened)
+
+def run_slot(description: SlotDescription, index: int) -> None:
+    """Be slot `index`; the body of the Spark task."""
+    from pyspark import TaskContext  # the slot process is a Spark worker, tests of this module's classes are not
+
+    context = TaskContext.get()
+    task_attempt = 0 if context is None else context.attemptNumber()
+    slot = SlotProcess(description, index, task_attempt)
+    with contextlib.suppress(PystateError):  # a coordinator that refuses us or is gone: nothing is left to do
+        slot.run()
+

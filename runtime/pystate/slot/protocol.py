@@ -1,0 +1,143 @@
+"""The exchange protocol between a Spark task and the slot that owns its subtask.
+
+Over an authenticated connection the task sends a header; the slot answers what to do; the task sends its record batches, an
+empty frame and a trailer with the number of rows; the slot answers with the outcome and the output. A connection that ends
+without its trailer is a task that died: nothing of it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.control import Peer, receive_message, send_message
+from pystate.common.errors import ControlError, PystateError, error_from_dict
+from pystate.slot.epoch_ledger import Asker
+
+_END = b""
+
+
+class ExchangeOp(str, Enum):
+    """What a connection is for."""
+
+    PROCESS = "process"  # run an epoch over the rows that follow
+    FETCH = "fetch"  # read one kept output of the last epoch
+
+
+class Admission(str, Enum):
+    """The slot's first answer."""
+
+    SEND = "send"  # send the rows
+    REPLAY = "replay"  # the epoch is finished, its output follows
+    REFUSED = "refused"  # an error follows
+
+
+@dataclass(frozen=True)
+class EpochHeader:
+    """Who asks for what.
+
+    Attributes:
+        epoch: Spark's batch id.
+        tag: The output to send back: the edge to the next task, or the output to fetch; None for no output.
+    """
+
+    op: str
+    job_id: str
+    attempt: int
+    uid: str
+    subtask: int
+    epoch: int
+    stage_id: int
+    task_attempt_id: int
+    tag: int | None
+
+    @property
+    def asker(self) -> Asker:
+        """The Spark task attempt that asks."""
+        return Asker(self.stage_id, self.task_attempt_id)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the header as plain data."""
+        return asdict(self)
+
+
+def send_batches(connection: Peer, batches: Iterable[pa.RecordBatch]) -> int:
+    """Send a schema frame, a frame per batch, and the end; nothing but the end where there is no batch. Return the rows."""
+    rows = 0
+    schema: pa.Schema | None = None
+    for batch in batches:
+        if schema is None:
+            schema = batch.schema
+            connection.send_bytes(schema.serialize())
+        connection.send_bytes(batch.serialize())
+        rows += batch.num_rows
+    connection.send_bytes(_END)
+    return rows
+
+
+def receive_batches(connection: Peer) -> Iterator[pa.RecordBatch]:
+    """Yield the batches that `send_batches` sent."""
+    frame = connection.recv_bytes()
+    if frame == _END:
+        return
+    schema = pa.ipc.read_schema(pa.py_buffer(frame))
+    while True:
+        frame = connection.recv_bytes()
+        if frame == _END:
+            return
+        yield pa.ipc.read_record_batch(pa.py_buffer(frame), schema)
+
+
+def send_kept(connection: Peer, schema: pa.Schema, batches: Iterable[bytes]) -> None:
+    """Send batches that are serialized already, so that `receive_batches` reads them."""
+    first = True
+    for data in batches:
+        if first:
+            connection.send_bytes(schema.serialize())
+            first = False
+        connection.send_bytes(data)
+    connection.send_bytes(_END)
+
+
+def send_trailer(connection: Peer, rows: int) -> None:
+    """Say that all rows were sent."""
+    send_message(connection, {"rows": rows})
+
+
+def receive_trailer(connection: Peer, rows: int) -> None:
+    """Check that as many rows came as were sent.
+
+    Raises:
+        ControlError: They differ.
+    """
+    sent = receive_message(connection)["rows"]
+    if sent != rows:
+        message = f"The exchange sent {sent} rows, {rows} arrived."
+        raise ControlError(message)
+
+
+def refuse(connection: Peer, error: PystateError) -> None:
+    """Answer with an error, whatever was asked."""
+    send_message(connection, {"admission": Admission.REFUSED.value, "error": error.to_dict()})
+
+
+def admit(connection: Peer, admission: Admission) -> None:
+    """Answer what the asker is to do."""
+    send_message(connection, {"admission": admission.value})
+
+
+def receive_admission(connection: Peer) -> Admission:
+    """Return the slot's answer.
+
+    Raises:
+        PystateError: The slot refuses.
+    """
+    answer = receive_message(connection)
+    admission = Admission(answer["admission"])
+    if admission is Admission.REFUSED:
+        raise error_from_dict(answer["error"])
+    return admission

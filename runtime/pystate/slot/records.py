@@ -1,0 +1,302 @@
+"""Elements as Arrow columns and back.
+
+A ROW crosses Spark as its columns, a TUPLE as `f0`, `f1`, ..., any other typed element as one column `value`. Untyped elements
+are pickled into one binary column: they only travel between processes of one job and are never durable.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.errors import RecordError
+from pystate.common.row import Row
+from pystate.common.time import Instant
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.state.base.keys import KeyCodec
+
+RESERVED_PREFIX = "__pystate_"
+KEY_FIELD = RESERVED_PREFIX + "key"
+KEY_GROUP_FIELD = RESERVED_PREFIX + "key_group"
+ROUTE_FIELD = RESERVED_PREFIX + "route"
+VALUE_FIELD = "value"
+
+Convert = Callable[[Any], Any]
+
+_PLAIN: dict[TypeKind, pa.DataType] = {
+    TypeKind.STRING: pa.string(),
+    TypeKind.CHAR: pa.string(),
+    TypeKind.BOOLEAN: pa.bool_(),
+    TypeKind.BYTE: pa.int8(),
+    TypeKind.SHORT: pa.int16(),
+    TypeKind.INT: pa.int32(),
+    TypeKind.LONG: pa.int64(),
+    TypeKind.FLOAT: pa.float32(),
+    TypeKind.DOUBLE: pa.float64(),
+    TypeKind.SQL_DATE: pa.date32(),
+    TypeKind.SQL_TIMESTAMP: pa.timestamp("us"),
+}
+_AS_TEXT: dict[TypeKind, tuple[Convert, Convert]] = {
+    TypeKind.BIG_INT: (str, int),
+    TypeKind.BIG_DEC: (str, lambda text: text if isinstance(text, decimal.Decimal) else decimal.Decimal(text)),
+    TypeKind.SQL_TIME: (lambda time: time.isoformat(), datetime.time.fromisoformat),
+}
+_NATIVE_KEYS = frozenset(
+    {
+        TypeKind.STRING,
+        TypeKind.BOOLEAN,
+        TypeKind.BYTE,
+        TypeKind.SHORT,
+        TypeKind.INT,
+        TypeKind.LONG,
+        TypeKind.FLOAT,
+        TypeKind.DOUBLE,
+    }
+)
+
+
+@dataclass(frozen=True)
+class _Converter:
+    """How one type crosses Arrow; None for a direction means as it is."""
+
+    arrow_type: pa.DataType
+    to_arrow: Convert | None = None
+    from_arrow: Convert | None = None
+
+
+def is_byte_array(type_info: TypeInformation) -> bool:
+    """Whether the type is that of `bytes`."""
+    return type_info.kind is TypeKind.PRIMITIVE_ARRAY and type_info.elements[0].kind is TypeKind.BYTE
+
+
+def _pickle(value: Any) -> bytes:
+    return pickle.dumps(value, protocol=5)
+
+
+def _converter(type_info: TypeInformation | None) -> _Converter:
+    if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
+        return _Converter(pa.binary(), _pickle, pickle.loads)
+    kind = type_info.kind
+    if kind in _PLAIN:
+        return _Converter(_PLAIN[kind])
+    if kind in _AS_TEXT:
+        return _Converter(pa.string(), *(_none_safe(convert) for convert in _AS_TEXT[kind]))
+    if kind is TypeKind.INSTANT:
+        instant = pa.struct([pa.field("seconds", pa.int64()), pa.field("nanos", pa.int32())])
+        return _Converter(instant, _none_safe(_instant_to_arrow), _none_safe(lambda parts: Instant(**parts)))
+    if is_byte_array(type_info):
+        return _Converter(pa.binary())
+    if kind is TypeKind.ROW or kind is TypeKind.TUPLE:
+        return _struct_converter(type_info)
+    if kind is TypeKind.MAP:
+        return _map_converter(type_info)
+    part = _converter(type_info.elements[0])
+    copy: Convert = list if part.to_arrow is None else _over_list(part.to_arrow)
+    back = None if part.from_arrow is None else _none_safe(_over_list(part.from_arrow))
+    return _Converter(pa.list_(part.arrow_type), _none_safe(copy), back)
+
+
+def _none_safe(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _over_list(convert: Convert) -> Convert:
+    return lambda values: [convert(value) for value in values]
+
+
+def _instant_to_arrow(instant: Instant) -> dict[str, int]:
+    return {"seconds": instant.seconds, "nanos": instant.nanos}
+
+
+def _struct_converter(type_info: TypeInformation) -> _Converter:
+    names = type_info.get_field_names()
+    parts = [_converter(part) for part in type_info.elements]
+    fields = None if type_info.names is None else tuple(names)
+    is_tuple = type_info.kind is TypeKind.TUPLE
+
+    def to_arrow(value: Any) -> dict[str, Any]:
+        values = _fields_of(value, len(names), type_info)
+        return {
+            name: element if part.to_arrow is None else part.to_arrow(element)
+            for name, part, element in zip(names, parts, values, strict=True)
+        }
+
+    def from_arrow(struct: dict[str, Any]) -> Any:
+        values = [
+            struct[name] if part.from_arrow is None else part.from_arrow(struct[name])
+            for name, part in zip(names, parts, strict=True)
+        ]
+        return tuple(values) if is_tuple else Row.of_fields(fields, values)
+
+    arrow_type = pa.struct([pa.field(name, part.arrow_type) for name, part in zip(names, parts, strict=True)])
+    return _Converter(arrow_type, _none_safe(to_arrow), _none_safe(from_arrow))
+
+
+def _map_converter(type_info: TypeInformation) -> _Converter:
+    key, value = (_converter(part) for part in type_info.elements)
+    key_to, value_to = key.to_arrow or (lambda x: x), value.to_arrow or (lambda x: x)
+    key_from, value_from = key.from_arrow or (lambda x: x), value.from_arrow or (lambda x: x)
+    return _Converter(
+        pa.map_(key.arrow_type, value.arrow_type),
+        _none_safe(lambda mapping: [(key_to(k), value_to(v)) for k, v in mapping.items()]),
+        _none_safe(lambda pairs: {key_from(k): value_from(v) for k, v in pairs}),
+    )
+
+
+def _fields_of(value: Any, count: int, type_info: TypeInformation) -> list[Any] | tuple[Any, ...]:
+    values: list[Any] | tuple[Any, ...]
+    if isinstance(value, Row):
+        values = value.values_list()
+    elif isinstance(value, (tuple, list)):
+        values = value
+    else:
+        message = f"{value!r} is no {type_info.name}."
+        raise RecordError(message, hint="return a Row or a tuple, or declare the right output_type")
+    if len(values) != count:
+        message = f"{value!r} has {len(values)} fields, {type_info.name} has {count}."
+        raise RecordError(message, hint="return all fields, or declare the right output_type")
+    return values
+
+
+def _to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Array:
+    try:
+        return pa.array(values, arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+        for value in values:
+            try:
+                pa.array([value], arrow_type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as cause:
+                message = f"{value!r} is no {arrow_type}: {cause}"
+                raise RecordError(message, where=where, hint="declare the right output_type or key_type") from cause
+        raise
+
+
+class RecordCodec:
+    """Turns elements of one stream into Arrow arrays and back.
+
+    Args:
+        type_info: The type of the elements, None where they are untyped.
+        where: The stream's name, for errors.
+
+    Attributes:
+        schema: The fields of the elements, without key or route.
+        prepare: Turns an element into what `encode` takes, at once: a later change of the element doesn't reach the copy. None
+            where elements of this type can't change.
+    """
+
+    def __init__(self, type_info: TypeInformation | None, where: str) -> None:
+        self._where = where
+        self._columns: list[_Converter] = []
+        self._fields: tuple[str, ...] | None = None
+        self._is_tuple = False
+        self.prepare: Convert | None
+        if type_info is not None and type_info.kind in (TypeKind.ROW, TypeKind.TUPLE) and type_info.elements:
+            self._is_tuple = type_info.kind is TypeKind.TUPLE
+            self._fields = tuple(type_info.get_field_names())
+            self._named = self._fields if type_info.names is not None else None
+            self._columns = [_converter(part) for part in type_info.elements]
+            self.prepare = self._prepare_fields(type_info)
+            pairs = zip(self._fields, self._columns, strict=True)
+            self.schema = pa.schema([pa.field(name, column.arrow_type) for name, column in pairs])
+        else:
+            column = _converter(type_info)
+            self._columns = [column]
+            self.prepare = column.to_arrow
+            self.schema = pa.schema([pa.field(VALUE_FIELD, column.arrow_type)])
+
+    def encode(self, prepared: list[Any]) -> list[pa.Array]:
+        """Return a column per field of the schema."""
+        if self._fields is None:
+            return [_to_array(prepared, self._columns[0].arrow_type, self._where)]
+        columns = zip(*prepared, strict=True)
+        pairs = zip(self._columns, columns, strict=True)
+        return [_to_array(list(values), column.arrow_type, self._where) for column, values in pairs]
+
+    def decode(self, batch: pa.RecordBatch) -> list[Any]:
+        """Return the elements of a batch that has the schema's fields first."""
+        lists = [_column_values(batch.column(i), column) for i, column in enumerate(self._columns)]
+        if self._fields is None:
+            return lists[0]
+        if self._is_tuple:
+            return list(zip(*lists, strict=True))
+        of_fields, named = Row.of_fields, self._named
+        return [of_fields(named, list(values)) for values in zip(*lists, strict=True)]
+
+    def _prepare_fields(self, type_info: TypeInformation) -> Convert:
+        count = len(self._columns)
+        converts = [column.to_arrow for column in self._columns]
+        if not any(converts):
+            return lambda element: tuple(_fields_of(element, count, type_info))
+        return lambda element: tuple(
+            value if convert is None else convert(value)
+            for convert, value in zip(converts, _fields_of(element, count, type_info), strict=True)
+        )
+
+
+def _column_values(array: pa.Array, column: _Converter) -> list[Any]:
+    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+        array = array.cast(pa.timestamp("us"))  # Spark's TIMESTAMP: an instant, given as datetime in UTC without a zone
+    values: list[Any] = array.to_pylist()
+    if column.from_arrow is None:
+        return values
+    convert = column.from_arrow
+    return [convert(value) for value in values]
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """Where the key of an edge's rows stands.
+
+    Attributes:
+        column: The name of the field.
+        key_type: The declared type of the key, None where each key says its own.
+    """
+
+    column: str
+    key_type: TypeInformation | None
+
+    @property
+    def native(self) -> bool:
+        """Whether the field holds the key itself, not its encoded bytes (type tag and payload)."""
+        return self.key_type is not None and (self.key_type.kind in _NATIVE_KEYS or is_byte_array(self.key_type))
+
+    def field(self) -> pa.Field:
+        """Return the Arrow field."""
+        return pa.field(self.column, _converter(self.key_type).arrow_type if self.native else pa.binary())
+
+    def preparer(self) -> Convert | None:
+        """Return what turns a key into what `encode` takes; None where it is the key itself."""
+        if self.native:
+            return None
+        codec = KeyCodec(self.key_type)
+        return lambda key: codec.encode(codec.internal(key))
+
+    def encode(self, keys: list[Any], where: str) -> pa.Array:
+        """Return the column of the prepared keys."""
+        return _to_array(keys, self.field().type, where)
+
+    def decoder(self, codec: KeyCodec, where: str) -> Callable[[pa.Array], list[Any]]:
+        """Return what turns the column into the codec's internal keys.
+
+        The returned function raises RecordError at a null key.
+        """
+        convert: Convert | None = None
+        if not self.native:
+            convert = None if self.key_type is None else codec.decode
+        elif self.key_type is None or self.key_type.kind in (TypeKind.BOOLEAN, TypeKind.FLOAT, TypeKind.DOUBLE):
+            convert = codec.internal
+
+        def decode(array: pa.Array) -> list[Any]:
+            if array.null_count:
+                message = f"A row has no key: {self.column!r} is null."
+                raise RecordError(message, where=where, hint="filter such rows out in front of key_by()")
+            keys: list[Any] = array.to_pylist()
+            return keys if convert is None else [convert(key) for key in keys]
+
+        return decode

@@ -1,0 +1,324 @@
+"""A subtask's epochs as transactions: run once, roll back what died half way, keep the output, take snapshots."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from pystate.checkpoint.metadata import KeyedStateHandle, OperatorSubtaskState
+from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.errors import ControlError, PystateError, UserFunctionError
+from pystate.slot.chain import OperatorSpec
+from pystate.slot.epoch_ledger import Asker, ClaimResult, EpochLedger
+from pystate.slot.kept_output import KeptOutput
+from pystate.slot.output import OutputSpec
+from pystate.slot.task import JobEnvironment, TaskSpec
+from pystate.slot.task_operator import TaskOperator
+from pystate.state.base.backend import KeyedStateSnapshot
+
+CANONICAL_KEYED_STATE = "canonical"
+
+
+@dataclass(frozen=True)
+class SnapshotRequest:
+    """A barrier: what a subtask needs to know to take its part of a checkpoint.
+
+    Attributes:
+        location: The URI of the snapshot's directory.
+        inline_threshold: State up to this many bytes travels in the acknowledgement.
+        trigger_timestamp: When the checkpoint was triggered, ms since 1970.
+    """
+
+    checkpoint_id: int
+    epoch: int
+    location: str
+    inline_threshold: int
+    trigger_timestamp: int
+
+
+class Coordinator(Protocol):
+    """What a subtask tells the coordinator and asks of it."""
+
+    def epoch_decision(self, uid: str, subtask: int, epoch: int) -> SnapshotRequest | None:
+        """Ask whether the epoch, now at its end, carries a barrier; may block for a moment."""
+
+    def epoch_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int, busy_ms: int) -> None:
+        """Say that the epoch's changes are in the backend."""
+
+    def acknowledge(
+        self, checkpoint_id: int, uid: str, subtask: int, state: OperatorSubtaskState, metrics: SubtaskCheckpointMetrics
+    ) -> None:
+        """Hand over the state handles of a checkpoint."""
+
+    def decline(self, checkpoint_id: int, uid: str, subtask: int, error: PystateError) -> None:
+        """Say that this subtask's part of a checkpoint failed."""
+
+    def task_failed(self, uid: str, subtask: int, error: PystateError, stack_trace: str) -> None:
+        """Say that the job can't go on."""
+
+
+class _Claim:
+    """The right of one task attempt to run an epoch."""
+
+    def __init__(self, hang_up: Callable[[], None]) -> None:
+        self.hang_up = hang_up
+        self.fenced = False
+        self.at_end = False  # all rows are in: too late to be fenced, a newer attempt takes the kept output
+
+
+class FencedError(ControlError):
+    """A newer attempt of the same task has taken over."""
+
+
+class Subtask:
+    """One subtask of a task in its slot.
+
+    Args:
+        task: What to run.
+        index: Which share.
+        environment: The job.
+        coordinator: Whom to ask and tell.
+        upload: Runs the asynchronous part of a snapshot on another thread.
+        finished_epoch: The epoch the restored state stands at.
+    """
+
+    def __init__(
+        self,
+        task: TaskSpec,
+        index: int,
+        environment: JobEnvironment,
+        coordinator: Coordinator,
+        upload: Callable[[Callable[[], None]], object],
+        finished_epoch: int,
+    ) -> None:
+        self.task = task
+        self.index = index
+        self._environment = environment
+        self._coordinator = coordinator
+        self._upload = upload
+        self._ledger = EpochLedger(finished_epoch)
+        self._changed = threading.Condition()
+        self._claim: _Claim | None = None
+        self._failed: PystateError | None = None
+        self._kept = self._new_output()
+        self._filling = self._kept
+        self.operator = TaskOperator(task, index, environment, self._keep)
+
+    def open(self, handles: Iterable[tuple[str, KeyedStateHandle]]) -> None:
+        """Restore the state and open the functions.
+
+        Args:
+            handles: Snapshot directory (URI) and handle of every piece of old state that meets this subtask's key groups.
+        """
+        backend = self.operator.backend
+        if backend is not None:
+            files = [SnapshotLocation(uri).open(handle.handle) for uri, handle in handles]
+            try:
+                backend.restore(files)
+            finally:
+                for file in files:
+                    file.close()
+        with self._user_code(self.task.head):
+            self.operator.open()
+
+    def close(self) -> None:
+        """Close functions, backend and kept output."""
+        self.operator.close()
+        self._kept.close()
+
+    def run(
+        self, epoch: int, asker: Asker, hang_up: Callable[[], None], batches: Callable[[], Iterable[pa.RecordBatch]]
+    ) -> KeptOutput:
+        """Run an epoch, or return its kept output if it has been run.
+
+        Args:
+            epoch: Which.
+            asker: The task attempt that brings the rows.
+            hang_up: Cuts the asker's connection, from another thread.
+            batches: Called if the rows are needed; raises ControlError if the asker dies before its last row.
+
+        Raises:
+            FencedError: A newer attempt took over, or the epoch is past.
+        """
+        claim = self._obtain(epoch, asker, hang_up)
+        if claim is None:
+            return self._kept
+        started = time.perf_counter()
+        self._kept.close()
+        self._filling = self._new_output()
+        rows_before = self.operator.records_in
+        finished = False
+        try:
+            with self._user_code(self.task.head):
+                for batch in batches():
+                    if claim.fenced:
+                        message = f"A newer attempt runs epoch {epoch}."
+                        raise FencedError(message)
+                    self.operator.process_batch(batch)
+                self.operator.flush_output()
+            self._pass_end(claim, epoch)
+            request = self._coordinator.epoch_decision(self.task.uid, self.index, epoch)
+            with self._changed:
+                with self._user_code(self.task.head):  # a value of the wrong type shows when it is written back
+                    self.operator.finish_epoch()
+                self._ledger.finish()
+                self._kept = self._filling
+                finished = True
+                if request is not None:
+                    self._take_snapshot(request)
+        finally:
+            with self._changed:
+                if not finished:
+                    self.operator.roll_back_epoch()
+                    self.operator.records_in = rows_before
+                    self._filling.close()
+                    self._ledger.roll_back()
+                self._claim = None
+                self._changed.notify_all()
+        busy_ms = int((time.perf_counter() - started) * 1000)
+        rows_in = self.operator.records_in - rows_before
+        self._coordinator.epoch_finished(self.task.uid, self.index, epoch, rows_in, self._kept.rows, busy_ms)
+        return self._kept
+
+    def kept_output(self, epoch: int) -> KeptOutput:
+        """Return the output of the last epoch.
+
+        Raises:
+            FencedError: Another epoch was asked for.
+        """
+        with self._changed:
+            if self._ledger.begun != epoch or self._ledger.finished != epoch:
+                message = f"The output of epoch {epoch} is not kept: epoch {self._ledger.finished} is the last one finished."
+                raise FencedError(message, hint="use the DataFrame of for_each_batch() only while the function runs")
+            return self._kept
+
+    def snapshot_between_epochs(self, request: SnapshotRequest) -> None:
+        """Take the synchronous part of a snapshot at the last finished epoch.
+
+        Raises:
+            ControlError: The subtask stands at another epoch.
+        """
+        with self._changed:
+            if self._ledger.finished != request.epoch:
+                message = f"Subtask {self.index} of {self.task.uid} stands at epoch {self._ledger.finished}, not {request.epoch}."
+                raise ControlError(message)
+            self._take_snapshot(request)
+
+    def _obtain(self, epoch: int, asker: Asker, hang_up: Callable[[], None]) -> _Claim | None:
+        with self._changed:
+            while True:
+                if self._failed is not None:
+                    raise self._failed
+                result = self._ledger.claim(epoch, asker)
+                if result is ClaimResult.RUN:
+                    self._claim = _Claim(hang_up)
+                    return self._claim
+                if result is ClaimResult.REPLAY:
+                    return None
+                if result in (ClaimResult.STALE, ClaimResult.PAST):
+                    message = f"Epoch {epoch} was asked for too late ({result.value}); subtask {self.index} of {self.task.uid} is past it."
+                    raise FencedError(message)
+                if result is ClaimResult.FENCE and self._claim is not None and not self._claim.at_end:
+                    self._claim.fenced = True
+                    self._claim.hang_up()
+                self._changed.wait()
+
+    def _pass_end(self, claim: _Claim, epoch: int) -> None:
+        with self._changed:
+            if claim.fenced:
+                message = f"A newer attempt runs epoch {epoch}."
+                raise FencedError(message)
+            claim.at_end = True
+
+    def _keep(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
+        self._filling.append(output.tag, batch.serialize().to_pybytes(), batch.num_rows)
+
+    def _new_output(self) -> KeptOutput:
+        return KeptOutput(self._environment.kept_output_bytes, self._environment.working_directory)
+
+    def _take_snapshot(self, request: SnapshotRequest) -> None:
+        started = time.perf_counter()
+        start_delay_ms = max(0, int(time.time() * 1000) - request.trigger_timestamp)
+        backend = self.operator.backend
+        frozen = None if backend is None else backend.snapshot()
+        sync_ms = int((time.perf_counter() - started) * 1000)
+        self._upload(lambda: self._write_snapshot(request, frozen, start_delay_ms, sync_ms))
+
+    def _write_snapshot(
+        self, request: SnapshotRequest, frozen: KeyedStateSnapshot | None, start_delay_ms: int, sync_ms: int
+    ) -> None:
+        started = time.perf_counter()
+        uid, index = self.task.uid, self.index
+        keyed: list[KeyedStateHandle] = []
+        try:
+            if frozen is not None:
+                try:
+                    handle = SnapshotLocation(request.location).write_state(
+                        f"{self.task.vertex_id[:12]}-{index}-keyed", frozen.write_canonical, request.inline_threshold
+                    )
+                finally:
+                    frozen.release()
+                groups = self.operator.key_groups
+                keyed.append(KeyedStateHandle(groups.start, groups.end, CANONICAL_KEYED_STATE, handle))
+        except PystateError as error:
+            self._coordinator.decline(request.checkpoint_id, uid, index, error)
+            return
+        except Exception as error:  # whatever went wrong, the coordinator must not wait for this subtask
+            failure = PystateError(f"The snapshot could not be written: {error!r}", where=f"uid {uid}, subtask {index}")
+            self._coordinator.decline(request.checkpoint_id, uid, index, failure)
+            return
+        state = OperatorSubtaskState(keyed_state=keyed)
+        metrics = SubtaskCheckpointMetrics(
+            ack_timestamp=int(time.time() * 1000),
+            sync_ms=sync_ms,
+            async_ms=int((time.perf_counter() - started) * 1000),
+            start_delay_ms=start_delay_ms,
+            # one subtask has one upstream side, so nothing can be early; else the driver's figures are needed
+            alignment_ms=0 if self.task.parallelism == 1 else None,
+            checkpointed_size=state.checkpointed_size,
+            state_size=state.state_size,
+        )
+        self._coordinator.acknowledge(request.checkpoint_id, uid, index, state, metrics)
+
+    def _user_code(self, operator: OperatorSpec | None) -> _UserCode:
+        return _UserCode(self, operator)
+
+    def fail(self, error: PystateError, stack_trace: str) -> None:
+        """Refuse all further epochs with `error` and tell the coordinator."""
+        with self._changed:
+            self._failed = error
+            self._changed.notify_all()
+        self._coordinator.task_failed(self.task.uid, self.index, error, stack_trace)
+
+
+class _UserCode:
+    """Turns what user code raises into a failure of the task, told to the coordinator with the user's own stack trace."""
+
+    def __init__(self, subtask: Subtask, operator: OperatorSpec | None) -> None:
+        self._subtask = subtask
+        self._operator = operator
+
+    def __enter__(self) -> None:
+        """Enter."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Report what is the user's; what is ours or the connection's goes on as it is."""
+        if not isinstance(error, Exception) or isinstance(error, ControlError):
+            return
+        task, index = self._subtask.task, self._subtask.index
+        where = f"{task.name} (uid {task.uid}), subtask {index}"
+        stack_trace = "".join(traceback.format_exception(error))
+        if isinstance(error, PystateError):
+            failure = error
+            failure.where = failure.where or where
+        else:
+            failure = UserFunctionError(f"{type(error).__name__}: {error}", where=where)
+        self._subtask.fail(failure, stack_trace)
+        raise failure from error

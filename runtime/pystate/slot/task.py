@@ -1,0 +1,67 @@
+"""What the driver ships to the slots: a task, and what a subtask needs to know of its job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pystate.common.key_groups import KeyGroupRange, key_group_range
+from pystate.common.type_info import TypeInformation
+from pystate.slot.chain import Chain, OperatorSpec
+from pystate.slot.output import OutputSpec
+from pystate.slot.records import KeyColumn
+
+
+@dataclass
+class TaskSpec:
+    """A vertex of the running job: a stateful operator, or the end of a stateless stream, with all that is chained to it.
+
+    Attributes:
+        uid: The uid of the operator that heads the task.
+        head: The operator that runs on keyed elements; None where the input goes straight into the chain.
+        input_type: The type of the elements that come in.
+        key: Where the key stands in the rows that come in; None where the task isn't keyed.
+        chain: What follows the head.
+    """
+
+    uid: str
+    name: str
+    vertex_id: str
+    parallelism: int
+    max_parallelism: int
+    input_type: TypeInformation | None
+    head: OperatorSpec | None = None
+    key: KeyColumn | None = None
+    chain: Chain = field(default_factory=Chain)
+
+    @property
+    def outputs(self) -> list[OutputSpec]:
+        """All outputs of the task."""
+        return self.chain.all_outputs()
+
+    def output(self, tag: int) -> OutputSpec:
+        """Return the output with that tag."""
+        return next(output for output in self.outputs if output.tag == tag)
+
+    def key_group_range(self, subtask: int) -> KeyGroupRange:
+        """Return the key groups that a subtask owns."""
+        return key_group_range(subtask, self.parallelism, self.max_parallelism)
+
+
+@dataclass(frozen=True)
+class JobEnvironment:
+    """What every subtask knows of its job.
+
+    Attributes:
+        configuration: The effective options, as text.
+        kept_output_bytes: The memory bound of one subtask's kept output.
+        working_directory: A folder of this slot and execution attempt alone.
+    """
+
+    job_id: str
+    job_name: str
+    attempt: int
+    configuration: dict[str, Any]
+    state_backend: str
+    kept_output_bytes: int
+    working_directory: str

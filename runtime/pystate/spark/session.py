@@ -1,0 +1,93 @@
+"""The SparkSession a job runs in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ConfigurationError
+from pystate.common.java import find_java
+from pystate.common.options import CoreOptions, SparkOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+"""
+
+_REFUSED = {
+    "spark.dynamicAllocation.enabled": "slots are long-running tasks, an executor that is taken away takes state with it",
+    "spark.speculation": "a second copy of an exchange would run the same epoch at the same time",
+    "spark.sql.streaming.asyncProgressTracking.enabled": "a checkpoint must know which epoch Spark has committed",
+}
+
+
+def needed_cores(parallelism: int) -> int:
+    """Return how many tasks must be able to run at once: the slots, as many exchanges, and two to feed them."""
+    return 2 * parallelism + 2
+
+
+def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
+    """Return the settings of the session, ours below the user's.
+
+    Raises:
+        ConfigurationError: A setting would lose or double state.
+    """
+    parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+    settings = {
+        # a second number above 1: a lost Python worker costs a retry of its task, not the query
+        "spark.master": str(configuration.get(SparkOptions.MASTER) or f"local[{needed_cores(parallelism)},4]"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(parallelism),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+        "spark.python.udf.pipelined.enabled": "true",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    users = {key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")}
+    for key, reason in _REFUSED.items():
+        if users.get(key, "false").lower() == "true":
+            message = f"{key} = true can't be used: {reason}."
+            raise ConfigurationError(message, where=key, hint=f"leave {key} out")
+    settings.update(users)
+    log4j = log.with_name("log4j2.properties")
+    log4j.write_text(_LOG4J.format(log=log), encoding="utf-8")
+    java_options = f"-Dlog4j2.configurationFile={log4j}"
+    settings["spark.driver.extraJavaOptions"] = " ".join(
+        part for part in (users.get("spark.driver.extraJavaOptions"), java_options) if part
+    )
+    return settings
+
+
+def create_session(configuration: Configuration, app_name: str, log: Path) -> SparkSession:
+    """Return a session whose workers run this Python and whose noise goes to `log`.
+
+    Raises:
+        ConfigurationError: A setting is refused, or no Java is found.
+    """
+    settings = spark_settings(configuration, log)
+    os.environ.update(find_java().environment)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Spark's workers must find the job's own modules, which stand beside its file
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in sys.path if path))
+    from pyspark.sql import SparkSession  # late: the import of pyspark takes longer than the checks above
+
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -1,0 +1,72 @@
+"""The Spark job whose tasks are the slots."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pystate.slot.process import SlotDescription, run_slot
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+
+class SlotJob:
+    """`parallelism` tasks, each a slot, in a job group of their own.
+
+    Args:
+        context: The Spark application.
+        description: What every slot is started with.
+        parallelism: The number of slots.
+        on_end: Called from another thread when Spark ends the job, with the reason (None where it ended well).
+    """
+
+    def __init__(
+        self,
+        context: SparkContext,
+        description: SlotDescription,
+        parallelism: int,
+        on_end: Callable[[str | None], None],
+    ) -> None:
+        self._context = context
+        self._description = description
+        self._parallelism = parallelism
+        self._on_end = on_end
+        self.group = f"pystate-slots-{description.job_id}-{description.attempt}"
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Submit the job."""
+        from pyspark import InheritableThread
+
+        thread: threading.Thread = InheritableThread(target=self._run, name="slot-job", daemon=True)
+        self._thread = thread
+        thread.start()
+
+    def cancel(self, timeout_s: float) -> bool:
+        """End the job by force if it hasn't ended within `timeout_s`; return whether it ended by itself."""
+        if self._thread is None:
+            return True
+        self._thread.join(timeout_s)
+        if not self._thread.is_alive():
+            return True
+        self._context.cancelJobGroup(self.group)
+        self._thread.join(timeout_s)
+        return False
+
+    def _run(self) -> None:
+        description = self._description
+
+        def slot(index: int, _: Iterator[Any]) -> Iterator[Any]:
+            run_slot(description, index)
+            return iter(())
+
+        try:
+            self._context.setJobGroup(self.group, f"slots of attempt {description.attempt}", interruptOnCancel=True)
+            slots = self._context.parallelize(range(self._parallelism), self._parallelism)
+            slots.mapPartitionsWithIndex(slot).count()
+        except Exception as error:  # Spark reports a lost slot, a cancelled job and a stopped context in many ways
+            self._on_end(str(error).strip().splitlines()[0])
+        else:
+            self._on_end(None)

@@ -1,0 +1,156 @@
+"""Spark's own checkpoint directory: its offset, commit and source logs.
+
+For us it is scratch: the part of it that says how far the sources were read at an epoch is copied into each checkpoint, and a
+directory rebuilt from that copy makes a new query go on there. The layout is that of Spark's `checkpointLocation` (metadata,
+offsets/, commits/, sources/), read off Spark 4.3.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+from pystate.common.errors import CorruptSnapshotError, SnapshotError
+
+_LOG_ENTRY = re.compile(r"(\d+)(\.compact)?")
+_ARCHIVE_PATH = re.compile(r"metadata|(offsets|commits)/\d+|sources/\d+/[\w.-]+(/[\w.-]+)*")
+_NO_OFFSET = "-"
+
+
+class SparkCheckpointDirectory:
+    """One query's checkpoint directory on the driver's own disk.
+
+    Args:
+        path: The directory; made when the query starts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def is_committed(self, batch: int) -> bool:
+        """Whether Spark has committed the batch."""
+        return batch < 0 or (self.path / "commits" / str(batch)).exists()
+
+    def capture(self, batch: int) -> dict[str, bytes]:
+        """Return the files that say how far the sources were read at `batch`, without its commit.
+
+        To be called before the batch after it is over, while Spark's purging can't have reached them. Empty before the first
+        batch (-1).
+
+        Raises:
+            SnapshotError: A file is missing.
+        """
+        if batch < 0:
+            return {}
+        files = {"metadata": self._read("metadata")}
+        for number in (batch - 1, batch):
+            for log in ("offsets", "commits"):
+                if number >= 0 and (self.path / log / str(number)).exists():
+                    files[f"{log}/{number}"] = self._read(f"{log}/{number}")
+        if f"offsets/{batch}" not in files:
+            message = f"Spark's offset log has no entry for batch {batch}."
+            raise SnapshotError(message, where=str(self.path))
+        for index, offset in enumerate(source_offsets(files[f"offsets/{batch}"])):
+            files.update(self._source_files(index, offset))
+        return files
+
+    def capture_commit(self, batch: int) -> dict[str, bytes]:
+        """Return the commit of `batch`, which Spark writes after the batch's sinks are done."""
+        return {f"commits/{batch}": self._read(f"commits/{batch}")} if batch >= 0 else {}
+
+    def rebuild(self, files: dict[str, bytes], *, keep_query_id: bool) -> None:
+        """Lay out a directory from which a query goes on behind the batch that `files` were captured at.
+
+        Args:
+            files: What `capture` and `capture_commit` returned.
+            keep_query_id: Whether the query is the same to sinks that tell queries apart.
+        """
+        self.path.mkdir(parents=True)
+        for name, data in files.items():
+            path = self.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new_id = name == "metadata" and not keep_query_id
+            path.write_bytes(json.dumps({"id": str(uuid.uuid4())}).encode() if new_id else data)
+
+    def _source_files(self, index: int, offset: str) -> dict[str, bytes]:
+        """Return one source's own log, for file sources up to the file batch that `offset` names.
+
+        Entries past it would merge the backlog into one epoch. The last `.compact` holds all entries before it.
+        """
+        directory = self.path / "sources" / str(index)
+        if not directory.is_dir():
+            return {}
+        last = _log_offset(offset)
+        entries: dict[int, list[str]] = {}
+        others: list[str] = []
+        for path in directory.rglob("*"):
+            if not path.is_file() or path.name.startswith("."):
+                continue
+            match = _LOG_ENTRY.fullmatch(path.name)
+            if match and path.parent == directory and last is not None:
+                entries.setdefault(int(match[1]), []).append(path.name)
+            else:
+                others.append(str(path.relative_to(directory)))
+        names = others + (_needed_entries(entries, last) if last is not None else [])
+        return {f"sources/{index}/{name}": (directory / name).read_bytes() for name in names}
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return (self.path / name).read_bytes()
+        except OSError as error:
+            message = f"Spark's checkpoint directory has no readable {name}: {error}"
+            raise SnapshotError(message, where=str(self.path)) from error
+
+
+def _needed_entries(entries: dict[int, list[str]], last: int) -> list[str]:
+    compacts = [number for number, names in entries.items() if number <= last and f"{number}.compact" in names]
+    newest = max(compacts, default=None)
+    names = [] if newest is None else [f"{newest}.compact"]
+    first = 0 if newest is None else newest + 1
+    return names + [str(number) for number in range(first, last + 1) if str(number) in entries.get(number, ())]
+
+
+def source_offsets(offset_log: bytes) -> list[str]:
+    """Return the offset of each source, as the JSON text Spark keeps; `-` where a source has none yet."""
+    return offset_log.decode().split("\n")[2:]
+
+
+def _log_offset(offset: str) -> int | None:
+    """Return the file batch a file source's offset names; None for other sources."""
+    if offset == _NO_OFFSET:
+        return None
+    parsed: Any = json.loads(offset)
+    return int(parsed["logOffset"]) if isinstance(parsed, dict) and "logOffset" in parsed else None
+
+
+def pack_archive(files: dict[str, bytes]) -> bytes:
+    """Return the files as one byte string."""
+    packed: bytes = msgpack.packb(dict(sorted(files.items())), use_bin_type=True)
+    return packed
+
+
+def unpack_archive(data: bytes) -> dict[str, bytes]:
+    """Return what `pack_archive` packed.
+
+    Raises:
+        CorruptSnapshotError: It isn't such an archive, or a path in it leads elsewhere.
+    """
+    try:
+        files = msgpack.unpackb(data, raw=False)
+        sound = isinstance(files, dict) and all(
+            isinstance(name, str) and isinstance(content, bytes) and _ARCHIVE_PATH.fullmatch(name) and ".." not in name
+            for name, content in files.items()
+        )
+    except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
+        message = f"The archive of Spark's logs can't be read: {error}"
+        raise CorruptSnapshotError(message) from error
+    if not sound:
+        message = "The archive of Spark's logs holds something else than Spark's logs."
+        raise CorruptSnapshotError(message)
+    checked: dict[str, bytes] = files
+    return checked

@@ -1,0 +1,1 @@
+"""Keyed state: what every backend shares (`base`) and the backends."""

@@ -1,0 +1,245 @@
+"""The keyed state backend of one subtask: the interface that the slot drives, the same for every backend.
+
+The life of an epoch: `set_current_key` before each record, reads and writes through the states, then `flush_epoch` (its
+writes become part of the backend) or `rollback_epoch` (they are gone). A running epoch lives in an overlay of objects, so
+that a key that is used often is read and written once per epoch. `snapshot` sees flushed epochs only, whatever runs
+meanwhile.
+
+One thread owns the backend. Only `KeyedStateSnapshot`'s methods may be called from others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from pystate.api.state import State, StateDescriptor
+from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
+from pystate.common.key_groups import KeyGroupRange, check_max_parallelism
+from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, StateMetaInfo
+from pystate.state.base.keys import KEY_ENCODING, KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
+
+VOID_NAMESPACE = b""
+"""The namespace of state that is scoped by key alone."""
+
+
+class _NoKey:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "no current key"
+
+
+NO_KEY = _NoKey()
+"""What `active_key` is outside of a record."""
+
+
+@dataclass(frozen=True)
+class KeyedStateSnapshotStats:
+    """What a snapshot wrote: number of entries, and bytes of the file."""
+
+    entries: int
+    bytes: int
+
+
+class KeyedStateSnapshot(ABC):
+    """A frozen view of the last flushed epoch, written from any thread. `release` it in the end, whatever happened."""
+
+    @abstractmethod
+    def write_canonical(self, sink: BinaryIO) -> KeyedStateSnapshotStats:
+        """Write the view as a canonical file. The caller opens and closes the sink.
+
+        Raises:
+            SnapshotError: The snapshot was released before or meanwhile, or an entry can't be written.
+        """
+
+    @abstractmethod
+    def release(self) -> None:
+        """Give the view up; a writer that is at work stops with an error. May be called again, and from any thread."""
+
+
+class KeyedStateBackend(ABC):
+    """Keyed state of one subtask.
+
+    Args:
+        key_codec: The keys' type.
+        key_group_range: The key groups of this subtask.
+        max_parallelism: The number of key groups in all.
+
+    Attributes:
+        active_key: Internal form of the current key. States read it at each access; `set_current_key` sets it.
+        active_key_group: Key group of the current key.
+    """
+
+    __slots__ = (
+        "_descriptors",
+        "_states",
+        "active_key",
+        "active_key_group",
+        "key_codec",
+        "key_group_range",
+        "max_parallelism",
+    )
+
+    def __init__(self, *, key_codec: KeyCodec, key_group_range: KeyGroupRange, max_parallelism: int) -> None:
+        check_max_parallelism(max_parallelism)
+        if key_group_range.end >= max_parallelism:
+            message = f"There are no key groups {key_group_range} at a max parallelism of {max_parallelism}."
+            raise ValueError(message)
+        self.key_codec = key_codec
+        self.key_group_range = key_group_range
+        self.max_parallelism = max_parallelism
+        self.active_key: Hashable = NO_KEY
+        self.active_key_group = -1
+        self._descriptors: dict[str, StateDescriptor] = {}
+        self._states: dict[str, State] = {}
+
+    def set_current_key(self, internal_key: Hashable, key_group: int) -> None:
+        """Set the key that states are scoped to until the next call, or the end of the epoch.
+
+        Args:
+            internal_key: As `key_codec.internal` gives it.
+            key_group: Its key group. Trusted here; the first access of a key in an epoch checks that it is this subtask's.
+        """
+        self.active_key = internal_key
+        self.active_key_group = key_group
+
+    @property
+    def current_key(self) -> Any:
+        """The current key as user code sees it.
+
+        Raises:
+            StateError: There is no current key.
+        """
+        if self.active_key is NO_KEY:
+            raise self.no_key_error()
+        return self.key_codec.external(self.active_key)
+
+    def no_key_error(self) -> StateError:
+        """Return the error for an access outside of a record."""
+        message = "Keyed state was used where there is no current key."
+        return StateError(message, hint="use keyed state in process_element and on_timer only, not in open() or in threads")
+
+    def get_partitioned_state(self, descriptor: StateDescriptor) -> State:
+        """Return the state a descriptor declares; the same name and type give the same object.
+
+        Raises:
+            StateError: The name is taken by a state of another kind or type.
+            RestoreError: The restored state of this name has another kind or type.
+        """
+        known = self._descriptors.get(descriptor.name)
+        if known is None:
+            state = self._create_state(descriptor)
+            self._descriptors[descriptor.name] = descriptor
+            self._states[descriptor.name] = state
+            return state
+        if known != descriptor:
+            message = f"State {descriptor.name!r} is declared twice: as {known!r} and as {descriptor!r}."
+            raise StateError(message, hint="give one of them another name")
+        return self._states[descriptor.name]
+
+    @abstractmethod
+    def _create_state(self, descriptor: StateDescriptor) -> State:
+        """Make the state object, on top of restored values where there are any."""
+
+    @abstractmethod
+    def flush_epoch(self) -> None:
+        """End the epoch: what it wrote becomes part of the backend. Costs time by touched keys.
+
+        Objects that user code kept are cut off: changing them later changes nothing.
+
+        Raises:
+            StateError: A value isn't of its state's type; then nothing was flushed, and the epoch must be rolled back.
+        """
+
+    @abstractmethod
+    def rollback_epoch(self) -> None:
+        """Drop all the running epoch did, in-place changes included. Costs time by touched keys."""
+
+    @abstractmethod
+    def snapshot(self) -> KeyedStateSnapshot:
+        """Freeze the last flushed epoch: the part that stops processing, independent of the state's size."""
+
+    @abstractmethod
+    def restore(self, sources: Iterable[BinaryIO]) -> None:
+        """Fill an empty backend from canonical files, keeping the key groups of `key_group_range` only.
+
+        Args:
+            sources: Files open for reading that can seek: those of all old subtasks, or only those with key groups of ours.
+                Each is read to its end before the next is asked for, so a generator may open and close them.
+
+        Raises:
+            CorruptSnapshotError: A file is damaged.
+            RestoreError: A sound file doesn't fit: key type, key encoding, max parallelism.
+            StateError: The backend isn't empty.
+        """
+
+    @abstractmethod
+    def state_names(self) -> list[str]:
+        """Return the names of all states, restored ones that nobody declared included."""
+
+    @abstractmethod
+    def entry_count(self) -> int:
+        """Return the number of flushed entries in all states."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the backend holds. Open snapshots stay readable until they are released."""
+
+
+def canonical_header(backend: KeyedStateBackend, states: Iterable[StateMetaInfo]) -> CanonicalHeader:
+    """Return the header of a canonical file of a backend."""
+    return CanonicalHeader(
+        key_type=backend.key_codec.key_type,
+        key_encoding=KEY_ENCODING,
+        max_parallelism=backend.max_parallelism,
+        key_group_range=backend.key_group_range,
+        states=tuple(states),
+    )
+
+
+def check_header_fits(header: CanonicalHeader, backend: KeyedStateBackend) -> None:
+    """Refuse a canonical file that a backend can't take.
+
+    Raises:
+        RestoreError: Key encoding, max parallelism or key type differ.
+    """
+    if header.key_encoding != KEY_ENCODING:
+        message = f"The snapshot's keys are written as {header.key_encoding!r}; this pystate reads {KEY_ENCODING!r}."
+        raise RestoreError(message, hint="restore with the pystate version that wrote the snapshot, or a newer one")
+    if header.max_parallelism != backend.max_parallelism:
+        message = (
+            f"The snapshot was written with max parallelism {header.max_parallelism}, the operator has "
+            f"{backend.max_parallelism}; it can't change."
+        )
+        raise RestoreError(message, hint=f"set the max parallelism to {header.max_parallelism}")
+    if check_key_compatible(header.key_type, backend.key_codec.key_type) is KeyCompatibility.INCOMPATIBLE:
+        old, new = key_type_name(header.key_type), key_type_name(backend.key_codec.key_type)
+        message = f"The snapshot's keys are {old}, the operator's are {new}; the type of a key can't change."
+        raise RestoreError(message, hint="give key_by the key type the state was written with")
+
+
+def restored_entries(
+    reader: CanonicalReader, backend: KeyedStateBackend, state_name: str
+) -> Iterator[tuple[int, list[tuple[Hashable, bytes, bytes]]]]:
+    """Iterate over the entries of a state that are the backend's: (key group, [(key, namespace, value)]).
+
+    Keys are decoded. The first key of each key group is checked to hash to it.
+
+    Raises:
+        CorruptSnapshotError, RestoreError: See `KeyedStateBackend.restore`.
+    """
+    codec = backend.key_codec
+    decode, wanted = codec.decode, backend.key_group_range
+    for key_group in reader.key_groups():
+        if key_group not in wanted:
+            continue
+        entries = [(decode(key), namespace, value) for key, namespace, value in reader.entries(state_name, key_group)]
+        if entries and codec.key_group(entries[0][0], backend.max_parallelism) != key_group:
+            key = codec.external(entries[0][0])
+            message = f"State {state_name!r} has key {key!r} in key group {key_group}, where it doesn't belong."
+            raise CorruptSnapshotError(message)
+        if entries:
+            yield key_group, entries

@@ -1,0 +1,335 @@
+"""The canonical keyed-state file: one subtask's keyed state, readable by every backend, at any parallelism.
+
+Layout, all numbers big-endian:
+
+    magic "PYSTKEYS", version u16
+    header   length u32, msgpack, crc32 u32 of everything before
+    blocks   state u16, key group u16, entries u32, length u32, msgpack list [key, namespace, value, key, ...], crc32 u32
+    index    msgpack list [state, key group, offset, length, entries, ...], a row per block in file order
+    trailer  index offset u64, index length u32, index crc32 u32, header length u32, crc32 u32, "SYEKTSYP"
+
+A reader goes from the trailer to the index to the blocks of the key groups it needs. A key group has as many blocks as it
+takes, each about `BLOCK_BYTES` of entries. Each byte is covered by a checksum or compared, so damage is always an error;
+lengths are believed only within the file's size and after their checksum.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import msgpack
+
+from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
+from pystate.common.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
+from pystate.common.type_info import TypeInformation
+
+FORMAT_VERSION = 1
+BLOCK_BYTES = 256 * 1024
+"""Entries are gathered up to about this size in one block."""
+
+_MAGIC = b"PYSTKEYS"
+_END_MAGIC = b"SYEKTSYP"
+_START = struct.Struct(">8sHI")
+_BLOCK = struct.Struct(">HHII")
+_CRC = struct.Struct(">I")
+_TRAILER = struct.Struct(">QIII")
+_TRAILER_BYTES = _TRAILER.size + _CRC.size + len(_END_MAGIC)
+_MAX_HEADER_BYTES = 64 * 1024 * 1024
+_MAX_BLOCK_BYTES = (1 << 32) - 1
+_ENTRY_OVERHEAD = 15
+
+Entry = tuple[bytes, bytes, bytes]
+
+
+@dataclass(frozen=True)
+class StateMetaInfo:
+    """A state in a snapshot: its name, its kind (`StateKind` value), the snapshot of its serializer."""
+
+    name: str
+    kind: str
+    serializer: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CanonicalHeader:
+    """What a canonical file says about itself."""
+
+    key_type: TypeInformation | None
+    key_encoding: str
+    max_parallelism: int
+    key_group_range: KeyGroupRange
+    states: tuple[StateMetaInfo, ...]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the header as msgpack-able data."""
+        return {
+            "key_type": None if self.key_type is None else self.key_type.to_plain(),
+            "key_encoding": self.key_encoding,
+            "max_parallelism": self.max_parallelism,
+            "key_groups": [self.key_group_range.start, self.key_group_range.end],
+            "states": [{"name": s.name, "kind": s.kind, "serializer": s.serializer} for s in self.states],
+        }
+
+    @staticmethod
+    def from_plain(plain: Any) -> CanonicalHeader:
+        """Rebuild a header.
+
+        Raises:
+            ValueError, TypeError, LookupError: The data is no header.
+        """
+        key_type = None if plain["key_type"] is None else TypeInformation.from_plain(plain["key_type"])
+        start, end = plain["key_groups"]
+        states = tuple(StateMetaInfo(s["name"], s["kind"], s["serializer"]) for s in plain["states"])
+        header = CanonicalHeader(
+            key_type, plain["key_encoding"], plain["max_parallelism"], KeyGroupRange(start, end), states
+        )
+        texts = [header.key_encoding, *(text for s in states for text in (s.name, s.kind))]
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(s.serializer, dict) for s in states):
+            message = "a name is no text, or a serializer no description"
+            raise ValueError(message)
+        if not 1 <= header.max_parallelism <= MAX_PARALLELISM_LIMIT or end >= header.max_parallelism:
+            message = f"key groups {start}..{end} of {header.max_parallelism}"
+            raise ValueError(message)
+        if len({s.name for s in states}) != len(states):
+            message = "two states of one name"
+            raise ValueError(message)
+        return header
+
+
+class CanonicalWriter:
+    """Writes a canonical file to a sink that need not seek. The header is written at once.
+
+    Args:
+        sink: Where the bytes go; the caller closes it.
+        header: What stands at the front.
+        block_bytes: About how large a block gets.
+
+    Attributes:
+        entries: Entries written so far.
+        bytes: Bytes written so far.
+    """
+
+    def __init__(self, sink: BinaryIO, header: CanonicalHeader, *, block_bytes: int = BLOCK_BYTES) -> None:
+        self._sink = sink
+        self._header = header
+        self._block_bytes = block_bytes
+        self._states = {state.name: number for number, state in enumerate(header.states)}
+        self._index: list[int] = []
+        self._finished = False
+        self.entries = 0
+        self.bytes = 0
+        plain = msgpack.packb(header.to_plain(), use_bin_type=True)
+        start = _START.pack(_MAGIC, FORMAT_VERSION, len(plain)) + plain
+        self._header_bytes = len(plain)
+        self._write(start + _CRC.pack(zlib.crc32(start)))
+
+    def _write(self, data: bytes) -> None:
+        rest: bytes | memoryview = data
+        while True:
+            written = self._sink.write(rest)
+            if written is None or written >= len(rest):  # None: a sink that doesn't count takes all
+                break
+            rest = memoryview(rest)[written:]
+        self.bytes += len(data)
+
+    def write(self, state_name: str, key_group: int, entries: Iterable[Entry]) -> None:
+        """Write entries (key, namespace, value) of one state and key group; may be called again for the same pair."""
+        if key_group not in self._header.key_group_range:
+            message = f"Key group {key_group} is not in the file's range {self._header.key_group_range}."
+            raise SnapshotError(message, where=state_name)
+        state = self._states[state_name]
+        pending: list[bytes] = []
+        size, limit = 0, self._block_bytes
+        for entry in entries:
+            pending.extend(entry)
+            size += len(entry[0]) + len(entry[1]) + len(entry[2]) + _ENTRY_OVERHEAD
+            if size >= limit:
+                self._write_block(state, key_group, pending)
+                pending, size = [], 0
+        if pending:
+            self._write_block(state, key_group, pending)
+
+    def _write_block(self, state: int, key_group: int, parts: list[bytes]) -> None:
+        try:
+            payload = msgpack.packb(parts, use_bin_type=True)
+        except ValueError as error:
+            message = f"An entry of state {self._header.states[state].name!r} is too large for a snapshot: {error}."
+            raise SnapshotError(message) from error
+        if len(payload) > _MAX_BLOCK_BYTES:
+            message = (
+                f"An entry of state {self._header.states[state].name!r} is too large for a snapshot: {len(payload)} bytes."
+            )
+            raise SnapshotError(message)
+        count = len(parts) // 3
+        head = _BLOCK.pack(state, key_group, count, len(payload))
+        block_bytes = len(head) + len(payload) + _CRC.size
+        self._index += (state, key_group, self.bytes, block_bytes, count)
+        self._write(head + payload + _CRC.pack(zlib.crc32(payload, zlib.crc32(head))))
+        self.entries += count
+
+    def finish(self) -> None:
+        """Write index and trailer. Without them the file is no snapshot."""
+        if self._finished:
+            return
+        self._finished = True
+        index = msgpack.packb(self._index)
+        trailer = _TRAILER.pack(self.bytes, len(index), zlib.crc32(index), self._header_bytes)
+        self._write(index)
+        self._write(trailer + _CRC.pack(zlib.crc32(trailer)) + _END_MAGIC)
+
+
+@dataclass(frozen=True)
+class _Block:
+    offset: int
+    length: int
+    entries: int
+
+
+class CanonicalReader:
+    """Reads a canonical file.
+
+    Args:
+        file: Open for reading, can seek; the caller closes it.
+        where: What errors name as the place, such as the file's path.
+
+    Attributes:
+        header: The file's header.
+
+    Raises:
+        CorruptSnapshotError: The file is damaged or no such file.
+        RestoreError: A newer version wrote it.
+    """
+
+    def __init__(self, file: BinaryIO, *, where: str | None = None) -> None:
+        self._file = file
+        self._where = where if where is not None else _name_of(file)
+        self._size = file.seek(0, 2)
+        index_offset, index_length, index_crc, header_length = self._read_trailer()
+        self.header, body_offset = self._read_header(header_length)
+        self._blocks = self._read_index(index_offset, index_length, index_crc, body_offset)
+
+    def _damaged(self, what: str) -> CorruptSnapshotError:
+        message = f"The keyed-state file is damaged: {what}."
+        return CorruptSnapshotError(message, where=self._where, hint="restore from another checkpoint or savepoint")
+
+    def _read(self, offset: int, length: int) -> bytes:
+        if offset < 0 or length < 0 or offset + length > self._size:
+            raise self._damaged(what="it ends too early")
+        self._file.seek(offset)
+        pieces, missing = [], length
+        while missing:
+            piece = self._file.read(missing)
+            if not piece:
+                raise self._damaged(what="it ends too early")
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
+
+    def _read_trailer(self) -> tuple[int, int, int, int]:
+        if self._size < _START.size + _CRC.size + _TRAILER_BYTES:
+            raise self._damaged(what=f"it has only {self._size} bytes")
+        if self._read(0, len(_MAGIC)) != _MAGIC:
+            raise self._damaged(what="it doesn't begin as one")
+        trailer = self._read(self._size - _TRAILER_BYTES, _TRAILER_BYTES)
+        fields, rest = trailer[: _TRAILER.size], trailer[_TRAILER.size :]
+        if rest != _CRC.pack(zlib.crc32(fields)) + _END_MAGIC:
+            raise self._damaged(what="its end is missing or changed")
+        index_offset, index_length, index_crc, header_length = _TRAILER.unpack(fields)
+        if index_offset + index_length + _TRAILER_BYTES != self._size:
+            raise self._damaged(what="its index isn't where it should be")
+        return index_offset, index_length, index_crc, header_length
+
+    def _read_header(self, length: int) -> tuple[CanonicalHeader, int]:
+        if length > _MAX_HEADER_BYTES:
+            raise self._damaged(what="its header is too long")
+        data = self._read(0, _START.size + length + _CRC.size)
+        body, crc = data[: -_CRC.size], data[-_CRC.size :]
+        _, version, stated = _START.unpack_from(body)
+        if crc != _CRC.pack(zlib.crc32(body)) or stated != length:
+            raise self._damaged(what="its header is changed")
+        if version != FORMAT_VERSION:
+            message = f"The keyed-state file has version {version}; this pystate reads version {FORMAT_VERSION}."
+            raise RestoreError(
+                message, where=self._where, hint="restore with the pystate version that wrote it, or a newer one"
+            )
+        try:
+            plain = msgpack.unpackb(body[_START.size :], raw=False)
+            return CanonicalHeader.from_plain(plain), len(data)
+        except (ValueError, TypeError, LookupError) as error:
+            what = f"its header says {error}"
+            raise self._damaged(what) from error
+
+    def _read_index(self, offset: int, length: int, crc: int, body_offset: int) -> dict[tuple[int, int], list[_Block]]:
+        data = self._read(offset, length)
+        if zlib.crc32(data) != crc:
+            raise self._damaged(what="its index is changed")
+        try:
+            rows = msgpack.unpackb(data)
+        except ValueError as error:
+            raise self._damaged(what="its index can't be read") from error
+        if not isinstance(rows, list) or len(rows) % 5 or not all(type(number) is int for number in rows):
+            raise self._damaged(what="its index is none")
+        blocks: dict[tuple[int, int], list[_Block]] = {}
+        position = body_offset
+        for i in range(0, len(rows), 5):
+            state, key_group, start, size, entries = rows[i : i + 5]
+            if start != position or size < _BLOCK.size + _CRC.size or start + size > offset:
+                raise self._damaged(what="its blocks have gaps")
+            if not 0 <= state < len(self.header.states) or key_group not in self.header.key_group_range:
+                raise self._damaged(what="its index names an unknown state or key group")
+            blocks.setdefault((state, key_group), []).append(_Block(start, size, entries))
+            position += size
+        if position != offset:
+            raise self._damaged(what="its blocks have gaps")
+        return blocks
+
+    def key_groups(self) -> Sequence[int]:
+        """Return the key groups that have entries, ascending."""
+        return sorted({key_group for _, key_group in self._blocks})
+
+    def entry_count(self, state_name: str) -> int:
+        """Return the number of entries of a state, from the index."""
+        number = self._number(state_name)
+        return sum(block.entries for (state, _), blocks in self._blocks.items() if state == number for block in blocks)
+
+    def _number(self, state_name: str) -> int:
+        for number, state in enumerate(self.header.states):
+            if state.name == state_name:
+                return number
+        message = f"The snapshot has no state {state_name!r}."
+        raise SnapshotError(message, where=self._where)
+
+    def entries(self, state_name: str, key_group: int) -> Iterator[Entry]:
+        """Iterate over (key, namespace, value) bytes of a state and key group, block by block.
+
+        Raises:
+            CorruptSnapshotError: A block is damaged.
+            SnapshotError: There is no such state.
+        """
+        state = self._number(state_name)
+        for block in self._blocks.get((state, key_group), ()):
+            yield from self._read_block(state, key_group, block)
+
+    def _read_block(self, state: int, key_group: int, block: _Block) -> list[Entry]:
+        data = self._read(block.offset, block.length)
+        if data[-_CRC.size :] != _CRC.pack(zlib.crc32(memoryview(data)[: -_CRC.size])):
+            raise self._damaged(what=f"key group {key_group} of state {self.header.states[state].name!r} is changed")
+        if _BLOCK.unpack_from(data) != (state, key_group, block.entries, block.length - _BLOCK.size - _CRC.size):
+            raise self._damaged(what=f"key group {key_group} isn't where the index says")
+        try:
+            parts = msgpack.unpackb(memoryview(data)[_BLOCK.size : -_CRC.size])
+        except ValueError as error:
+            raise self._damaged(what=f"key group {key_group} can't be read") from error
+        if not isinstance(parts, list) or len(parts) != 3 * block.entries or not all(type(part) is bytes for part in parts):
+            raise self._damaged(what=f"key group {key_group} holds no entries")
+        triples = iter(parts)
+        return list(zip(triples, triples, triples, strict=True))
+
+
+def _name_of(file: BinaryIO) -> str | None:
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) else None

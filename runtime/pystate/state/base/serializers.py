@@ -1,0 +1,175 @@
+"""Serializers of state values: msgpack bytes per type, with a versioned snapshot of the serializer beside them.
+
+How each type looks in msgpack is in `value_formats`; this module is what backends and restores use.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import Any
+
+from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.state.base.value_formats import format_for, is_immutable, unpack
+
+SERIALIZER_VERSION = 1
+
+INTEGER_RANGES: dict[TypeKind, tuple[int, int]] = {
+    TypeKind.BYTE: (-(1 << 7), (1 << 7) - 1),
+    TypeKind.SHORT: (-(1 << 15), (1 << 15) - 1),
+    TypeKind.INT: (-(1 << 31), (1 << 31) - 1),
+    TypeKind.LONG: (-(1 << 63), (1 << 63) - 1),
+}
+# types whose every instance of exactly this Python type is a right value
+_EXACT_TYPES: dict[TypeKind, type] = {
+    TypeKind.STRING: str,
+    TypeKind.BOOLEAN: bool,
+    TypeKind.DOUBLE: float,
+    TypeKind.BIG_INT: int,
+    TypeKind.SQL_DATE: dt.date,
+}
+
+
+class SchemaCompatibility(Enum):
+    """What a restore may do with values that an older serializer wrote (Flink's `TypeSerializerSchemaCompatibility`)."""
+
+    AS_IS = "AS_IS"
+    AFTER_MIGRATION = "AFTER_MIGRATION"
+    RECONFIGURED = "RECONFIGURED"
+    INCOMPATIBLE = "INCOMPATIBLE"
+
+
+class TypeSerializer(ABC):
+    """Turns values of one type into bytes and back.
+
+    Attributes:
+        type_info: The type; None for untyped values.
+        type_name: Its name, for errors.
+        immutable: Whether values can't be changed in place, so that user code and backend may share them.
+        exact_type: Python type whose every instance is a right value as it is; None where `check` must look.
+        integer_range: Lowest and highest value of a bounded integer type; else None.
+    """
+
+    type_info: TypeInformation | None
+    type_name: str
+    immutable: bool
+    exact_type: type | None = None
+    integer_range: tuple[int, int] | None = None
+
+    @abstractmethod
+    def check(self, value: Any) -> Any:
+        """Return the value as the state will keep it (an int becomes a float in a DOUBLE, a FLOAT is rounded to 32 bits).
+
+        What mutable values hold is not looked at here, since a list may be updated once per record: `serialize` does.
+
+        Raises:
+            StateError: The value isn't of the type.
+        """
+
+    @abstractmethod
+    def serialize(self, value: Any) -> bytes:
+        """Return the value's bytes; equal values that were built alike have equal bytes.
+
+        Safe to call from several threads.
+
+        Raises:
+            StateError: The value, or something in it, isn't of the type.
+        """
+
+    @abstractmethod
+    def deserialize(self, data: bytes) -> Any:
+        """Return a fresh value.
+
+        Raises:
+            CorruptSnapshotError: These are no value's bytes.
+        """
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the description that stands in a snapshot beside the values; `serializer_from_snapshot` reads it."""
+        return {
+            "version": SERIALIZER_VERSION,
+            "format": "msgpack",
+            "type": None if self.type_info is None else self.type_info.to_plain(),
+        }
+
+    def __repr__(self) -> str:
+        """Return a text with the type's name."""
+        return f"{type(self).__name__}({self.type_name})"
+
+
+class _MsgpackSerializer(TypeSerializer):
+    def __init__(self, type_info: TypeInformation | None) -> None:
+        self.type_info = type_info
+        self.type_name = "untyped" if type_info is None else type_info.name
+        self._format = format_for(type_info)
+        self.immutable = type_info is not None and is_immutable(type_info)
+        if type_info is not None:
+            self.exact_type = _EXACT_TYPES.get(type_info.kind)
+            self.integer_range = INTEGER_RANGES.get(type_info.kind)
+
+    def check(self, value: Any) -> Any:
+        return self._format.check(value)
+
+    def serialize(self, value: Any) -> bytes:
+        try:
+            return self._format.to_bytes(value)
+        except (ValueError, OverflowError, RecursionError) as error:
+            message = f"A value of type {self.type_name} can't be written: {error}."
+            raise StateError(message) from error
+
+    def deserialize(self, data: bytes) -> Any:
+        try:
+            return self._format.from_plain(unpack(data))
+        except PystateError as error:
+            raise _damaged_value(self.type_name, error.message) from error
+        except (ValueError, TypeError, OverflowError, ArithmeticError, LookupError, RecursionError) as error:
+            raise _damaged_value(self.type_name, repr(error)) from error
+
+
+def _damaged_value(type_name: str, why: str) -> CorruptSnapshotError:
+    message = f"The bytes of a value of type {type_name} are damaged: {why}"
+    return CorruptSnapshotError(message)
+
+
+def serializer_for(type_info: TypeInformation | None) -> TypeSerializer:
+    """Return the serializer of a type; None is the untyped value."""
+    return _MsgpackSerializer(type_info)
+
+
+def serializer_from_snapshot(snapshot: Any) -> TypeSerializer:
+    """Return the serializer that wrote values, from its snapshot.
+
+    Raises:
+        RestoreError: A newer version wrote it.
+        CorruptSnapshotError: It is no serializer snapshot.
+    """
+    if not isinstance(snapshot, dict) or not isinstance(snapshot.get("version"), int) or "type" not in snapshot:
+        message = "The description of a state's serializer is damaged."
+        raise CorruptSnapshotError(message)
+    if snapshot["version"] != SERIALIZER_VERSION or snapshot.get("format") != "msgpack":
+        message = (
+            f"The snapshot's values were written by a serializer of format {snapshot.get('format')!r}, version "
+            f"{snapshot['version']}; this pystate reads msgpack, version {SERIALIZER_VERSION}."
+        )
+        raise RestoreError(message, hint="restore with the pystate version that wrote the snapshot, or a newer one")
+    if snapshot["type"] is None:
+        return serializer_for(None)
+    try:
+        return serializer_for(TypeInformation.from_plain(snapshot["type"]))
+    except ValueError as error:
+        message = f"The description of a state's type is damaged: {error}"
+        raise CorruptSnapshotError(message) from error
+
+
+def resolve_compatibility(old_snapshot: Any, new_serializer: TypeSerializer) -> SchemaCompatibility:
+    """Say what a restore may do with values described by `old_snapshot` under `new_serializer`.
+
+    Equal types are AS_IS, any other pair INCOMPATIBLE.
+
+    Raises:
+        RestoreError, CorruptSnapshotError: As `serializer_from_snapshot`.
+    """
+    old = serializer_from_snapshot(old_snapshot)
+    return SchemaCompatibility.AS_IS if old.type_info == new_serializer.type_info else SchemaCompatibility.INCOMPATIBLE

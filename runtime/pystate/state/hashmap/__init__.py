@@ -1,0 +1,1 @@
+"""The hashmap backend: keyed state as objects in memory (Flink's HashMapStateBackend)."""

@@ -1,0 +1,183 @@
+"""The states of the hashmap backend. `value()` and `update()` run once per record or more: every line counts here.
+
+In an overlay None means removed: user code can't store None, and what is absent reads as None.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable
+from typing import Any
+
+from pystate.api.state import ValueState
+from pystate.common.errors import StateError
+from pystate.state.base.backend import NO_KEY, KeyedStateBackend
+from pystate.state.base.serializers import TypeSerializer
+from pystate.state.hashmap.table import StateTable
+
+_MISSING = object()
+
+
+class HashMapValueState(ValueState[Any]):
+    """What the value states share: the overlay of the running epoch.
+
+    Values of the overlay are the objects user code sees; those of the table are what `_store` makes of them.
+    """
+
+    __slots__ = ("_backend", "_groups", "_name", "_overlay", "_serializer", "_table")
+
+    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, table: StateTable) -> None:
+        self._name = name
+        self._backend = backend
+        self._serializer = serializer
+        self._table = table
+        self._overlay: dict[Hashable, Any] = {}
+        self._groups: dict[Hashable, int] = {}  # key group of each key in the overlay
+
+    def update(self, value: Any) -> None:
+        """Set the current key's value; None removes it."""
+        if value is not None:
+            value = self._check(value)
+        key = self._backend.active_key
+        if key not in self._overlay:
+            self._touch(key)
+        self._overlay[key] = value
+
+    def clear(self) -> None:
+        """Remove the current key's value."""
+        key = self._backend.active_key
+        if key not in self._overlay:
+            self._touch(key)
+        self._overlay[key] = None
+
+    def _check(self, value: Any) -> Any:
+        try:
+            return self._serializer.check(value)
+        except StateError as error:
+            message = f"State {self._name!r} can't take this value: {error.message}"
+            raise StateError(message, hint=error.hint) from None
+
+    def _group(self, key: Hashable) -> int:
+        group = self._backend.active_key_group
+        if key is NO_KEY:
+            raise self._backend.no_key_error()
+        if group not in self._table.base:
+            message = f"Key group {group} isn't one of this subtask's, {self._backend.key_group_range}."
+            raise StateError(message, where=f"state {self._name!r}")
+        return group
+
+    def _touch(self, key: Hashable) -> None:
+        self._groups[key] = self._group(key)
+
+    @abstractmethod
+    def prepare_flush(self) -> list[tuple[Hashable, Any]]:
+        """Return (key, stored value or None) for all that the epoch changed. Changes nothing, so it may fail."""
+
+    def apply_flush(self, changes: list[tuple[Hashable, Any]]) -> None:
+        """Write prepared changes to the table and begin a new epoch."""
+        self._table.put_all(changes, self._groups)
+        self.drop_epoch()
+
+    def drop_epoch(self) -> None:
+        """Forget the running epoch."""
+        self._overlay.clear()
+        self._groups.clear()
+
+
+class ImmutableValueState(HashMapValueState):
+    """Values that can't be changed in place are shared by overlay, table and user code as they are."""
+
+    __slots__ = ("_exact_type", "_get")
+
+    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, table: StateTable) -> None:
+        super().__init__(name, backend, serializer, table)
+        self._exact_type = serializer.exact_type
+        self._get = self._overlay.get
+
+    def value(self) -> Any:
+        """Return the current key's value; None where there is none."""
+        key = self._backend.active_key
+        value = self._get(key, _MISSING)
+        return self._table.get(key, self._group(key)) if value is _MISSING else value
+
+    def update(self, value: Any) -> None:
+        """Set the current key's value; None removes it."""
+        if type(value) is not self._exact_type and value is not None:
+            value = self._check(value)
+        key = self._backend.active_key
+        if key not in self._overlay:
+            self._touch(key)
+        self._overlay[key] = value
+
+    def prepare_flush(self) -> list[tuple[Hashable, Any]]:
+        """Return what the epoch wrote."""
+        return list(self._overlay.items())
+
+
+class IntegerValueState(ImmutableValueState):
+    """As `ImmutableValueState`, with the range of a bounded integer type checked on the spot."""
+
+    __slots__ = ("_high", "_low")
+
+    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, table: StateTable) -> None:
+        super().__init__(name, backend, serializer, table)
+        self._low, self._high = serializer.integer_range or (0, -1)
+
+    def update(self, value: Any) -> None:
+        """Set the current key's value; None removes it."""
+        if value is not None and (type(value) is not int or not self._low <= value <= self._high):
+            self._check(value)  # raises
+        key = self._backend.active_key
+        if key not in self._overlay:
+            self._touch(key)
+        self._overlay[key] = value
+
+
+class MutableValueState(HashMapValueState):
+    """Values that can be changed in place are stored as bytes; each epoch's first access makes a fresh object.
+
+    What was handed out is written back when the epoch ends, if its bytes changed.
+    """
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        """Return the current key's value; None where there is none."""
+        key = self._backend.active_key
+        value = self._overlay.get(key, _MISSING)
+        if value is not _MISSING:
+            return value
+        group = self._group(key)
+        stored = self._table.get(key, group)
+        if stored is None:
+            return None
+        value = self._serializer.deserialize(stored)
+        self._overlay[key] = value
+        self._groups[key] = group
+        return value
+
+    def prepare_flush(self) -> list[tuple[Hashable, Any]]:
+        """Return what the epoch wrote, and what it changed in place."""
+        changes: list[tuple[Hashable, Any]] = []
+        serialize, get, groups = self._serializer.serialize, self._table.get, self._groups
+        for key, value in self._overlay.items():
+            try:
+                stored = None if value is None else serialize(value)
+            except StateError as error:
+                shown = self._backend.key_codec.external(key)
+                message = f"The value of state {self._name!r} for key {shown!r} can't be kept: {error.message}"
+                raise StateError(message, hint=error.hint) from error
+            if stored != get(key, groups[key]):
+                changes.append((key, stored))
+        return changes
+
+
+def create_value_state(
+    name: str, backend: KeyedStateBackend, serializer: TypeSerializer, table: StateTable
+) -> HashMapValueState:
+    """Return the value state that suits a serializer."""
+    if not serializer.immutable:
+        return MutableValueState(name, backend, serializer, table)
+    if serializer.integer_range is not None:
+        return IntegerValueState(name, backend, serializer, table)
+    return ImmutableValueState(name, backend, serializer, table)

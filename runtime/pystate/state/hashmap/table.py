@@ -1,0 +1,134 @@
+"""The stored values of one state: a base table per key group, and layers of newer values while snapshots are open.
+
+A snapshot freezes base and layers as they are. Writes then go to a new layer on top; layers are merged into the base only
+when no snapshot is open, on the owner's thread, so nobody iterates over what changes. In a layer None means that the key
+was removed; a stored value is never None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+from pystate.common.key_groups import KeyGroupRange
+
+MAX_LAYERS = 4
+"""More layers than this are melted into one, so that reads stay quick while snapshots overlap without end."""
+
+GroupTable = dict[Hashable, Any]
+Layer = dict[int, GroupTable]
+
+
+class StateTable:
+    """Key group -> key -> stored value, with frozen views.
+
+    Attributes:
+        base: A dict per key group of the range.
+        layers: Newer values, oldest first; the last one is open for writing, the others are frozen.
+    """
+
+    __slots__ = ("base", "layers")
+
+    def __init__(self, key_groups: KeyGroupRange) -> None:
+        self.base: Layer = {group: {} for group in range(key_groups.start, key_groups.end + 1)}
+        self.layers: list[Layer] = []
+
+    def get(self, key: Hashable, key_group: int) -> Any:
+        """Return the stored value; None where there is none."""
+        for layer in reversed(self.layers):
+            group = layer.get(key_group)
+            if group is not None and key in group:
+                return group[key]
+        return self.base[key_group].get(key)
+
+    def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
+        """Store (key, value) pairs; None removes. `key_groups` has the key group of each key."""
+        if self.layers:
+            top = self.layers[-1]
+            for key, stored in changes:
+                key_group = key_groups[key]
+                group = top.get(key_group)
+                if group is None:
+                    group = top[key_group] = {}
+                group[key] = stored
+            return
+        base = self.base
+        for key, stored in changes:
+            if stored is None:
+                base[key_groups[key]].pop(key, None)
+            else:
+                base[key_groups[key]][key] = stored
+
+    def freeze(self) -> TableView:
+        """Return a view of all that is stored now; later writes go to a new layer."""
+        if self.layers and not self.layers[-1]:
+            frozen = self.layers[:-1]
+        else:
+            frozen = list(self.layers)
+            self.layers.append({})
+        return TableView(self.base, frozen)
+
+    def merge(self) -> None:
+        """Merge all layers into the base. Only while no view is open."""
+        for layer in self.layers:
+            _merge_into(self.base, layer, drop_removed=True)
+        self.layers.clear()
+
+    def melt(self) -> None:
+        """Make one layer of many. Open views keep the old ones."""
+        if len(self.layers) > MAX_LAYERS:
+            melted: Layer = {}
+            for layer in self.layers:
+                _merge_into(melted, layer, drop_removed=False)
+            self.layers[:] = [melted]
+
+    def __len__(self) -> int:
+        """Return the number of stored values."""
+        count = sum(map(len, self.base.values()))
+        melted: Layer = {}
+        for layer in self.layers:
+            _merge_into(melted, layer, drop_removed=False)
+        for key_group, group in melted.items():
+            base = self.base[key_group]
+            for key, stored in group.items():
+                count += (stored is not None) - (key in base)
+        return count
+
+
+class TableView:
+    """What a table held at one moment. Readable from any thread."""
+
+    __slots__ = ("_base", "_layers")
+
+    def __init__(self, base: Layer, layers: list[Layer]) -> None:
+        self._base = base
+        self._layers = layers
+
+    def entries(self, key_group: int) -> Iterator[tuple[Hashable, Any]]:
+        """Iterate over (key, stored value) of a key group."""
+        base = self._base[key_group]
+        layers = [layer[key_group] for layer in self._layers if key_group in layer]
+        if not layers:
+            yield from base.items()
+            return
+        newer: GroupTable = {}
+        for layer in layers:
+            newer.update(layer)
+        for key, stored in base.items():
+            if key not in newer:
+                yield key, stored
+        for key, stored in newer.items():
+            if stored is not None:
+                yield key, stored
+
+
+def _merge_into(target: Layer, layer: Layer, *, drop_removed: bool) -> None:
+    for key_group, group in layer.items():
+        merged = target.get(key_group)
+        if merged is None:
+            merged = target[key_group] = {}
+        merged.update(group)
+        if drop_removed:
+            for key, stored in group.items():
+                if stored is None:
+                    del merged[key]

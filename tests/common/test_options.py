@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+from enum import Enum
+
+import pytest
+
+from pystate.common.option_types import (
+    BooleanType,
+    DurationType,
+    EnumType,
+    IntegerType,
+    MemorySizeType,
+    StringType,
+    ValueType,
+    toml_string,
+)
+from pystate.common.options import (
+    ALL_OPTIONS,
+    OPTION_GROUPS,
+    CheckpointingOptions,
+    RestartStrategyOptions,
+    RestartStrategyType,
+    StateBackendOptions,
+    StateBackendType,
+    canonical_key,
+    is_known,
+    nearest_key,
+    options_of,
+)
+from pystate.common.time import Duration, Time
+
+try:
+    import tomllib as toml  # a second reader than the one the product uses
+except ModuleNotFoundError:
+    import tomli as toml
+
+
+class _Colour(Enum):
+    RED = "RED"
+    GREEN = "green"
+
+
+def test_every_option_of_a_group_is_in_the_registry_under_its_key() -> None:
+    options = [option for group in OPTION_GROUPS for option in options_of(group)]
+    assert len(options) == len(ALL_OPTIONS)
+    assert all(ALL_OPTIONS[option.key] is option for option in options)
+
+
+def test_no_key_and_no_older_name_is_used_twice() -> None:
+    names = [name for option in ALL_OPTIONS.values() for name in (option.key, *option.fallback_keys)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("option", ALL_OPTIONS.values(), ids=lambda option: option.key)
+def test_a_default_survives_being_written_and_read(option) -> None:
+    if option.default is not None:
+        assert option.type.parse(option.type.format(option.default)) == option.default
+        written = toml.loads(f"x = {option.type.to_toml(option.default)}")["x"]
+        assert option.type.parse(str(written).lower() if isinstance(written, bool) else str(written)) == option.default
+
+
+@pytest.mark.parametrize("option", ALL_OPTIONS.values(), ids=lambda option: option.key)
+def test_every_description_is_made_of_sentences(option) -> None:
+    assert option.description.endswith(".")
+    assert "  " not in option.description
+
+
+@pytest.mark.parametrize(
+    ("key", "default"),
+    [  # Flink 2.3.0
+        ("execution.checkpointing.interval", None),
+        ("execution.checkpointing.timeout", 10 * 60_000),
+        ("execution.checkpointing.min-pause", 0),
+        ("execution.checkpointing.max-concurrent-checkpoints", 1),
+        ("execution.checkpointing.tolerable-failed-checkpoints", 0),
+        ("execution.checkpointing.externalized-checkpoint-retention", "NO_EXTERNALIZED_CHECKPOINTS"),
+        ("execution.checkpointing.num-retained", 1),
+        ("execution.checkpointing.dir", None),
+        ("execution.checkpointing.savepoint-dir", None),
+        ("execution.checkpointing.create-subdir", True),
+        ("execution.checkpointing.data-inline-threshold", 20 * 1024),
+        ("execution.checkpointing.mode", "EXACTLY_ONCE"),
+        ("execution.state-recovery.path", None),
+        ("execution.state-recovery.ignore-unclaimed-state", False),
+        ("state.backend.type", "hashmap"),
+        ("restart-strategy.type", None),
+        ("restart-strategy.fixed-delay.attempts", 1),
+        ("restart-strategy.fixed-delay.delay", 1_000),
+        ("parallelism.default", 1),
+        ("pipeline.max-parallelism", -1),
+        ("pipeline.auto-generate-uids", True),
+        ("web.checkpoints.history", 10),
+        ("rest.port", 8081),
+        ("client.timeout", 60_000),
+    ],
+)
+def test_the_defaults_are_flinks(key: str, default: object) -> None:
+    assert ALL_OPTIONS[key].default == default
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("state.backend", "state.backend.type"),
+        ("state.checkpoints.dir", "execution.checkpointing.dir"),
+        ("state.savepoints.dir", "execution.checkpointing.savepoint-dir"),
+        ("state.checkpoints.num-retained", "execution.checkpointing.num-retained"),
+        ("state.storage.fs.memory-threshold", "execution.checkpointing.data-inline-threshold"),
+        ("execution.savepoint.path", "execution.state-recovery.path"),
+        ("execution.savepoint.ignore-unclaimed-state", "execution.state-recovery.ignore-unclaimed-state"),
+        ("execution.checkpointing.dir", "execution.checkpointing.dir"),
+        ("made.up", "made.up"),
+    ],
+)
+def test_flinks_older_names_lead_to_todays(old: str, new: str) -> None:
+    assert canonical_key(old) == new
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("execution.checkpointing.intervall", "execution.checkpointing.interval"),
+        ("execution.checkpoint.interval", "execution.checkpointing.interval"),
+        ("Execution.Checkpointing.Min_Pause", "execution.checkpointing.min-pause"),
+        ("state.backends", "state.backend.type"),
+        ("paralelism.default", "parallelism.default"),
+        ("zzz.savepoint-dir", "execution.checkpointing.savepoint-dir"),
+        ("qqqqqqqqqqqqqqq", None),
+    ],
+)
+def test_the_nearest_key_of_a_misspelt_one_is_found(wrong: str, right: str | None) -> None:
+    assert not is_known(wrong)
+    assert nearest_key(wrong) == right
+
+
+def test_keys_of_spark_are_known_but_not_the_bare_prefix() -> None:
+    assert is_known("spark.sql.shuffle.partitions")
+    assert not is_known("spark.")
+    assert not is_known("sparkle.x")
+
+
+@pytest.mark.parametrize(
+    ("value_type", "text", "value"),
+    [
+        (StringType(), " kept as it is ", " kept as it is "),
+        (BooleanType(), "TRUE", True),
+        (BooleanType(), "false", False),
+        (IntegerType(), "-7", -7),
+        (IntegerType(1, 5, special=-1), "-1", -1),
+        (IntegerType(1, 5, special=-1), "5", 5),
+        (DurationType(), "10 s", 10_000),
+        (DurationType(), "250", 250),
+        (MemorySizeType(), "20 kb", 20_480),
+        (MemorySizeType(maximum=1 << 20), "1mb", 1 << 20),
+        (EnumType(_Colour), "red", _Colour.RED),
+        (EnumType(_Colour, {"rouge": "RED"}), "Rouge", _Colour.RED),
+    ],
+)
+def test_texts_are_read(value_type: ValueType, text: str, value: object) -> None:
+    assert value_type.parse(text) == value
+    assert value_type.parse(value_type.format(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("value_type", "text"),
+    [
+        (BooleanType(), "yes"),
+        (BooleanType(), "1"),
+        (IntegerType(), "1.5"),
+        (IntegerType(), ""),
+        (IntegerType(minimum=1), "0"),
+        (IntegerType(1, 5, special=-1), "-2"),
+        (IntegerType(maximum=5), "6"),
+        (DurationType(), "banana"),
+        (DurationType(minimum=10), "9 ms"),
+        (MemorySizeType(), "20 parsecs"),
+        (MemorySizeType(maximum=1 << 20), "2 mb"),
+        (EnumType(_Colour), "blue"),
+    ],
+)
+def test_texts_that_are_not_allowed_are_refused(value_type: ValueType, text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - int() says it in its own words
+        value_type.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("value_type", "value"),
+    [
+        (StringType(), 5),
+        (BooleanType(), 1),
+        (BooleanType(), "true"),
+        (IntegerType(), True),
+        (IntegerType(), 1.5),
+        (IntegerType(maximum=5), 6),
+        (DurationType(), "10 s"),
+        (DurationType(), -1),
+        (DurationType(minimum=10), 9),
+        (MemorySizeType(), True),
+        (MemorySizeType(), -1),
+        (EnumType(_Colour), "blue"),
+        (EnumType(_Colour), 3),
+    ],
+)
+def test_values_that_are_not_allowed_are_refused(value_type: ValueType, value: object) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        value_type.format(value)
+
+
+def test_durations_are_taken_as_milliseconds_and_as_both_classes() -> None:
+    interval = CheckpointingOptions.CHECKPOINTING_INTERVAL.type
+    assert interval.format(10_000) == interval.format(Duration.of_seconds(10)) == interval.format(Time.seconds(10)) == "10 s"
+
+
+@pytest.mark.parametrize("size", [0, 1, 1023, 1024, 20 << 10, (1 << 20) + 1, 64 << 20, 3 << 30])
+def test_sizes_survive_being_written_and_read(size: int) -> None:
+    assert MemorySizeType().parse(MemorySizeType().format(size)) == size
+
+
+def test_flinks_other_names_of_values_are_accepted() -> None:
+    backend, strategy = StateBackendOptions.STATE_BACKEND.type, RestartStrategyOptions.RESTART_STRATEGY.type
+    assert {backend.parse(name) for name in ("hashmap", "memory", "filesystem", "jobmanager")} == {StateBackendType.HASHMAP}
+    assert {strategy.parse(name) for name in ("none", "off", "disable")} == {RestartStrategyType.NONE}
+    assert {strategy.parse(name) for name in ("fixed-delay", "fixeddelay", "Fixed-Delay")} == {
+        RestartStrategyType.FIXED_DELAY
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["", "plain", 'a "quoted" \\ path', "tab\there", "line\nbreak", "\x00\x1f\x7f", "é 🙂 \ufeff"]
+)
+def test_any_text_survives_a_toml_file(text: str) -> None:
+    assert toml.loads(f"x = {toml_string(text)}")["x"] == text

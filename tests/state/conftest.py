@@ -1,0 +1,98 @@
+"""What tests of state backends share: a harness that drives a backend as the slot does."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from pystate.api.state import ValueState, ValueStateDescriptor
+from pystate.common import TypeInformation
+from pystate.common.key_groups import KeyGroupRange, key_group_range
+from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot
+from pystate.state.base.keys import KeyCodec
+from pystate.state.base.loader import create_state_backend, state_backend_names
+
+MAX_PARALLELISM = 16
+
+
+class BackendHarness:
+    """One operator at some parallelism: a backend per subtask, keys routed by their key group."""
+
+    def __init__(self, backend_name: str, key_type: TypeInformation | None = None, parallelism: int = 1) -> None:
+        self.backend_name = backend_name
+        self.codec = KeyCodec(key_type)
+        self.parallelism = parallelism
+        self.backends = [self.new_backend(key_group_range(i, parallelism, MAX_PARALLELISM)) for i in range(parallelism)]
+
+    def new_backend(self, key_groups: KeyGroupRange) -> KeyedStateBackend:
+        return create_state_backend(
+            self.backend_name, key_codec=self.codec, key_group_range=key_groups, max_parallelism=MAX_PARALLELISM
+        )
+
+    @property
+    def backend(self) -> KeyedStateBackend:
+        assert self.parallelism == 1
+        return self.backends[0]
+
+    def at(self, key: Any) -> KeyedStateBackend:
+        """Make `key` current and return its backend."""
+        internal = self.codec.internal(key)
+        group = self.codec.key_group(internal, MAX_PARALLELISM)
+        (backend,) = (b for b in self.backends if group in b.key_group_range)
+        backend.set_current_key(internal, group)
+        return backend
+
+    def state(self, key: Any, name: str = "s", type_info: TypeInformation | None = None) -> Any:
+        """Make `key` current and return a value state for it."""
+        state = self.at(key).get_partitioned_state(ValueStateDescriptor(name, type_info))
+        assert isinstance(state, ValueState)
+        return state
+
+    def flush(self) -> None:
+        for backend in self.backends:
+            backend.flush_epoch()
+
+    def rollback(self) -> None:
+        for backend in self.backends:
+            backend.rollback_epoch()
+
+    def snapshot(self) -> list[KeyedStateSnapshot]:
+        return [backend.snapshot() for backend in self.backends]
+
+    def save(self) -> list[bytes]:
+        """Snapshot, write, release."""
+        return [written(snapshot) for snapshot in self.snapshot()]
+
+    def restored(self, files: Iterable[bytes], parallelism: int | None = None) -> BackendHarness:
+        """Return a new harness of the same key type with the state of the files."""
+        files = list(files)
+        harness = BackendHarness(self.backend_name, self.codec.key_type, parallelism or self.parallelism)
+        for backend in harness.backends:
+            backend.restore(io.BytesIO(data) for data in files)
+        return harness
+
+
+def written(snapshot: KeyedStateSnapshot) -> bytes:
+    """Write a snapshot and release it."""
+    sink = io.BytesIO()
+    try:
+        stats = snapshot.write_canonical(sink)
+    finally:
+        snapshot.release()
+    assert stats.bytes == len(sink.getvalue())
+    return sink.getvalue()
+
+
+@pytest.fixture(params=state_backend_names())
+def backend_name(request: pytest.FixtureRequest) -> str:
+    """Return each backend's name in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def harness(backend_name: str) -> BackendHarness:
+    """Return a harness with untyped keys at parallelism 1."""
+    return BackendHarness(backend_name)
