@@ -98,9 +98,8 @@ def test_a_value_that_an_option_does_not_allow_is_refused_when_it_is_set() -> No
 
 def test_pyflinks_methods_work_on_keys() -> None:
     configuration = Configuration()
-    configuration.set_string("my.text", "a").set_integer("my.number", 7).set_boolean("my.truth", True).set_float(
-        "my.part", 0.5
-    )
+    configuration.set_string("my.text", "a").set_integer("my.number", 7)
+    configuration.set_boolean("my.truth", True).set_float("my.part", 0.5)
     assert configuration.get_string("my.text", "b") == "a"
     assert configuration.get_integer("my.number", 1) == 7
     assert configuration.get_boolean("my.truth", False) is True
@@ -303,7 +302,7 @@ def test_another_variable_is_an_error(home: PystateHome) -> None:
 def test_older_names_are_read_with_a_notice(home: PystateHome) -> None:
     loaded = _load(home, '"state.backend" = "filesystem"', state__savepoints__dir="/s")
     assert loaded.configuration.to_dict() == {
-        "state.backend.type": "filesystem",
+        "state.backend.type": "hashmap",
         "execution.checkpointing.savepoint-dir": "/s",
     }
     assert loaded.configuration.get(StateBackendOptions.STATE_BACKEND) is StateBackendType.HASHMAP
@@ -406,7 +405,7 @@ def test_a_key_that_is_value_and_table_is_answered_with_the_advice_to_quote(home
     with pytest.raises(ConfigurationError) as caught:
         _load(home, text)
     assert '"state.backend" = "hashmap"' in str(caught.value.hint)
-    assert "line" in caught.value.message
+    assert "(at " in caught.value.message
 
 
 def test_the_advice_itself_is_sound_toml(home: PystateHome) -> None:

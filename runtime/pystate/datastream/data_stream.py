@@ -88,12 +88,16 @@ class DataStream:
             key_type: The type of what a function returns; without it each key says its own type.
         """
         if isinstance(key_selector, str):
-            step = KeyByTransformation("KeyBy", (self._transformation,), self.get_type(), column=key_selector, key_type=key_type)
+            step = KeyByTransformation(
+                "KeyBy", (self._transformation,), self.get_type(), column=key_selector, key_type=key_type
+            )
         else:
             selector = _checked(key_selector, KeySelector, "key_by")
             if isinstance(selector, KeySelector):
                 selector = selector.get_key
-            step = KeyByTransformation("KeyBy", (self._transformation,), self.get_type(), selector=selector, key_type=key_type)
+            step = KeyByTransformation(
+                "KeyBy", (self._transformation,), self.get_type(), selector=selector, key_type=key_type
+            )
         return KeyedStream(self._environment, step)
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
@@ -101,13 +105,15 @@ class DataStream:
 
         Lines read `subtask> element`; the number is left out at parallelism 1.
         """
-        return self._end(SinkTransformation("Print", (self._transformation,), kind=SinkKind.PRINT, identifier=sink_identifier))
+        return self._end(
+            SinkTransformation("Print", (self._transformation,), kind=SinkKind.PRINT, identifier=sink_identifier)
+        )
 
     def for_each_batch(self, func: Callable[[DataFrame, int], None]) -> DataStreamSink:
         """Call `func(DataFrame, epoch)` in the driver for each epoch's elements.
 
-        The DataFrame may be used any number of times and reshaped at will: its rows are the epoch's kept output. At-least-once:
-        after a failure the rows since the latest checkpoint come again, in other epochs.
+        The DataFrame may be used any number of times and reshaped at will: its rows are the epoch's kept output.
+        At-least-once: after a failure the rows since the latest checkpoint come again, in other epochs.
         """
         if not callable(func):
             message = f"for_each_batch() takes a function of (DataFrame, epoch), not {func!r}."

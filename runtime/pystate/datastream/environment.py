@@ -80,7 +80,9 @@ class StreamExecutionEnvironment:
         """
         if not frame.isStreaming:
             message = "from_data_frame() takes a streaming DataFrame, this one is a batch."
-            raise JobGraphError(message, where=source_name, hint="make it with env.spark.readStream instead of env.spark.read")
+            raise JobGraphError(
+                message, where=source_name, hint="make it with env.spark.readStream instead of env.spark.read"
+            )
         return self._add_source(SourceTransformation(name=source_name, frame=lambda: frame))
 
     def read_text_file(self, file_path: str) -> DataStream:

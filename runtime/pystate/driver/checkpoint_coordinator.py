@@ -2,14 +2,18 @@
 
 The rules are in `pystate.checkpoint`; here they meet threads, slots and storage.
 
-Where a barrier stands: a checkpoint that is triggered while an epoch runs rides on that epoch, unless a subtask has already
-finished it. Between epochs it is taken at once at the last finished epoch, and the next epoch begins when the synchronous part
-is over. So an idle stream never delays a savepoint. After the savepoint of a stop or a cancel no epoch begins, unless it fails.
+Where a barrier stands: a checkpoint that is triggered while an epoch runs rides on that epoch, unless a subtask has
+already finished it. Between epochs it is taken at once at the last finished epoch, and the next epoch begins when the
+synchronous part is over. So an idle stream never delays a savepoint. After the savepoint of a stop or a cancel no epoch
+begins, unless it fails.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -18,9 +22,10 @@ from typing import Any
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.completed_store import CompletedCheckpointStore
-from pystate.checkpoint.failure_manager import CheckpointFailureManager
+from pystate.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.metadata import CheckpointType, OperatorSubtaskState
+from pystate.checkpoint.id_counter import CheckpointIdCounter
+from pystate.checkpoint.metadata import CheckpointType, OperatorSubtaskState, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.checkpoint.request_decider import CheckpointRequestDecider
 from pystate.checkpoint.stats import CheckpointStatsTracker, SubtaskCheckpointMetrics
@@ -31,28 +36,22 @@ from pystate.common.home import write_json
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CheckpointingOptions, WebOptions
 from pystate.driver.epoch_numbers import EpochNumbers
-from pystate.driver.restore import Snapshot
+from pystate.driver.epoch_tracker import EpochTracker
+from pystate.driver.restored_state import Snapshot
 from pystate.driver.slot_pool import SlotPool
+from pystate.driver.snapshot_metadata import JobDescription, SourceFiles, write_snapshot
 from pystate.driver.status import now_ms
 from pystate.slot.subtask import SnapshotRequest
 from pystate.slot.task import TaskSpec
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
+_COMMIT_POLL_S = 0.01
+_IDLE_WAIT_S = 1.0
+_KEPT_FAILURES = 1000
+
 
 class AttemptOverError(ControlError):
     """The execution attempt has ended; whoever waits in it gives up."""
-
-
-@dataclass(frozen=True)
-class JobDescription:
-    """What every snapshot says of the job that wrote it."""
-
-    job_id: str
-    name: str
-    parallelism: int
-    configuration: dict[str, str]
-    pystate_version: str
-    spark_version: str
 
 
 @dataclass
@@ -61,9 +60,8 @@ class _Request:
 
     checkpoint_type: CheckpointType
     future: Future[CompletedCheckpoint] = field(default_factory=Future)
-    target_directory: str | None = None
+    location: SnapshotLocation | None = None
     hold: bool = False  # no epoch may begin behind it, unless it fails
-    periodic: bool = False
 
 
 @dataclass
@@ -73,10 +71,9 @@ class _Entry:
     pending: PendingCheckpoint
     request: _Request
     location: SnapshotLocation
-    batch_id: int = -1
-    spark_files: dict[str, bytes] | None = None
-    committed: bool = False
-    deadline: float = 0.0
+    deadline: float
+    sources: SourceFiles | None = None
+    error: PystateError | None = None
 
 
 class CheckpointCoordinator:
@@ -116,17 +113,27 @@ class CheckpointCoordinator:
         self._store = CompletedCheckpointStore(get(CheckpointingOptions.MAX_RETAINED_CHECKPOINTS))
         self._failures = CheckpointFailureManager(get(CheckpointingOptions.TOLERABLE_FAILURE_NUMBER))
         self._stats = CheckpointStatsTracker(get(WebOptions.CHECKPOINTS_HISTORY_SIZE), now_ms)
+        self._decider: CheckpointRequestDecider[_Request] = CheckpointRequestDecider(
+            lambda: int(clock() * 1000),
+            lambda: _Request(CheckpointType.CHECKPOINT),
+            interval_ms=self._interval_ms,
+            min_pause_ms=get(CheckpointingOptions.MIN_PAUSE_BETWEEN_CHECKPOINTS),
+            max_concurrent=get(CheckpointingOptions.MAX_CONCURRENT_CHECKPOINTS),
+        )
+        self._ids = CheckpointIdCounter()
         self._lock = threading.Condition()
         self._tasks: list[TaskSpec] = []
         self._starting: Snapshot | None = None
-        self._next_id = 1
         self._tracker: EpochTracker | None = None  # None between attempts
         self._pool: SlotPool | None = None
         self._spark: SparkCheckpointDirectory | None = None
-        self._syncing = False
-        self._queue: list[_Request] = []
+        self._on_intolerable: Callable[[PystateError], None] = lambda _: None
         self._entries: dict[int, _Entry] = {}
-        self._rider: _Entry | None = None
+        self._rider: _Entry | None = None  # triggered, its place among the epochs still open
+        self._syncing = False
+        self._stopped = False  # a savepoint is complete behind which no epoch may begin
+        self._failed_locations: dict[int, SnapshotLocation] = {}
+        self._late: set[int] = set()
         self._closed = False
         self._thread = threading.Thread(target=self._loop, name="checkpoint-coordinator", daemon=True)
 
@@ -145,7 +152,7 @@ class CheckpointCoordinator:
         self._tasks = tasks
         self._starting = starting
         if starting is not None:
-            self._next_id = starting.metadata.checkpoint_id + 1
+            self._ids.continue_above(starting.metadata.checkpoint_id)
         if self._interval_ms is not None:
             self._storage.initialize()
         self._thread.start()
@@ -177,14 +184,31 @@ class CheckpointCoordinator:
 
     # -- the attempt's life
 
-    def attempt_started(self, pool: SlotPool, spark: SparkCheckpointDirectory, epoch: int, batch: int) -> None:
-        """Begin to take checkpoints of an attempt whose state stands at `epoch`, Spark's batch `batch`."""
+    def attempt_started(
+        self,
+        pool: SlotPool,
+        spark: SparkCheckpointDirectory,
+        epoch: int,
+        batch: int,
+        on_intolerable: Callable[[PystateError], None],
+    ) -> None:
+        """Begin to take checkpoints of an attempt.
+
+        Args:
+            pool: Its slots.
+            spark: Spark's logs.
+            epoch: Where the restored state stands.
+            batch: Spark's number of that epoch.
+            on_intolerable: Called when more checkpoints failed in a row than is tolerated.
+        """
         with self._lock:
             subtasks = [(task.uid, index) for task in self._tasks for index in range(task.parallelism)]
             self._tracker = EpochTracker(subtasks, epoch, batch)
             self._pool = pool
             self._spark = spark
-            self._decider.restart(self._clock_ms())
+            self._on_intolerable = on_intolerable
+            self._failures.reset()
+            self._decider.restart()
             self._lock.notify_all()
 
     def attempt_over(self) -> None:
@@ -194,14 +218,13 @@ class CheckpointCoordinator:
             self._pool = None
             self._spark = None
             self._rider = None
-            entries, self._entries = list(self._entries.values()), {}
-            requests, self._queue = self._queue, []
+            self._stopped = False
+            entries, requests = list(self._entries.values()), self._decider.stop()
             self._lock.notify_all()
-        error = CheckpointFailedError("The job ended or restarted before the checkpoint was complete.")
         for entry in entries:
-            self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, error)
+            self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
         for request in requests:
-            request.future.set_exception(error)
+            request.future.set_exception(_over())
 
     def begin_epoch(self, epoch: int) -> None:
         """Begin an epoch, once nothing stands against it. Called at the start of the micro-batch, before any of its tasks.
@@ -235,6 +258,8 @@ class CheckpointCoordinator:
             for entry in self._entries.values():
                 if entry.pending.epoch == epoch:
                     self._capture(entry, batch)
+            if self._rider is not None and self._rider.pending.epoch == epoch:
+                self._rider = None
             self._lock.notify_all()
 
     def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
@@ -252,7 +277,8 @@ class CheckpointCoordinator:
             return self._acknowledge(arguments["checkpoint_id"], uid, subtask, state, metrics)
         if op == "decline":
             error = error_from_dict(arguments["error"])
-            return self._decline(arguments["checkpoint_id"], error)
+            self._decline(arguments["checkpoint_id"], error)
+            return None
         message = f"The coordinator does not know the op {op!r}."
         raise ControlError(message)
 
@@ -346,17 +372,14 @@ class CheckpointCoordinator:
         )
 
     def _held(self) -> bool:
-        """Whether a savepoint is under way behind which no epoch may begin."""
-        return any(entry.request.hold for entry in self._entries.values())
+        """Whether a savepoint is under way or complete behind which no epoch may begin."""
+        return self._stopped or any(entry.request.hold for entry in self._entries.values())
 
     def _live_tracker(self) -> EpochTracker:
         if self._tracker is None:
             message = "The execution attempt is over."
             raise AttemptOverError(message)
         return self._tracker
-
-    def _clock_ms(self) -> int:
-        return int(self._clock() * 1000)
 
     # -- the coordinator's own thread
 
@@ -390,7 +413,7 @@ class CheckpointCoordinator:
         if rider is not None:
             between = tracker.running is None and not self._syncing
             return (lambda: self._snapshot_between_epochs(rider)) if between else None
-        request = self._next_request()
+        request = self._decider.next_request(len(self._entries))
         return None if request is None else lambda: self._trigger(request)
 
     def _next_action_for(self, entry: _Entry, now: float) -> Callable[[], None] | None:
@@ -401,23 +424,31 @@ class CheckpointCoordinator:
         if now >= entry.deadline:
             expired = CheckpointFailedError(f"The checkpoint did not complete within {self._timeout_s:g} s.")
             return lambda: self._fail(entry, reason.CHECKPOINT_EXPIRED, expired)
-        if entry.spark_files is None or self._spark is None:
+        if entry.sources is None or self._spark is None or not entry.pending.is_fully_acknowledged:
             return None
-        if not entry.committed and self._spark.is_committed(entry.batch_id):
-            entry.spark_files.update(self._spark.capture_commit(entry.batch_id))
-            entry.committed = True
-        if entry.committed and entry.pending.is_fully_acknowledged:
-            return lambda: self._complete(entry)
-        return None
+        # the commit of the cut's epoch comes after its sinks; until then the checkpoint must not be restored from
+        return (lambda: self._complete(entry)) if self._spark.is_committed(entry.sources.batch) else None
 
     def _wait_s(self) -> float:
-        if any(entry.spark_files is not None and not entry.committed for entry in self._entries.values()):
+        if any(entry.pending.is_fully_acknowledged and entry.sources is not None for entry in self._entries.values()):
             return _COMMIT_POLL_S
-        return _IDLE_WAIT_S
+        if self._tracker is None or self._rider is not None:
+            return _IDLE_WAIT_S
+        wait_ms = self._decider.wait_ms(len(self._entries))
+        return _IDLE_WAIT_S if wait_ms is None else min(_IDLE_WAIT_S, wait_ms / 1000)
+
+    def _enqueue(self, request: _Request) -> Future[CompletedCheckpoint]:
+        with self._lock:
+            self._live_tracker()
+            rejected = self._decider.submit(request)
+            self._lock.notify_all()
+        if rejected is not None:
+            message = "Too many checkpoints wait already."
+            rejected.future.set_exception(CheckpointFailedError(message, hint="wait for one of them"))
+        return request.future
 
     def _trigger(self, request: _Request) -> None:
-        checkpoint_id, self._next_id = self._next_id, self._next_id + 1
-        is_savepoint = request.checkpoint_type is CheckpointType.SAVEPOINT
+        checkpoint_id = self._ids.get_and_increment()
         location = request.location or self._storage.checkpoint_location(checkpoint_id)
         tasks = {(task.uid, index) for task in self._tasks for index in range(task.parallelism)}
         pending = PendingCheckpoint(
@@ -429,7 +460,7 @@ class CheckpointCoordinator:
             location=location.uri,
         )
         entry = _Entry(pending, request, location, deadline=self._clock() + self._timeout_s)
-        self._stats.report_pending(checkpoint_id, is_savepoint, pending.trigger_timestamp, tasks)
+        self._stats.report_pending(pending)
         try:
             location.create()
         except PystateError as error:
@@ -463,22 +494,22 @@ class CheckpointCoordinator:
             self._lock.notify_all()
 
     def _capture(self, entry: _Entry, batch: int) -> None:
-        entry.batch_id = batch
         if self._spark is None:
             return
         try:
-            entry.spark_files = self._spark.capture(batch)
+            entry.sources = SourceFiles(batch, self._spark.capture(batch))
         except SnapshotError as error:
             entry.error = error
 
     def _complete(self, entry: _Entry) -> None:
-        pending, location = entry.pending, entry.location
+        pending, sources, spark = entry.pending, entry.sources, self._spark
+        if sources is None or spark is None:
+            return
         try:
-            files = pack_archive(entry.spark_files or {})
-            handle = location.write_state("spark-logs", lambda file: _write_all(file, files), self._inline_threshold)
-            pending.mark_source_committed(source_position(entry.spark_files or {}, entry.batch_id, handle))
-            metadata = self._metadata(entry)
-            location.write_metadata(write_metadata(metadata))
+            sources.files.update(spark.capture_commit(sources.batch))
+            metadata = write_snapshot(
+                pending, entry.location, sources, self._job, self._tasks, self._starting, self._inline_threshold
+            )
         except PystateError as error:
             self._fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, error)
             return
@@ -487,60 +518,38 @@ class CheckpointCoordinator:
             self._entries.pop(pending.checkpoint_id, None)
             self._stopped = self._stopped or entry.request.hold
             subsumed = self._store.add(completed)
-            self._stats.report_completed(pending.checkpoint_id, completed)
+            self._failures.handle_success()
+            self._decider.report_end(pending.checkpoint_type)
+            self._stats.report_completed(completed)
+            self._stats.report_discarded(checkpoint.checkpoint_id for checkpoint in subsumed)
             self._lock.notify_all()
         for checkpoint in subsumed:
             self._discard(SnapshotLocation(checkpoint.path))
         self._publish()
         entry.request.future.set_result(completed)
 
-    def _metadata(self, entry: _Entry) -> CheckpointMetadata:
-        pending, job = entry.pending, self._job
-        operators = [
-            OperatorState(
-                uid=task.uid,
-                name=task.name,
-                parallelism=task.parallelism,
-                max_parallelism=task.max_parallelism,
-                key_type=None if task.key.key_type is None else task.key.key_type.to_plain(),
-                key_encoding=KEY_ENCODING,
-                subtasks={index: pending.state_of(task.uid, index) for index in range(task.parallelism)},
-            )
-            for task in self._tasks
-            if task.key is not None
-        ]
-        return CheckpointMetadata(
-            checkpoint_id=pending.checkpoint_id,
-            checkpoint_type=pending.checkpoint_type,
-            format=pending.format,
-            timestamp_ms=pending.trigger_timestamp,
-            job_id=job.job_id,
-            job_name=job.name,
-            epoch=pending.epoch if pending.epoch is not None else -1,
-            parallelism=job.parallelism,
-            max_parallelism=self._tasks[0].max_parallelism,
-            operators=operators,
-            source_position=pending.source_position,
-            parent=None if self._starting is None else self._starting.location.uri,
-            configuration=job.configuration,
-            pystate_version=job.pystate_version,
-            spark_version=job.spark_version,
-        )
-
     def _fail(self, entry: _Entry, reason: CheckpointFailureReason, error: PystateError) -> None:
         checkpoint_id = entry.pending.checkpoint_id
-        entry.pending.abort(reason)
+        if not entry.pending.abort(reason):
+            return
         with self._lock:
             self._entries.pop(checkpoint_id, None)
             self._failed_locations[checkpoint_id] = entry.location
+            while len(self._failed_locations) > _KEPT_FAILURES:
+                del self._failed_locations[next(iter(self._failed_locations))]
             if self._rider is entry:
                 self._rider = None
+            decision = self._failures.handle_failure(checkpoint_id, reason, is_savepoint=entry.pending.is_savepoint)
+            self._decider.report_end(entry.pending.checkpoint_type)
+            self._stats.report_failed(entry.pending, reason, error.message)
+            on_intolerable = self._on_intolerable
             self._lock.notify_all()
-        self._stats.report_failed(checkpoint_id, reason, error.message)
         self._discard(entry.location)
         self._publish()
         failure = CheckpointFailedError(error.message, where=error.where or entry.location.uri, hint=error.hint)
         entry.request.future.set_exception(failure)
+        if decision is CheckpointFailureDecision.FAIL_JOB:
+            on_intolerable(failure)
 
     def _discard(self, location: SnapshotLocation) -> None:
         try:
@@ -559,23 +568,5 @@ class CheckpointCoordinator:
         write_json(self._statistics_file, self._stats.to_rest())
 
 
-def _write_all(file: BinaryIO, data: bytes) -> None:
-    file.write(data)
-
-
 def _over() -> CheckpointFailedError:
     return CheckpointFailedError("The job ended or restarted before the checkpoint was complete.")
-
-
-def source_position(files: dict[str, bytes], batch: int, handle: StateHandle) -> SourcePosition:
-    """Return how far the sources were read, for people and for the next start.
-
-    Args:
-        files: Spark's logs at the cut.
-        batch: Spark's number of the cut.
-        handle: Where those logs lie in the snapshot.
-    """
-    offsets = source_offsets(files[f"offsets/{batch}"]) if batch >= 0 else []
-    sources = [{"index": index, "offset": offset} for index, offset in enumerate(offsets)]
-    query_id = json.loads(files["metadata"])["id"] if batch >= 0 else ""
-    return SourcePosition(query_id=query_id, epoch=batch, sources=sources, files=handle)

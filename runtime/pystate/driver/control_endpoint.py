@@ -67,9 +67,7 @@ class ControlEndpoint:
         message = f"The driver does not know the op {op!r}."
         raise ControlError(message)
 
-    def _trigger(
-        self, op: str, master: JobMaster, coordinator: CheckpointCoordinator, arguments: dict[str, Any]
-    ) -> None:
+    def _trigger(self, op: str, master: JobMaster, coordinator: CheckpointCoordinator, arguments: dict[str, Any]) -> None:
         trigger_id = parse_job_id(arguments["trigger_id"])
         target = arguments.get("target_directory")
         if op == "trigger_checkpoint":

@@ -1,7 +1,7 @@
 """Epoch numbers that are never given twice within one job, whatever crashes.
 
-Sinks may tell batches apart by number, so after a restore numbers go on above the highest ever tried. Writing each number down
-would cost a disk access per epoch; a bound above the number is written instead, and a restart goes on above the bound.
+Sinks may tell batches apart by number, so after a restore numbers go on above the highest ever tried. Writing each number
+down would cost a disk access per epoch; a bound above it is written instead, and a restart goes on above the bound.
 """
 
 from __future__ import annotations

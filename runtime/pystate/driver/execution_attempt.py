@@ -32,9 +32,10 @@ from pystate.spark.translator import kept_frame, streaming_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _STOP_TIMEOUT_S = 10.0
+_FINAL_CHECKPOINT_TIMEOUT_S = 3600.0
 
 
 class AttemptOutcome(Enum):
@@ -95,9 +96,7 @@ class ExecutionAttempt:
         self._trigger_interval_ms = trigger_interval_ms
         self._parallelism = plan.tasks[0].parallelism
         unix_sockets = str(spark.sparkContext.master).startswith("local")
-        self._pool = SlotPool(
-            environment.job_id, number, self._parallelism, new_secret(), self, unix_sockets=unix_sockets
-        )
+        self._pool = SlotPool(environment.job_id, number, self._parallelism, new_secret(), self, unix_sockets=unix_sockets)
         self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._parallelism, self._slots_ended)
         self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint")
         self._end: AttemptEnd | None = None
@@ -105,7 +104,7 @@ class ExecutionAttempt:
         self._query: StreamingQuery | None = None
         self._slots: SlotDirectory | None = None
 
-    def run(self, on_running: Callable[[], None]) -> AttemptEnd:
+    def run(self, on_running: Callable[[], object]) -> AttemptEnd:
         """Run until the end of the attempt, and clean up after it.
 
         Args:
@@ -147,7 +146,7 @@ class ExecutionAttempt:
         message = f"Slot {slot} was lost: {reason}."
         self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(message)))
 
-    def _start(self, on_running: Callable[[], None]) -> None:
+    def _start(self, on_running: Callable[[], object]) -> None:
         self._scratch.mkdir(parents=True)
         self._pool.start()
         self._slot_job.start()
@@ -163,15 +162,23 @@ class ExecutionAttempt:
             ]
         )
         self.spark_checkpoint.rebuild(restored.spark_files, keep_query_id=restored.keep_query_id)
-        self._coordinator.attempt_started(self._pool, self.spark_checkpoint, restored.epoch, shift)
+        self._coordinator.attempt_started(
+            self._pool, self.spark_checkpoint, restored.epoch, restored.batch_id, self._checkpoints_failed
+        )
         frame = streaming_frame(self._plan, self._frame, self._slots, self._environment)
-        writer = frame.writeStream.foreachBatch(self._run_batch).option("checkpointLocation", str(self.spark_checkpoint.path))
+        writer = frame.writeStream.foreachBatch(self._run_batch).option(
+            "checkpointLocation", str(self.spark_checkpoint.path)
+        )
         if self._plan.bounded:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
         self._query = writer.start()
         on_running()
+
+    def _checkpoints_failed(self, error: PystateError) -> None:
+        message = f"Exceeded checkpoint tolerable failure threshold. The latest checkpoint failed due to: {error.message}"
+        self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(message, where=error.where, hint=error.hint)))
 
     def _watch(self) -> None:
         query = self._query
@@ -191,6 +198,7 @@ class ExecutionAttempt:
     def _query_ended(self, query: StreamingQuery) -> None:
         error = query.exception()
         if error is None:
+            self._coordinator.final_checkpoint(_FINAL_CHECKPOINT_TIMEOUT_S)
             self.end(AttemptEnd(AttemptOutcome.FINISHED))
             return
         text = str(error)

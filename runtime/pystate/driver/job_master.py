@@ -27,11 +27,13 @@ from pystate.common.options import (
     StateBackendOptions,
     StateRecoveryOptions,
 )
-from pystate.driver.checkpoint_coordinator import CheckpointCoordinator, JobDescription
+from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_numbers import EpochNumbers
-from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, RestoredState, scratch_folder
+from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
 from pystate.driver.restart_strategy import restart_strategy
 from pystate.driver.restore import RestorePlan, load_snapshot
+from pystate.driver.restored_state import RestoredState
+from pystate.driver.snapshot_metadata import JobDescription
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.slot.task import JobEnvironment
 from pystate.spark.job_plan import JobPlan, JobPlanner, check_column_names
@@ -130,9 +132,7 @@ class JobMaster:
             return outer
         return future
 
-    def _end_behind(
-        self, done: Future[CompletedCheckpoint], state: JobStatus, outer: Future[CompletedCheckpoint]
-    ) -> None:
+    def _end_behind(self, done: Future[CompletedCheckpoint], state: JobStatus, outer: Future[CompletedCheckpoint]) -> None:
         error = done.exception()
         if error is not None:
             outer.set_exception(error)
@@ -239,7 +239,7 @@ class JobMaster:
             if self._cancelled.is_set():
                 return AttemptEnd(AttemptOutcome.CANCELLED)
         self._status.update(JobStatus.CREATED)
-        end = attempt.run(lambda: self._status.update(JobStatus.RUNNING) and None)
+        end = attempt.run(lambda: self._status.update(JobStatus.RUNNING))
         with self._lock:
             self._attempt = None
         return end
@@ -263,5 +263,3 @@ class JobMaster:
             message = "The job was cancelled."
             raise JobCancelledError(message)
         return int(final["end_time"]) - int(final["start_time"])
-
-

@@ -36,8 +36,8 @@ class FixedDelayRestartStrategy:
 def restart_strategy(configuration: Configuration) -> FixedDelayRestartStrategy:
     """Return the configured strategy.
 
-    Where none is set, a job with checkpointing is restarted without limit, one without is not (Flink's documents on task failure
-    recovery).
+    Where none is set, a job with checkpointing is restarted without limit, one without is not (Flink's documents on task
+    failure recovery).
     """
     chosen = configuration.get(RestartStrategyOptions.RESTART_STRATEGY)
     if chosen is None:

@@ -58,7 +58,9 @@ class RestorePlan:
         """
         for task in self._plan.tasks:
             if task.parallelism > task.max_parallelism:
-                message = f"{task.name!r} has parallelism {task.parallelism} above its max parallelism {task.max_parallelism}."
+                message = (
+                    f"{task.name!r} has parallelism {task.parallelism} above its max parallelism {task.max_parallelism}."
+                )
                 raise JobGraphError(message, hint=f"run with -p {task.max_parallelism} or less")
 
     def nothing(self, epoch: int) -> RestoredState:
@@ -97,7 +99,9 @@ class RestorePlan:
 
     def _assignment(self, snapshot: Snapshot) -> Any:
         vertices = [
-            JobVertex(task.uid, task.name, task.parallelism, self._explicit) for task in self._plan.tasks if task.key is not None
+            JobVertex(task.uid, task.name, task.parallelism, self._explicit)
+            for task in self._plan.tasks
+            if task.key is not None
         ]
         return StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=self._allow_non_restored).assign()
 
@@ -109,8 +113,9 @@ class RestorePlan:
                 continue
             old_type = None if operator.key_type is None else TypeInformation.from_plain(operator.key_type)
             if check_key_compatible(old_type, task.key.key_type) is KeyCompatibility.INCOMPATIBLE:
+                old_name, new_name = key_type_name(old_type), key_type_name(task.key.key_type)
                 message = (
-                    f"The state of {task.name!r} was written with keys of type {key_type_name(old_type)}; the job's key_by() gives "
-                    f"{key_type_name(task.key.key_type)}. A key type never changes."
+                    f"The state of {task.name!r} was written with keys of type {old_name}; the job's key_by() gives "
+                    f"{new_name}. A key type never changes."
                 )
                 raise RestoreError(message, where=f"uid {task.uid}", hint="give key_by() the old key_type")

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from pyspark import cloudpickle
 
@@ -112,7 +112,8 @@ class SlotPool:
         Raises:
             PystateError: What a slot answered.
         """
-        self._on_all(lambda index, slot: slot.control.call("deploy", deployment=cloudpickle.dumps(deployments[index])))
+        packed = [cast(bytes, cloudpickle.dumps(deployment)) for deployment in deployments]  # type: ignore[no-untyped-call]
+        self._on_all(lambda index, slot: slot.control.call("deploy", deployment=packed[index]))
 
     def snapshot(self, request: SnapshotRequest) -> None:
         """Have all subtasks take the synchronous part of a snapshot.

@@ -108,6 +108,6 @@ class Dispatcher:
         with self._lock:
             found = self._jobs.get(parsed)
         if found is None:
-            message = f"Could not find Flink job ({parsed})."
+            message = f"There is no job with id {parsed}."
             raise JobNotFoundError(message, hint="pystate list -a")
         return found

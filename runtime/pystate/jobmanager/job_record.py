@@ -114,7 +114,7 @@ class Submission:
             job_file=_text(data, "job_file"),
             arguments=_texts(data.get("arguments", []), "arguments"),
             working_directory=_text(data, "working_directory"),
-            parallelism=_parallelism(data.get("parallelism")),
+            parallelism=_parallelism(data, "parallelism"),
             savepoint_path=_optional_text(data, "savepoint_path"),
             allow_non_restored_state=_truth(data, "allow_non_restored_state"),
             configuration=_mapping(data.get("configuration", {}), "configuration"),
@@ -143,7 +143,8 @@ def environment_from_json(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _wrong(name: str, expected: str) -> UsageError:
-    return UsageError(f"The field {name!r} of the submission must be {expected}.")
+    message = f"The field {name!r} of the submission must be {expected}."
+    return UsageError(message)
 
 
 def _is_text(value: Any) -> bool:
@@ -180,9 +181,10 @@ def _truth(data: Mapping[str, Any], name: str) -> bool:
     return value
 
 
-def _parallelism(value: Any) -> int | None:
+def _parallelism(data: Mapping[str, Any], name: str) -> int | None:
+    value = data.get(name)
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MAX_PARALLELISM:
-        raise _wrong("parallelism", f"a whole number from 1 to {_MAX_PARALLELISM}")
+        raise _wrong(name, f"a whole number from 1 to {_MAX_PARALLELISM}")
     return value

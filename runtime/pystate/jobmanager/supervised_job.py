@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pystate.common.errors import JobTerminatedError, PystateError
+from pystate.common.errors import CheckpointFailedError, JobTerminatedError, PystateError
 from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json
 from pystate.common.job_status import JobStatus
 from pystate.jobmanager.driver_process import DriverProcess, DriverUnreachableError, call_driver
@@ -52,6 +52,7 @@ class SupervisedJob:
         self._clock = clock
         self._lock = threading.Lock()
         self._gone = threading.Event()
+        self._triggered: dict[str, str] = {}  # trigger id -> op
         if record.phase is RecordPhase.ENDED:
             self._gone.set()
 
@@ -76,17 +77,22 @@ class SupervisedJob:
 
     def give_up(self, message: str) -> None:
         """Mark the job FAILED because no driver runs it, unless a driver left its last word."""
-        with self._lock:
-            status = self._driver_status()
-            if status is None or not JobStatus(status["state"]).is_terminal:
-                self._set(verdict=self._verdict(message))
-            self._set(phase=RecordPhase.ENDED)
-        self._gone.set()
+        try:
+            with self._lock:
+                status = self._driver_status()
+                if status is None or not JobStatus(status["state"]).is_terminal:
+                    self._set(phase=RecordPhase.ENDED, verdict=self._verdict(message))
+                else:
+                    self._set(phase=RecordPhase.ENDED)
+        finally:
+            self._gone.set()
 
     def _await_end(self, process: DriverProcess) -> None:
         exit_code = process.wait()
-        self._change(exit_code=exit_code)
-        logger.info("the driver of job %s ended (%s)", self.job_id, describe_exit(exit_code))
+        logger.info("the driver of job %s ended %s", self.job_id, describe_exit(exit_code))
+        with self._lock:
+            # in memory only: give_up() writes it together with what it means
+            self._record = self._record.with_changes(exit_code=exit_code)
         self.give_up(f"The driver process ended {describe_exit(exit_code)}.")
 
     def _verdict(self, message: str) -> dict[str, Any]:
@@ -159,9 +165,7 @@ class SupervisedJob:
         if state is JobStatus.CANCELED:
             return
         if state.is_terminal:
-            message = (
-                f"Job cancellation failed because the job has already reached another terminal state ({state.value})."
-            )
+            message = f"Job cancellation failed because the job has already reached another terminal state ({state.value})."
             raise JobTerminatedError(message)
         with self._lock:
             if self._record.cancel_requested:
@@ -177,7 +181,7 @@ class SupervisedJob:
             RequestRefusedError: The driver refuses it.
         """
         chosen = new_job_id() if trigger_id is None else parse_job_id(trigger_id)
-        if self._knows_operation(chosen):
+        if trigger_id is not None and self._knows_operation(chosen):
             return chosen  # the same request once more
         state = self.state()
         if state.is_terminal:
@@ -189,6 +193,7 @@ class SupervisedJob:
             raise
         except PystateError as error:
             raise RequestRefusedError(error.message, where=error.where, hint=error.hint) from error
+        self._triggered[chosen] = op
         return chosen
 
     def operation(self, trigger_id: str) -> dict[str, Any]:
@@ -204,15 +209,20 @@ class SupervisedJob:
             return done
         message = f"There is no operation with trigger id {trigger_id} of job {self.job_id}."
         if gone:
-            raise OperationNotFoundError(message, hint="the job may have ended before the operation was complete")
+            if trigger_id not in self._triggered:
+                raise OperationNotFoundError(message)
+            what = self._triggered[trigger_id].removeprefix("trigger_")
+            ended = f"The job ended ({self.state().value}) before its {what} was complete."
+            error = CheckpointFailedError(ended, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
+            return {"kind": what, "status": "COMPLETED", "failure": error.to_dict()}
         try:
             return dict(self._call("operation", trigger_id=trigger_id))
         except DriverUnreachableError:
             if self._gone.wait(1.0):
                 return self.operation(trigger_id)
             raise
-        except PystateError as error:
-            raise OperationNotFoundError(message) from error
+        except PystateError as refusal:
+            raise OperationNotFoundError(message) from refusal
 
     def read_output(self, name: str, offset: int, limit: int) -> tuple[bytes, bool]:
         """Return the next bytes of `stdout` or `log`, and whether nothing will follow them."""
@@ -242,7 +252,7 @@ class SupervisedJob:
 
     def _deliver_cancel(self) -> None:
         def deliver() -> None:
-            while not self._gone.wait(_CANCEL_RETRY_SECONDS):
+            while not self._gone.wait(_CANCEL_RETRY_SECONDS) and not self.state().is_terminal:
                 try:
                     self._call("cancel")
                     return

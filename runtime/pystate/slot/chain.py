@@ -1,7 +1,7 @@
 """Functions chained in one task: an element goes through them by plain calls, without being serialized in between.
 
-A chain is a tree. Its inner nodes are operators, its leaves are outputs: an edge to the next task, or a sink. The same chains
-run in the stateless stage in front of a shuffle and in slots.
+A chain is a tree. Its inner nodes are operators, its leaves are outputs: an edge to the next task, or a sink. The same
+chains run in the stateless stage in front of a shuffle and in slots.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from pystate.api.functions import FilterFunction, FlatMapFunction, Function, KeyedProcessFunction, MapFunction, RuntimeContext
+from pystate.api.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedProcessFunction,
+    MapFunction,
+    RuntimeContext,
+)
 from pystate.api.job_graph import OperatorKind
 from pystate.slot.output import OutputBuffer, OutputSpec
 

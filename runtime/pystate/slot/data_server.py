@@ -63,7 +63,9 @@ class DataServer:
 
     def _answer(self, header: EpochHeader, connection: Peer) -> None:
         if header.job_id != self._job_id or header.attempt != self._attempt:
-            message = f"This slot serves attempt {self._attempt} of job {self._job_id}, not {header.attempt} of {header.job_id}."
+            message = (
+                f"This slot serves attempt {self._attempt} of job {self._job_id}, not {header.attempt} of {header.job_id}."
+            )
             raise ControlError(message)
         subtask = self._subtasks.get(header.uid)
         if subtask is None or subtask.index != header.subtask:

@@ -109,13 +109,10 @@ class OutputBuffer:
 
     def _make_append(self) -> Callable[[Any], None]:
         elements, keys, flush, spec = self._elements, self._keys, self.flush, self.spec
+        prefix = self._line_prefix
+        prepare = self._codec.prepare or _same
         if spec.kind is OutputKind.PRINT:
-            prefix = self._line_prefix
-
-            def prepare(element: Any) -> Any:
-                return f"{prefix}{element}"
-        else:
-            prepare = self._codec.prepare or _same
+            prepare = lambda element: f"{prefix}{element}"  # noqa: E731 - one of two values of a variable
         if spec.key is None or spec.selector is None:
 
             def append(element: Any) -> None:

@@ -24,6 +24,7 @@ from pystate.slot.task import JobEnvironment, TaskSpec
 
 HEARTBEAT_INTERVAL_S = 1.0
 
+
 @dataclass(frozen=True)
 class SlotDescription:
     """What a slot is started with.
@@ -41,6 +42,7 @@ class SlotDescription:
     unix_sockets: bool = True
     host: str = "127.0.0.1"
 
+
 @dataclass(frozen=True)
 class Deployment:
     """What a slot is given to run.
@@ -56,6 +58,7 @@ class Deployment:
     tasks: list[TaskSpec]
     handles: dict[str, list[tuple[str, dict[str, Any]]]]
     finished_epoch: int
+
 
 class SlotProcess:
     """One slot of one execution attempt.
@@ -152,13 +155,12 @@ class SlotProcess:
         environment = JobEnvironment(**{**deployment.environment, "working_directory": self._directory})
         opened: dict[str, Subtask] = {}
         for task in deployment.tasks:
-            subtask = Subtask(
-                task, self._index, environment, self._gateway, self._uploads.submit, deployment.finished_epoch
-            )
+            subtask = Subtask(task, self._index, environment, self._gateway, self._uploads.submit, deployment.finished_epoch)
             pairs = deployment.handles.get(task.uid, [])
             subtask.open([(uri, KeyedStateHandle.from_plain(plain)) for uri, plain in pairs])
             opened[task.uid] = subtask
         self._subtasks.update(opened)
+
 
 def run_slot(description: SlotDescription, index: int) -> None:
     """Be slot `index`; the body of the Spark task."""
@@ -169,4 +171,3 @@ def run_slot(description: SlotDescription, index: int) -> None:
     slot = SlotProcess(description, index, task_attempt)
     with contextlib.suppress(PystateError):  # a coordinator that refuses us or is gone: nothing is left to do
         slot.run()
-

@@ -1,13 +1,14 @@
 """Elements as Arrow columns and back.
 
-A ROW crosses Spark as its columns, a TUPLE as `f0`, `f1`, ..., any other typed element as one column `value`. Untyped elements
-are pickled into one binary column: they only travel between processes of one job and are never durable.
+A ROW crosses Spark as its columns, a TUPLE as `f0`, `f1`, ..., any other typed element as one column `value`. Untyped
+elements are pickled into one binary column: they only travel between processes of one job and are never durable.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
+import numbers
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -164,12 +165,26 @@ def _fields_of(value: Any, count: int, type_info: TypeInformation) -> list[Any] 
     return values
 
 
+def _exact_integers(values: list[Any]) -> None:
+    """Refuse what Arrow would make an integer of in silence, such as 1.5 and True."""
+    if set(map(type, values)) <= {int, type(None)}:
+        return
+    for value in values:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
+            message = f"{value!r} is no integer"
+            raise TypeError(message)
+
+
 def _to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Array:
     try:
+        if pa.types.is_integer(arrow_type):
+            _exact_integers(values)
         return pa.array(values, arrow_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
         for value in values:
             try:
+                if pa.types.is_integer(arrow_type):
+                    _exact_integers([value])
                 pa.array([value], arrow_type)
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as cause:
                 message = f"{value!r} is no {arrow_type}: {cause}"
@@ -186,8 +201,8 @@ class RecordCodec:
 
     Attributes:
         schema: The fields of the elements, without key or route.
-        prepare: Turns an element into what `encode` takes, at once: a later change of the element doesn't reach the copy. None
-            where elements of this type can't change.
+        prepare: Turns an element into what `encode` takes, at once: a later change of the element doesn't reach the copy.
+            None where elements of this type can't change.
     """
 
     def __init__(self, type_info: TypeInformation | None, where: str) -> None:
@@ -288,7 +303,7 @@ class KeyColumn:
         """
         convert: Convert | None = None
         if not self.native:
-            convert = None if self.key_type is None else codec.decode
+            convert = codec.decode
         elif self.key_type is None or self.key_type.kind in (TypeKind.BOOLEAN, TypeKind.FLOAT, TypeKind.DOUBLE):
             convert = codec.internal
 

@@ -207,7 +207,9 @@ class Subtask:
         """
         with self._changed:
             if self._ledger.finished != request.epoch:
-                message = f"Subtask {self.index} of {self.task.uid} stands at epoch {self._ledger.finished}, not {request.epoch}."
+                message = (
+                    f"Subtask {self.index} of {self.task.uid} stands at epoch {self._ledger.finished}, not {request.epoch}."
+                )
                 raise ControlError(message)
             self._take_snapshot(request)
 
@@ -223,7 +225,7 @@ class Subtask:
                 if result is ClaimResult.REPLAY:
                     return None
                 if result in (ClaimResult.STALE, ClaimResult.PAST):
-                    message = f"Epoch {epoch} was asked for too late ({result.value}); subtask {self.index} of {self.task.uid} is past it."
+                    message = f"Epoch {epoch} is over in subtask {self.index} of {self.task.uid} ({result.value})."
                     raise FencedError(message)
                 if result is ClaimResult.FENCE and self._claim is not None and not self._claim.at_end:
                     self._claim.fenced = True

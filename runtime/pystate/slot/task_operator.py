@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,10 +75,10 @@ class SubtaskRuntimeContext(RuntimeContext):
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """Return the keyed value state of that name."""
         if self._backend is None:
-            message = f"{self._operator.name!r} asks for the keyed state {state_descriptor.get_name()!r} on a stream without a key."
+            name = state_descriptor.get_name()
+            message = f"{self._operator.name!r} asks for the keyed state {name!r} on a stream without a key."
             raise StateError(message, where=f"uid {self._operator.uid}", hint="put key_by(...) directly in front of it")
-        state: ValueState[Any] = self._backend.get_partitioned_state(state_descriptor)
-        return state
+        return cast("ValueState[Any]", self._backend.get_partitioned_state(state_descriptor))
 
 
 class _KeyedContext(KeyedProcessFunction.Context):

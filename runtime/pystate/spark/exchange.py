@@ -101,7 +101,9 @@ def exchange_stage(slots: SlotDirectory, uid: str, edge_tag: int | None) -> Batc
             message = "The exchange runs in Spark tasks only."
             raise ControlError(message)
         subtask = context.partitionId()
-        header = _header(slots, ExchangeOp.PROCESS, uid, subtask, slots.epoch_shift + current_batch(context), context, edge_tag)
+        header = _header(
+            slots, ExchangeOp.PROCESS, uid, subtask, slots.epoch_shift + current_batch(context), context, edge_tag
+        )
         with connect(slots.addresses[subtask], slots.secret) as connection:
             send_message(connection, header.to_plain())
             if receive_admission(connection) is Admission.SEND:

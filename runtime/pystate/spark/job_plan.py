@@ -143,8 +143,8 @@ class JobPlanner:
             head = OperatorSpec(uid, name, below.kind, below.function)
             if below.uid is None and isinstance(below.function, KeyedProcessFunction):
                 self._warnings.append(
-                    f"The operator {name!r} keeps state and has no uid: its state is found again only while the program's shape "
-                    f"stays the same. Add .uid(\"...\") to it."
+                    f"The operator {name!r} keeps state and has no uid: its state is found again only while the program's "
+                    'shape stays the same. Add .uid("...") to it.'
                 )
         task = TaskSpec(
             uid=uid,
@@ -166,9 +166,7 @@ class JobPlanner:
         if next_edges:
             self._add_task(plan, next_edges[0].parent, next_edges[0], next_edges[0].parent.output_type)
 
-    def _chain_below(
-        self, step: Transformation, plan: JobPlan, task: TaskSpec, edges: list[KeyByTransformation]
-    ) -> Chain:
+    def _chain_below(self, step: Transformation, plan: JobPlan, task: TaskSpec, edges: list[KeyByTransformation]) -> Chain:
         chain = Chain()
         for child in self._live_children(step):
             if isinstance(child, KeyByTransformation):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pystate.slot.process import SlotDescription, run_slot
@@ -58,7 +58,7 @@ class SlotJob:
     def _run(self) -> None:
         description = self._description
 
-        def slot(index: int, _: Iterator[Any]) -> Iterator[Any]:
+        def slot(index: int, _: Iterable[int]) -> Iterable[Any]:
             run_slot(description, index)
             return iter(())
 

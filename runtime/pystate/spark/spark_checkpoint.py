@@ -1,8 +1,8 @@
 """Spark's own checkpoint directory: its offset, commit and source logs.
 
-For us it is scratch: the part of it that says how far the sources were read at an epoch is copied into each checkpoint, and a
-directory rebuilt from that copy makes a new query go on there. The layout is that of Spark's `checkpointLocation` (metadata,
-offsets/, commits/, sources/), read off Spark 4.3.
+For us it is scratch: the part of it that says how far the sources were read at an epoch is copied into each checkpoint,
+and a directory rebuilt from that copy makes a new query go on there. The layout is that of Spark's `checkpointLocation`
+(metadata, offsets/, commits/, sources/), read off Spark 4.3.
 """
 
 from __future__ import annotations

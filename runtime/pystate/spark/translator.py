@@ -39,9 +39,7 @@ def source_type(source: SourceTransformation, frame: DataFrame) -> TypeInformati
     return type_info_of(frame.schema.fields[0].dataType, source.name)
 
 
-def streaming_frame(
-    plan: JobPlan, frame: DataFrame, slots: SlotDirectory, environment: JobEnvironment
-) -> DataFrame:
+def streaming_frame(plan: JobPlan, frame: DataFrame, slots: SlotDirectory, environment: JobEnvironment) -> DataFrame:
     """Return the DataFrame whose evaluation runs one epoch through all tasks; it has no rows."""
     if plan.source.chain is not None:
         (edge,) = plan.source.chain.all_outputs()
@@ -63,7 +61,7 @@ def streaming_frame(
 
 
 def kept_frame(spark: SparkSession, plan: JobPlan, sink: SinkPlan, slots: SlotDirectory, epoch: int) -> DataFrame:
-    """Return a batch DataFrame over the kept output of one sink; its rows name the subtask, so it may be reshaped at will."""
+    """Return a batch DataFrame over the kept output of one sink; reshape it at will."""
     task = next(task for task in plan.tasks if task.uid == sink.task_uid)
     schema = from_arrow_schema(task.output(sink.tag).schema())
     subtasks = spark.range(0, task.parallelism, 1, task.parallelism)

@@ -1,0 +1,104 @@
+"""`run` without `-d`: the job's output is ours, and so is its fate."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from pystate.common.errors import JobCancelledError, JobExecutionError, PystateError
+from pystate.common.job_status import JobStatus
+from pystate_cli.console import Console
+from pystate_cli.rest_client import RestClient
+from pystate_cli.session import job_failure, job_state, show_warnings
+from pystate_cli.waiting import await_end
+
+INTERRUPTED = 130
+_POLL_SECONDS = 0.1
+
+
+class AttachedRun:
+    """Follows one job to its end.
+
+    Args:
+        console: Prints.
+        client: The job manager.
+        job_id: The job.
+    """
+
+    def __init__(self, console: Console, client: RestClient, job_id: str) -> None:
+        self._console = console
+        self._client = client
+        self._job_id = job_id
+        self._offset = 0
+        self._warned = False
+
+    def follow(self) -> int:
+        """Hand the job's output on until its driver has ended; return the exit code.
+
+        Raises:
+            PystateError: The job failed, or was cancelled by somebody else.
+        """
+        try:
+            self._copy_output()
+        except KeyboardInterrupt:
+            return self._interrupted()
+        except BrokenPipeError:
+            # nobody reads the output any more, as behind `| head`
+            self._cancel()
+            raise
+        return self._report()
+
+    def _copy_output(self) -> None:
+        """Copy until the driver has ended: programs print behind execute(), too."""
+        while True:
+            data, ended = self._client.read(f"/pystate/jobs/{self._job_id}/stdout?offset={self._offset}")
+            if data:
+                self._console.raw(data)
+                self._offset += len(data)
+            if ended:
+                return
+            if not data:
+                self._show_warnings()
+                time.sleep(_POLL_SECONDS)
+
+    def _show_warnings(self) -> None:
+        if self._warned or job_state(self._client, self._job_id) is not JobStatus.RUNNING:
+            return
+        self._warned = True
+        show_warnings(self._console, self._client, self._job_id)
+
+    def _report(self) -> int:
+        result = self._client.get(f"/jobs/{self._job_id}/execution-result")["job-execution-result"]
+        driver = self._client.get(f"/pystate/jobs/{self._job_id}")
+        outcome = result["application-status"]
+        if outcome == "FAILED":
+            raise job_failure(self._console, self._client, self._job_id)
+        if outcome == "CANCELED":
+            message = "Job was cancelled."
+            raise JobCancelledError(message, where=f"job {self._job_id}")
+        self._console.story("Program execution finished")
+        self._console.story(f"Job with JobID {self._job_id} has finished.")
+        self._console.story(f"Job Runtime: {result['net-runtime']} ms")
+        if driver["exit_code"]:
+            message = f"The program ended with exit code {driver['exit_code']} after its job had finished."
+            raise JobExecutionError(message, hint=f"see {driver['log']}")
+        return 0
+
+    def _interrupted(self) -> int:
+        try:
+            if job_state(self._client, self._job_id).is_terminal:  # the program goes on behind its job
+                return INTERRUPTED
+            self._console.story(f"Cancelling job {self._job_id}. Ctrl-C once more leaves at once.")
+            self._cancel()
+            state = await_end(self._client, self._job_id)
+        except KeyboardInterrupt:
+            self._console.story(f"Job {self._job_id} is still being cancelled.")
+            return INTERRUPTED
+        self._console.story(
+            f"Cancelled job {self._job_id}." if state is JobStatus.CANCELED else f"Job {self._job_id} ended: {state.value}."
+        )
+        return INTERRUPTED
+
+    def _cancel(self) -> None:
+        with contextlib.suppress(PystateError):  # it may have ended in this moment
+            self._client.patch(f"/jobs/{self._job_id}?mode=cancel")

@@ -1,0 +1,98 @@
+"""`pystate cancel [-s] [DIR] JOBID`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from pystate.common.errors import JobTerminatedError, PystateError, UsageError
+from pystate.common.home import parse_job_id
+from pystate.common.job_status import JobStatus
+from pystate_cli.options import JobManagerOption, VerboseOption, absolute_path
+from pystate_cli.rest_client import RestClient
+from pystate_cli.session import Session, job_failure
+from pystate_cli.waiting import await_end, await_operation
+
+_JOB_ID = re.compile(r"[0-9a-fA-F]{32}")
+
+
+def cancel(
+    context: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="[DIR] JOBID", help="The job and, with -s, where the savepoint goes, in either order."),
+    ],
+    with_savepoint: Annotated[
+        bool,
+        typer.Option(
+            "-s", "--withSavepoint", help="Take a savepoint first; the job goes on if that fails.", show_default=False
+        ),
+    ] = False,
+    job_manager: JobManagerOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Cancel a job and wait for its end; with -s print the path of its savepoint."""
+    session = Session.of(context)
+    job_id, directory = split_words(words, with_savepoint)
+    client = session.connect(job_manager)
+    if with_savepoint:
+        _cancel_with_savepoint(session, client, job_id, directory)
+    else:
+        _cancel(session, client, job_id)
+
+
+def split_words(words: list[str], with_savepoint: bool) -> tuple[str, str | None]:
+    """Return job id and directory: the job is what has 32 hex digits, the last one if several have.
+
+    Raises:
+        UsageError: There are too many words, or none is a job id.
+    """
+    if len(words) > 2:
+        message = f"cancel takes one job, and with -s a directory, not {' '.join(words)!r}."
+        raise UsageError(message, hint="pystate cancel --help")
+    if len(words) == 2 and not with_savepoint:
+        message = "A directory needs -s."
+        raise UsageError(message, hint=f"pystate cancel -s {' '.join(words)}")
+    jobs = [index for index, word in enumerate(words) if _JOB_ID.fullmatch(word)]
+    chosen = jobs[-1] if jobs else len(words) - 1
+    others = [word for index, word in enumerate(words) if index != chosen]
+    return parse_job_id(words[chosen]), others[0] if others else None
+
+
+def _cancel(session: Session, client: RestClient, job_id: str) -> None:
+    session.console.story(f"Cancelling job {job_id}.")
+    try:
+        client.patch(f"/jobs/{job_id}?mode=cancel")
+        with session.console.waiting("The job is ending"):
+            state = await_end(client, job_id)
+    except PystateError as error:
+        session.console.story(f"Could not cancel job {job_id}.")
+        raise error
+    _check_cancelled(session, client, job_id, state)
+    session.console.story(f"Cancelled job {job_id}.")
+
+
+def _cancel_with_savepoint(session: Session, client: RestClient, job_id: str, directory: str | None) -> None:
+    target = None if directory is None else absolute_path(directory)
+    where = "default savepoint directory" if target is None else target
+    session.console.story(f"Cancelling job {job_id} with CANONICAL savepoint to {where}.")
+    body = {"target-directory": target, "cancel-job": True, "formatType": "CANONICAL", "triggerId": None}
+    request_id = client.post(f"/jobs/{job_id}/savepoints", body)["request-id"]
+    with session.console.waiting("The savepoint is being written"):
+        path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}")["location"]
+    with session.console.waiting("The job is ending"):
+        state = await_end(client, job_id)
+    session.console.result(path)  # the savepoint is there, however the job ended
+    _check_cancelled(session, client, job_id, state)
+    session.console.story(f"Cancelled job {job_id}. Savepoint stored in {path}.")
+
+
+def _check_cancelled(session: Session, client: RestClient, job_id: str, state: JobStatus) -> None:
+    if state is JobStatus.CANCELED:
+        return
+    if state is JobStatus.FAILED:
+        raise job_failure(session.console, client, job_id)
+    message = f"Job {job_id} had ended ({state.value}) before it could be cancelled."
+    raise JobTerminatedError(message)

@@ -1,0 +1,65 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+_SIZE_UNITS = ("B", "KB", "MB", "GB", "TB")
+UNKNOWN = "-"
+
+
+def format_size(size: int | None) -> str:
+    """Return a number of bytes in the unit that fits, powers of 1024: `812 B`, `9.11 KB`."""
+    if size is None or size < 0:
+        return UNKNOWN
+    value = float(size)
+    for unit in _SIZE_UNITS:
+        if value < 1024 or unit == _SIZE_UNITS[-1]:
+            break
+        value /= 1024
+    if unit == "B":
+        return f"{size} B"
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f} {unit}"
+
+
+def format_millis(millis: int | None) -> str:
+    """Return a length of time in the two units that fit: `110 ms`, `2.3 s`, `4 m 05 s`, `1 h 02 m`, `3 d 04 h`."""
+    if millis is None or millis < 0:
+        return UNKNOWN
+    if millis < 1000:
+        return f"{millis} ms"
+    if millis < 60_000:
+        return f"{millis // 100 / 10:.1f} s"
+    seconds = millis // 1000
+    for unit, length, lower_unit, lower_length in (("d", 86_400, "h", 3_600), ("h", 3_600, "m", 60), ("m", 60, "s", 1)):
+        if seconds >= length:
+            return f"{seconds // length} {unit} {seconds % length // lower_length:02d} {lower_unit}"
+    raise AssertionError(seconds)
+
+
+def local_time(millis: int) -> datetime:
+    """Return an instant in the local time zone."""
+    return datetime.fromtimestamp(millis / 1000).astimezone()
+
+
+def format_moment(millis: int | None, now_millis: int) -> str:
+    """Return an instant for a table: the time alone where it was today, else with the date."""
+    if millis is None or millis < 0:
+        return UNKNOWN
+    moment = local_time(millis)
+    if moment.date() == local_time(now_millis).date():
+        return moment.strftime("%H:%M:%S")
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def format_flink_time(millis: int) -> str:
+    """Return an instant as the flink client's list writes it."""
+    return local_time(millis).strftime("%d.%m.%Y %H:%M:%S")
+
+
+def format_iso(millis: int | None) -> str:
+    """Return an instant for programs, in the local time zone with its offset."""
+    if millis is None or millis < 0:
+        return UNKNOWN
+    return local_time(millis).isoformat(timespec="milliseconds")

@@ -1,0 +1,39 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pystate_cli.session import Session
+
+JOB_MANAGER_NAMES = ("-m", "--jobmanager")
+VERBOSE_NAMES = ("-v", "--verbose")
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def _be_verbose(context: typer.Context, value: bool) -> bool:
+    if value:
+        Session.of(context).console.verbose = True
+    return value
+
+
+JobManagerOption = Annotated[
+    str | None,
+    typer.Option(*JOB_MANAGER_NAMES, metavar="HOST:PORT", help="The job manager, instead of the one of this PYSTATE_HOME."),
+]
+VerboseOption = Annotated[
+    bool, typer.Option(*VERBOSE_NAMES, callback=_be_verbose, help="Show stack traces.", show_default=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
+JobIdArgument = Annotated[str, typer.Argument(metavar="JOBID", help="32 hex digits, as pystate list shows them.")]
+
+
+def absolute_path(text: str) -> str:
+    """Return a path as it is meant here, for a process that runs elsewhere; a URL stays as it is."""
+    return text if _URL.match(text) else os.path.abspath(Path(text).expanduser())

@@ -1,0 +1,137 @@
+"""Calls the job manager."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+from pystate.common.errors import ControlError, PystateError, UsageError, error_from_dict
+
+DEFAULT_PORT = 8081
+INSTANCE_HEADER = "pystate-instance"
+
+
+class NoJobManagerError(ControlError):
+    """Nobody, or somebody else, answers where the job manager should be."""
+
+
+class RestError(PystateError):
+    """The job manager's answer is an error without one of ours in it.
+
+    Args:
+        message: What it says.
+        status: The HTTP status code.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class RestClient:
+    """A connection to one job manager, kept open between calls.
+
+    Args:
+        host: Its address.
+        port: Its port.
+        timeout: Seconds an answer may take.
+        token: The token of its home; shown only where ours is asked for.
+        instance: What its answers must be marked with; None takes any.
+    """
+
+    def __init__(
+        self, host: str, port: int, *, timeout: float, token: str | None = None, instance: str | None = None
+    ) -> None:
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._token = token
+        self._timeout = timeout
+        self._instance = instance
+        self._connection = http.client.HTTPConnection(host, port, timeout=timeout)
+
+    def get(self, path: str) -> Any:
+        """Return the JSON at a path."""
+        return self._json("GET", path, None)
+
+    def post(self, path: str, body: Any) -> Any:
+        """Send JSON and return the answer's."""
+        return self._json("POST", path, body)
+
+    def patch(self, path: str) -> Any:
+        """Send a PATCH without a body and return the answer's JSON."""
+        return self._json("PATCH", path, None)
+
+    def read(self, path: str) -> tuple[bytes, bool]:
+        """Return a piece of a job's output, and whether it is the last one."""
+        data, headers = self._exchange("GET", path, None)
+        return data, headers.get("pystate-ended") == "true"
+
+    def _json(self, method: str, path: str, body: Any) -> Any:
+        data, _ = self._exchange(method, path, body)
+        return json.loads(data)
+
+    def _exchange(self, method: str, path: str, body: Any) -> tuple[bytes, http.client.HTTPMessage]:
+        headers = {"Content-Type": "application/json"}
+        if self._token is not None and path.startswith("/pystate/"):
+            headers["Authorization"] = f"Bearer {self._token}"
+        data = None if body is None else json.dumps(body).encode()
+        if method != "GET":
+            self._connection.close()  # a kept connection may be stale, and only a GET can be sent twice
+        try:
+            try:
+                response, content = self._send(method, path, data, headers)
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                if method != "GET":
+                    raise
+                self._connection.close()
+                response, content = self._send(method, path, data, headers)
+        except TimeoutError as error:
+            message = f"The job manager at {self.address} did not answer within {self._timeout:g} s."
+            raise ControlError(message, hint="client.timeout sets how long to wait") from error
+        except (OSError, http.client.HTTPException) as error:
+            message = f"No job manager answers at {self.address}: {error}"
+            raise NoJobManagerError(message) from error
+        if self._instance is not None and response.headers.get(INSTANCE_HEADER) != self._instance:
+            message = f"Another program than this home's job manager answers at {self.address}."
+            raise NoJobManagerError(message)
+        if response.status >= 400:
+            raise _error_of(response.status, content, self.address)
+        return content, response.headers
+
+    def _send(
+        self, method: str, path: str, data: bytes | None, headers: dict[str, str]
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        self._connection.request(method, path, body=data, headers=headers)
+        response = self._connection.getresponse()
+        return response, response.read()
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Return host and port of `host:port`.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.path or parts.query or parts.username:
+        message = f"The address of the job manager must be host:port, not {text!r}."
+        raise UsageError(message, hint=f"for example -m localhost:{DEFAULT_PORT}")
+    return host, DEFAULT_PORT if port is None else port
+
+
+def _error_of(status: int, content: bytes, address: str) -> PystateError:
+    try:
+        body = json.loads(content)
+        ours = body.get("pystate")
+        if isinstance(ours, dict):
+            return error_from_dict(ours)
+        # the first line of a Java stack trace is its message
+        message = str(body["errors"][0]).splitlines()[0]
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError):
+        message = f"{address} answers with HTTP status {status} and no explanation; it may not be a job manager."
+    return RestError(message, status)

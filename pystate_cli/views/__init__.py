@@ -1,0 +1,1 @@
+"""What commands show: a table for terminals, plain lines for pipes."""

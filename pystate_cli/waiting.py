@@ -1,0 +1,52 @@
+"""Waiting for the job manager's asynchronous answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pystate.common.job_status import JobStatus
+from pystate_cli.rest_client import RestClient
+from pystate_cli.session import failure_of, job_state
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.03, 0.3
+
+
+def await_operation(client: RestClient, path: str) -> dict[str, Any]:
+    """Return the result of a triggered operation.
+
+    Raises:
+        PystateError: It failed.
+    """
+    for _ in _pauses():
+        answer = client.get(path)
+        if answer["status"]["id"] == "COMPLETED":
+            operation = dict(answer["operation"])
+            cause = operation.get("failure-cause") or operation.get("failureCause")
+            if cause is not None:
+                raise failure_of(cause)
+            return operation
+    raise AssertionError(path)
+
+
+def await_end(client: RestClient, job_id: str) -> JobStatus:
+    """Return the terminal state of a job."""
+    return await_state(client, job_id, frozenset())
+
+
+def await_state(client: RestClient, job_id: str, wanted: frozenset[JobStatus]) -> JobStatus:
+    """Return the first state that is terminal or one of `wanted`."""
+    for _ in _pauses():
+        state = job_state(client, job_id)
+        if state.is_terminal or state in wanted:
+            return state
+    raise AssertionError(job_id)
+
+
+def _pauses() -> Iterator[None]:
+    pause = _FIRST_PAUSE
+    while True:
+        yield
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE)

@@ -1,0 +1,44 @@
+"""A checkpoint or savepoint that completed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pystate.checkpoint.metadata import CheckpointMetadata, CheckpointType
+
+
+@dataclass(frozen=True)
+class CompletedCheckpoint:
+    """A checkpoint or savepoint whose `_metadata` is on the storage.
+
+    Attributes:
+        metadata: What is in the file.
+        path: URI of the snapshot's directory.
+        completion_timestamp: When it completed, ms since 1970.
+        owned: Whether it is this job's to delete; a snapshot the job was merely started from is not.
+    """
+
+    metadata: CheckpointMetadata
+    path: str
+    completion_timestamp: int
+    owned: bool = True
+
+    @property
+    def checkpoint_id(self) -> int:
+        """Its number."""
+        return self.metadata.checkpoint_id
+
+    @property
+    def epoch(self) -> int:
+        """The epoch the cut stands at."""
+        return self.metadata.epoch
+
+    @property
+    def is_savepoint(self) -> bool:
+        """Whether it belongs to people rather than to the job."""
+        return self.metadata.checkpoint_type is CheckpointType.SAVEPOINT
+
+    @property
+    def may_be_deleted(self) -> bool:
+        """Whether the job may delete it when it has no more use for it."""
+        return self.owned and not self.is_savepoint

@@ -1,0 +1,188 @@
+"""A checkpoint between its trigger and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.checkpoint.metadata import (
+    CheckpointMetadata,
+    CheckpointType,
+    OperatorSubtaskState,
+    SavepointFormatType,
+    SourcePosition,
+)
+from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+
+
+class AckResult(Enum):
+    """What became of an acknowledgement. None of these is an error: networks repeat and delay."""
+
+    SUCCESS = "SUCCESS"
+    DUPLICATE = "DUPLICATE"  # the subtask had acknowledged
+    UNKNOWN = "UNKNOWN"  # the checkpoint has no such subtask
+    DISCARDED = "DISCARDED"  # the checkpoint has ended; what the subtask wrote is nobody's
+
+
+class PendingCheckpoint:
+    """Collects what a checkpoint consists of. It is ready when all subtasks acknowledged and the source position is known.
+
+    Args:
+        checkpoint_id: Its number.
+        epoch: Where its barrier stands; None while that is open, set `epoch` later.
+        checkpoint_type: Checkpoint or savepoint.
+        format: How keyed state is written.
+        trigger_timestamp: When it was triggered, ms since 1970.
+        tasks: The (uid, subtask index) that must acknowledge.
+        location: URI of its directory.
+        trigger_ids: The requests it answers.
+
+    Attributes:
+        source_position: How far the sources were read; None until it is known, and where nothing has been read.
+        metrics: What each subtask measured.
+        failure_reason: Why it was aborted, None if it wasn't.
+    """
+
+    def __init__(
+        self,
+        checkpoint_id: int,
+        epoch: int | None = None,
+        *,
+        checkpoint_type: CheckpointType,
+        format: SavepointFormatType,
+        trigger_timestamp: int,
+        tasks: Iterable[tuple[str, int]],
+        location: str,
+        trigger_ids: Iterable[str] = (),
+    ) -> None:
+        self.checkpoint_id = checkpoint_id
+        self.epoch = epoch
+        self.checkpoint_type = checkpoint_type
+        self.format = format
+        self.trigger_timestamp = trigger_timestamp
+        self.location = location
+        self.trigger_ids = list(trigger_ids)
+        self.source_position: SourcePosition | None = None
+        self.metrics: dict[tuple[str, int], SubtaskCheckpointMetrics] = {}
+        self.failure_reason: CheckpointFailureReason | None = None
+        self._tasks = frozenset(tasks)
+        self._states: dict[tuple[str, int], OperatorSubtaskState] = {}
+        self._state_size = 0
+        self._source_committed = False
+        self._completed = False
+
+    def acknowledge(
+        self, uid: str, subtask: int, state: OperatorSubtaskState, metrics: SubtaskCheckpointMetrics
+    ) -> AckResult:
+        """Take the state handles of a subtask."""
+        if self._completed or self.is_aborted:
+            return AckResult.DISCARDED
+        task = (uid, subtask)
+        if task not in self._tasks:
+            return AckResult.UNKNOWN
+        if task in self._states:
+            return AckResult.DUPLICATE
+        self._states[task] = state
+        self._state_size += state.state_size
+        self.metrics[task] = metrics
+        return AckResult.SUCCESS
+
+    def mark_source_committed(self, position: SourcePosition | None) -> None:
+        """Take note that the epoch's sources are committed, at `position`; None where nothing has been read yet."""
+        self.source_position = position
+        self._source_committed = True
+
+    @property
+    def acknowledged_count(self) -> int:
+        """How many subtasks have acknowledged."""
+        return len(self._states)
+
+    @property
+    def total_count(self) -> int:
+        """How many subtasks must acknowledge."""
+        return len(self._tasks)
+
+    @property
+    def tasks(self) -> frozenset[tuple[str, int]]:
+        """The (uid, subtask) that must acknowledge."""
+        return self._tasks
+
+    @property
+    def missing(self) -> set[tuple[str, int]]:
+        """The (uid, subtask) that haven't acknowledged."""
+        return set(self._tasks - self._states.keys())
+
+    @property
+    def state_size(self) -> int:
+        """Bytes of state acknowledged so far."""
+        return self._state_size
+
+    @property
+    def is_fully_acknowledged(self) -> bool:
+        """Whether all subtasks have acknowledged."""
+        return len(self._states) == len(self._tasks)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be completed."""
+        return not self.is_aborted and self.is_fully_acknowledged and self._source_committed and self.epoch is not None
+
+    @property
+    def is_savepoint(self) -> bool:
+        """Whether people asked for it to keep."""
+        return self.checkpoint_type is CheckpointType.SAVEPOINT
+
+    @property
+    def is_aborted(self) -> bool:
+        """Whether it has failed."""
+        return self.failure_reason is not None
+
+    def state_of(self, uid: str, subtask: int) -> OperatorSubtaskState:
+        """Return what a subtask acknowledged.
+
+        Raises:
+            KeyError: It hasn't.
+        """
+        return self._states[(uid, subtask)]
+
+    def subtask_states(self, uid: str) -> dict[int, OperatorSubtaskState]:
+        """Return what the subtasks of an operator acknowledged, by index."""
+        return {subtask: state for (owner, subtask), state in sorted(self._states.items()) if owner == uid}
+
+    def complete(self, metadata: CheckpointMetadata, completion_timestamp: int) -> CompletedCheckpoint:
+        """End it well: its `_metadata` is on the storage.
+
+        Args:
+            metadata: What was written.
+            completion_timestamp: Now, ms since 1970.
+
+        Raises:
+            ValueError: It is not ready, has ended before, or the metadata is another's.
+        """
+        if self._completed or not self.is_ready:
+            message = f"Checkpoint {self.checkpoint_id} can't be completed: {self._standing()}."
+            raise ValueError(message)
+        if (metadata.checkpoint_id, metadata.epoch) != (self.checkpoint_id, self.epoch):
+            message = f"The metadata of checkpoint {metadata.checkpoint_id} is not that of {self.checkpoint_id}."
+            raise ValueError(message)
+        self._completed = True
+        return CompletedCheckpoint(metadata, self.location, completion_timestamp)
+
+    def abort(self, reason: CheckpointFailureReason) -> bool:
+        """End it badly; return whether this call did. The first reason stays."""
+        if self._completed or self.is_aborted:
+            return False
+        self.failure_reason = reason
+        return True
+
+    def _standing(self) -> str:
+        if self._completed:
+            return "it is complete"
+        if self.failure_reason is not None:
+            return f"it was aborted, {self.failure_reason.name}"
+        return (
+            f"{self.acknowledged_count} of {self.total_count} subtasks acknowledged, epoch {self.epoch}, source position "
+            f"{'known' if self._source_committed else 'unknown'}"
+        )

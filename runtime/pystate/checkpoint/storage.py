@@ -1,0 +1,488 @@
+"""Where checkpoints and savepoints are kept, on any filesystem fsspec knows; the one place that forms their paths.
+
+Layout, Flink's: `<dir>/<job id>/{shared,taskowned,chk-<n>}` and `<dir>/savepoint-<first 6 of job id>-<12 hex>`, each
+snapshot's directory with a `_metadata` that is written last: a snapshot without one does not exist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, cast
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from pystate.checkpoint.handles import ByteStreamStateHandle, FileStateHandle, StateHandle, check_path
+from pystate.common.errors import CheckpointFailedError, CorruptSnapshotError, PystateError, RestoreError, SnapshotError
+
+METADATA_FILE = "_metadata"
+SHARED_DIRECTORY = "shared"
+TASK_OWNED_DIRECTORY = "taskowned"
+MAX_METADATA_BYTES = 1 << 30
+
+_SNAPSHOT_DIRECTORY = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
+_LOCAL_URI = re.compile(r"(file|local):", re.IGNORECASE)
+_OTHER_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_ANOTHER = "restore from another checkpoint or savepoint"
+_CHUNK_BYTES = 1 << 20
+_NO_HARD_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
+
+
+def parse_location(text: str) -> tuple[Any, str, str]:
+    """Return filesystem, path on it, and normalized URI of a place.
+
+    Args:
+        text: A path (`/abs`, relative, `~`), `file:/abs`, `file:///abs`, or any URL fsspec knows.
+
+    Raises:
+        SnapshotError: It names no place, or a filesystem that isn't there.
+    """
+    if not text.strip() or "\0" in text:
+        message = f"{text!r} is no path."
+        raise SnapshotError(message)
+    local = _LOCAL_URI.match(text)
+    if local is None and "://" in text:
+        return _parse_url(text)
+    if local is None and _OTHER_URI.match(text):
+        message = f"{text!r} is neither a path nor a URL."
+        raise SnapshotError(message, hint="a URL has two slashes behind its scheme: scheme://...")
+    path = text if local is None else text[local.end() :]
+    if local is not None and path.startswith("//"):
+        path = path[2:]
+        if not path.startswith("/"):
+            message = f"{text!r} names a host."
+            raise SnapshotError(message, hint="a place on this machine is /path, file:/path or file:///path")
+    path = os.path.abspath(os.path.expanduser(path or "."))
+    return fsspec.filesystem("file"), path, f"file:{path}"
+
+
+def _parse_url(text: str) -> tuple[Any, str, str]:
+    try:
+        fs, path = fsspec.core.url_to_fs(text)
+    except (ValueError, ImportError, OSError) as error:
+        message = f"There is no filesystem for {text!r}: {error}"
+        hint = "install the fsspec package for this kind of URL" if isinstance(error, ImportError) else None
+        raise SnapshotError(message, hint=hint) from error
+    return fs, path, _without_slash(text)
+
+
+def _without_slash(uri: str) -> str:
+    stripped = uri.rstrip("/")
+    return uri if stripped.endswith(":") else stripped
+
+
+def _join(uri: str, name: str) -> str:
+    return uri + name if uri.endswith("/") else f"{uri}/{name}"
+
+
+def _scheme_of(fs: Any) -> str:
+    return fs.protocol if isinstance(fs.protocol, str) else str(fs.protocol[0])
+
+
+@contextlib.contextmanager
+def _storage_errors(action: str, uri: str) -> Iterator[None]:
+    """Turn what a filesystem raises into a SnapshotError that names the path."""
+    try:
+        yield
+    except PystateError:
+        raise
+    except Exception as error:  # filesystems of fsspec let their client libraries' own exceptions through
+        cause = error.strerror if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: {error}"
+        message = f"Cannot {action} {uri}: {cause}"
+        raise SnapshotError(message, where=uri) from error
+
+
+class _StateSink(io.RawIOBase):
+    """Takes a state's bytes: in memory up to a threshold, past it in a file that `open_file` opens."""
+
+    def __init__(self, threshold: int, uri: str, open_file: Callable[[], BinaryIO]) -> None:
+        super().__init__()
+        self._threshold = threshold
+        self._uri = uri
+        self._open_file = open_file
+        self._buffer = bytearray()
+        self.file: BinaryIO | None = None
+        self.size = 0
+        self.crc32 = 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Take all of the bytes."""
+        view = memoryview(data).cast("B")
+        self.size += len(view)
+        self.crc32 = zlib.crc32(view, self.crc32)
+        if self.file is None and self.size <= self._threshold:
+            self._buffer += view
+            return len(view)
+        if self.file is None:
+            self.file = self._open_file()
+            _write_all(self.file, self._buffer, self._uri)
+            self._buffer = bytearray()
+        _write_all(self.file, view, self._uri)
+        return len(view)
+
+    def inline(self) -> bytes:
+        """Return the bytes, where there is no file."""
+        return bytes(self._buffer)
+
+
+def _write_all(file: BinaryIO, data: bytearray | bytes | memoryview, uri: str) -> None:
+    with _storage_errors("write", uri), memoryview(data) as view:
+        start = 0
+        while start < len(view):
+            with view[start:] as rest:
+                written = file.write(rest)
+            start = len(view) if written is None else start + written  # None: a file that doesn't count takes all
+
+
+class SnapshotLocation:
+    """The directory of one checkpoint or savepoint. Equal and rebuilt by its URI, so that it can go to other processes.
+
+    Args:
+        uri: The directory.
+        fs: Its filesystem, where it isn't the one the URI names.
+    """
+
+    def __init__(self, uri: str, *, fs: Any = None) -> None:
+        found, self._path, self.uri = parse_location(uri)
+        self._fs = found if fs is None else fs
+        self._local = isinstance(self._fs, LocalFileSystem)
+
+    def __reduce__(self) -> tuple[type[SnapshotLocation], tuple[str]]:
+        return SnapshotLocation, (self.uri,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SnapshotLocation) and self.uri == other.uri
+
+    def __hash__(self) -> int:
+        return hash(self.uri)
+
+    def __repr__(self) -> str:
+        return f"SnapshotLocation({self.uri!r})"
+
+    @property
+    def exists(self) -> bool:
+        """Whether a completed snapshot stands here: whether it has its `_metadata`.
+
+        Raises:
+            SnapshotError: The filesystem can't tell.
+        """
+        with _storage_errors("look at", self.uri):
+            self._fs.invalidate_cache()
+            return bool(self._fs.exists(self._child(METADATA_FILE)))
+
+    def create(self) -> None:
+        """Make the directory.
+
+        Raises:
+            SnapshotError: It can't be made, or a completed snapshot stands there.
+        """
+        if self.exists:
+            message = f"A completed snapshot stands at {self.uri} already; it is not overwritten."
+            raise SnapshotError(message, where=self.uri, hint="set another directory, or move that snapshot away")
+        with _storage_errors("create the directory", self.uri):
+            self._fs.makedirs(self._path, exist_ok=True)
+
+    def write_state(self, name: str, write: Callable[[BinaryIO], object], inline_threshold: int) -> StateHandle:
+        """Write a piece of state; never holds more than `inline_threshold` bytes of it.
+
+        Args:
+            name: How its file's name begins. Its end is random: an execution attempt that everybody believes dead may
+                still write the same checkpoint, and must not write over a live one's file.
+            write: Writes the bytes to a sink that can't seek.
+            inline_threshold: Up to this many bytes go into the handle instead of a file.
+
+        Raises:
+            SnapshotError: The filesystem failed; what `write` raises is passed on. No file is left behind.
+        """
+        final = f"{name}-{secrets.token_hex(4)}"
+        check_path(final)
+        temporary = f".{final}.inprogress"
+        sink = _StateSink(inline_threshold, _join(self.uri, temporary), lambda: self._open_for_writing(temporary))
+        try:
+            write(cast(BinaryIO, sink))
+            if sink.file is None:
+                return ByteStreamStateHandle(sink.inline())
+            self._close_written(sink.file, temporary)
+            with _storage_errors("rename", _join(self.uri, temporary)):
+                self._fs.mv(self._child(temporary), self._child(final))
+        except BaseException:
+            if sink.file is not None:
+                self._abandon(sink.file, temporary)
+            raise
+        return FileStateHandle(final, sink.size, sink.crc32)
+
+    def open(self, handle: StateHandle) -> BinaryIO:
+        """Open a piece of state for reading, at its beginning; it can seek. Its length and checksum have been checked.
+
+        Raises:
+            CorruptSnapshotError: It is missing or damaged.
+            SnapshotError: It can't be read.
+        """
+        if isinstance(handle, ByteStreamStateHandle):
+            return io.BytesIO(handle.data)
+        check_path(handle.path)
+        fs, path, uri = self._fs, self._child(handle.path), _join(self.uri, handle.path)
+        if handle.is_absolute:
+            fs, path, uri = parse_location(handle.path)
+        with _storage_errors("read", uri):
+            try:
+                file: BinaryIO = fs.open(path, "rb")
+            except FileNotFoundError as error:
+                message = f"A file of the snapshot is missing: {uri}."
+                raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER) from error
+            try:
+                self._check_content(file, handle, uri)
+                file.seek(0)
+            except BaseException:
+                file.close()
+                raise
+        return file
+
+    def write_metadata(self, data: bytes) -> None:
+        """Write `_metadata`, the last step: from now on the snapshot exists, whole.
+
+        Raises:
+            SnapshotError: It could not be written, or is there already; there is no half-written one.
+        """
+        temporary = f".{METADATA_FILE}-{secrets.token_hex(4)}.inprogress"
+        file = self._open_for_writing(temporary)
+        try:
+            _write_all(file, data, _join(self.uri, temporary))
+            self._close_written(file, temporary)
+            self._publish(temporary, METADATA_FILE)
+        except BaseException:
+            self._abandon(file, temporary)
+            raise
+
+    def read_metadata(self) -> bytes:
+        """Return the content of `_metadata`.
+
+        Raises:
+            RestoreError: There is none.
+            CorruptSnapshotError: It is too large to be one.
+            SnapshotError: It can't be read.
+        """
+        with _storage_errors("read", _join(self.uri, METADATA_FILE)):
+            try:
+                with self._fs.open(self._child(METADATA_FILE), "rb") as file:
+                    data: bytes = file.read(MAX_METADATA_BYTES + 1)
+            except FileNotFoundError as error:
+                raise _no_metadata(self.uri) from error
+        if len(data) > MAX_METADATA_BYTES:
+            message = f"The metadata file is larger than any can be ({MAX_METADATA_BYTES} bytes)."
+            raise CorruptSnapshotError(message, where=self.uri, hint=_ANOTHER)
+        return data
+
+    def discard(self) -> None:
+        """Delete the snapshot's directory and all in it; nothing is done where it is gone already.
+
+        `_metadata` goes first, so that no half of a snapshot looks like one.
+
+        Raises:
+            SnapshotError: The path is not that of a snapshot, or it can't be deleted.
+        """
+        name = self._path.rstrip("/").rsplit("/", 1)[-1]
+        if not _SNAPSHOT_DIRECTORY.fullmatch(name):
+            message = f"{self.uri} is no directory of a checkpoint or savepoint; it is not deleted."
+            raise SnapshotError(message, where=self.uri)
+        with _storage_errors("delete", self.uri):
+            self._fs.invalidate_cache()
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.rm_file(self._child(METADATA_FILE))
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.rm(self._path, recursive=True)
+
+    def _child(self, name: str) -> str:
+        return f"{self._path.rstrip('/')}/{name}"
+
+    def _open_for_writing(self, name: str) -> BinaryIO:
+        with _storage_errors("write", _join(self.uri, name)):
+            file: BinaryIO = self._fs.open(self._child(name), "wb")
+        return file
+
+    def _close_written(self, file: BinaryIO, name: str) -> None:
+        """Close a written file so that its bytes survive a power cut."""
+        with _storage_errors("write", _join(self.uri, name)), file:
+            if self._local:
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _publish(self, temporary: str, final: str) -> None:
+        """Give a written file its name, which must be free."""
+        uri = _join(self.uri, final)
+        with _storage_errors("write", uri):
+            taken = False
+            if self._local and self._linked(temporary, final):
+                self._fs.rm_file(self._child(temporary))
+            elif self._fs.exists(self._child(final)):
+                taken = True
+            else:
+                self._fs.mv(self._child(temporary), self._child(final))
+            if self._local and not taken:
+                _sync_directory(self._path)
+                _sync_directory(os.path.dirname(self._path))
+        if taken:
+            message = f"{uri} exists already; it is not overwritten."
+            raise SnapshotError(
+                message, where=uri, hint="two drivers may run this job: look for one that is no longer wanted"
+            )
+
+    def _linked(self, temporary: str, final: str) -> bool:
+        """Try a hard link: unlike a rename it fails where the name is taken, even by another driver at this very moment."""
+        try:
+            self._fs.link(self._child(temporary), self._child(final))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno in _NO_HARD_LINKS:
+                return False
+            raise
+        return True
+
+    def _abandon(self, file: BinaryIO, name: str) -> None:
+        # The error that brought us here counts; what these leave behind is deleted with the directory.
+        with contextlib.suppress(Exception):
+            file.close()
+        with contextlib.suppress(Exception):
+            self._fs.rm_file(self._child(name))
+
+    @staticmethod
+    def _check_content(file: BinaryIO, handle: FileStateHandle, uri: str) -> None:
+        size, crc32 = 0, 0
+        while chunk := file.read(_CHUNK_BYTES):
+            size += len(chunk)
+            crc32 = zlib.crc32(chunk, crc32)
+            if size > handle.size:
+                break
+        if size != handle.size:
+            message = f"A file of the snapshot is damaged, its length is not {handle.size} bytes: {uri}."
+            raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER)
+        if crc32 != handle.crc32:
+            message = f"A file of the snapshot is damaged, its checksum is wrong: {uri}."
+            raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER)
+
+
+def _sync_directory(path: str) -> None:
+    """Make new names in a local directory survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _no_metadata(where: str) -> RestoreError:
+    message = f"Cannot find meta data file '{METADATA_FILE}' in directory '{where}'."
+    return RestoreError(message, hint="the checkpoint or savepoint in it never completed: take another one")
+
+
+def resolve_snapshot(text: str) -> SnapshotLocation:
+    """Return the snapshot that a path names: its directory, or the `_metadata` in it.
+
+    Raises:
+        RestoreError: There is none.
+        SnapshotError: The path can't be looked at.
+    """
+    fs, path, uri = parse_location(text)
+    with _storage_errors("look at", text):
+        fs.invalidate_cache()
+        there, is_file = fs.exists(path), fs.isfile(path)
+    if not there:
+        message = f"Cannot find checkpoint or savepoint file/directory '{text}' on file system '{_scheme_of(fs)}'."
+        raise RestoreError(message, hint="give a directory chk-N or savepoint-X-Y, or the _metadata file in it")
+    if is_file:
+        if uri.rsplit("/", 1)[-1] != METADATA_FILE:
+            message = f"'{text}' is a file, but not the {METADATA_FILE} file of a checkpoint or savepoint."
+            raise RestoreError(message, hint=f"give the snapshot's directory, or the {METADATA_FILE} file in it")
+        return SnapshotLocation(_without_slash(uri[: -len(METADATA_FILE)]))
+    location = SnapshotLocation(uri)
+    if not location.exists:
+        raise _no_metadata(text)
+    return location
+
+
+class CheckpointStorage:
+    """The directories of one job.
+
+    Args:
+        checkpoint_dir: Where checkpoints go; None for nowhere.
+        savepoint_dir: Where savepoints go that name no directory; None for nowhere.
+        job_id: 32 hex digits.
+        create_subdir: Whether the job's checkpoints have a directory of the job's own.
+
+    Raises:
+        SnapshotError: A directory is no path, or on a filesystem that isn't there.
+    """
+
+    def __init__(
+        self, checkpoint_dir: str | None, savepoint_dir: str | None, job_id: str, create_subdir: bool = True
+    ) -> None:
+        self._job_id = job_id
+        self._savepoint_uri = None if not savepoint_dir else parse_location(savepoint_dir)[2]
+        self._job_uri: str | None = None
+        if checkpoint_dir:
+            uri = parse_location(checkpoint_dir)[2]
+            self._job_uri = _join(uri, job_id) if create_subdir else uri
+
+    @property
+    def job_directory(self) -> str:
+        """URI of the directory that holds the job's checkpoints.
+
+        Raises:
+            CheckpointFailedError: No checkpoint directory is configured.
+        """
+        if self._job_uri is None:
+            message = "Config key [execution.checkpointing.dir] is not set. Checkpoints have no place to go."
+            raise CheckpointFailedError(message, hint="-D execution.checkpointing.dir=DIR")
+        return self._job_uri
+
+    def initialize(self) -> None:
+        """Make the job's directory with `shared` and `taskowned` in it.
+
+        Raises:
+            CheckpointFailedError: No checkpoint directory is configured, or it can't be made.
+        """
+        for name in (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY):
+            fs, path, uri = parse_location(_join(self.job_directory, name))
+            try:
+                with _storage_errors("create the directory", uri):
+                    fs.makedirs(path, exist_ok=True)
+            except SnapshotError as error:
+                hint = "set execution.checkpointing.dir to a place the job can write to"
+                raise CheckpointFailedError(error.message, where=uri, hint=hint) from error
+
+    def checkpoint_location(self, checkpoint_id: int) -> SnapshotLocation:
+        """Return where a checkpoint goes.
+
+        Raises:
+            CheckpointFailedError: No checkpoint directory is configured.
+        """
+        return SnapshotLocation(_join(self.job_directory, f"chk-{checkpoint_id}"))
+
+    def savepoint_location(self, target: str | None) -> SnapshotLocation:
+        """Return where a new savepoint goes; a new place at each call.
+
+        Args:
+            target: The directory to put it in; None for the configured one.
+
+        Raises:
+            CheckpointFailedError: There is neither.
+            SnapshotError: The target is no path, or on a filesystem that isn't there.
+        """
+        parent = parse_location(target)[2] if target else self._savepoint_uri
+        if parent is None:
+            key = "execution.checkpointing.savepoint-dir"
+            message = f"Config key [{key}] is not set. Property [target-directory] must be provided."
+            raise CheckpointFailedError(message, hint=f"name a directory in the command, or set {key}")
+        return SnapshotLocation(_join(parent, f"savepoint-{self._job_id[:6]}-{secrets.token_hex(6)}"))

@@ -1,0 +1,114 @@
+"""What is written when a checkpoint is complete: Spark's logs at the cut, and `_metadata` as the last file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pystate.checkpoint.handles import StateHandle
+from pystate.checkpoint.metadata import CheckpointMetadata, OperatorState, SourcePosition, write_metadata
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.driver.restored_state import Snapshot
+from pystate.slot.task import TaskSpec
+from pystate.spark.spark_checkpoint import pack_archive, source_offsets
+from pystate.state.base.keys import KEY_ENCODING
+
+SPARK_LOGS = "spark-logs"
+
+
+@dataclass(frozen=True)
+class JobDescription:
+    """What every snapshot says of the job that wrote it."""
+
+    job_id: str
+    name: str
+    parallelism: int
+    configuration: dict[str, str]
+    pystate_version: str
+    spark_version: str
+
+
+@dataclass
+class SourceFiles:
+    """Spark's logs at a cut.
+
+    Attributes:
+        batch: Spark's number of the last batch, -1 before the first.
+        files: Content by path below Spark's checkpoint directory.
+    """
+
+    batch: int
+    files: dict[str, bytes]
+
+
+def write_snapshot(
+    pending: PendingCheckpoint,
+    location: SnapshotLocation,
+    sources: SourceFiles,
+    job: JobDescription,
+    tasks: list[TaskSpec],
+    starting: Snapshot | None,
+    inline_threshold: int,
+) -> CheckpointMetadata:
+    """Write what makes a fully acknowledged checkpoint restorable; return its metadata.
+
+    Raises:
+        PystateError: The storage failed; then there is no `_metadata`.
+    """
+    archive = pack_archive(sources.files)
+    handle = location.write_state(SPARK_LOGS, lambda file: file.write(archive) and None, inline_threshold)
+    pending.mark_source_committed(source_position(sources, handle))
+    metadata = snapshot_metadata(pending, job, tasks, starting)
+    location.write_metadata(write_metadata(metadata))
+    return metadata
+
+
+def source_position(sources: SourceFiles, handle: StateHandle) -> SourcePosition:
+    """Return how far the sources were read.
+
+    Args:
+        sources: Spark's logs at the cut.
+        handle: Where they lie in the snapshot.
+    """
+    files, batch = sources.files, sources.batch
+    offsets = source_offsets(files[f"offsets/{batch}"]) if batch >= 0 else []
+    query_id = json.loads(files["metadata"])["id"] if batch >= 0 else ""
+    described = [{"index": index, "offset": offset} for index, offset in enumerate(offsets)]
+    return SourcePosition(query_id=query_id, epoch=batch, sources=described, files=handle)
+
+
+def snapshot_metadata(
+    pending: PendingCheckpoint, job: JobDescription, tasks: list[TaskSpec], starting: Snapshot | None
+) -> CheckpointMetadata:
+    """Return the content of `_metadata`."""
+    operators = [
+        OperatorState(
+            uid=task.uid,
+            name=task.name,
+            parallelism=task.parallelism,
+            max_parallelism=task.max_parallelism,
+            key_type=None if task.key.key_type is None else task.key.key_type.to_plain(),
+            key_encoding=KEY_ENCODING,
+            subtasks=pending.subtask_states(task.uid),
+        )
+        for task in tasks
+        if task.key is not None
+    ]
+    return CheckpointMetadata(
+        checkpoint_id=pending.checkpoint_id,
+        checkpoint_type=pending.checkpoint_type,
+        format=pending.format,
+        timestamp_ms=pending.trigger_timestamp,
+        job_id=job.job_id,
+        job_name=job.name,
+        epoch=-1 if pending.epoch is None else pending.epoch,
+        parallelism=job.parallelism,
+        max_parallelism=tasks[0].max_parallelism,
+        operators=operators,
+        source_position=pending.source_position,
+        parent=None if starting is None else starting.location.uri,
+        configuration=job.configuration,
+        pystate_version=job.pystate_version,
+        spark_version=job.spark_version,
+    )

@@ -1,0 +1,32 @@
+"""`python -m pystate.jobmanager --home ROOT [--address A] [--port N]`: serve a home in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from pystate.common.errors import PystateError
+from pystate.common.home import PystateHome
+from pystate.common.options import RestOptions
+from pystate.jobmanager.server import serve
+
+
+def main() -> int:
+    """Serve until told to end; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pystate.jobmanager", description="The job manager of one home.")
+    parser.add_argument("--home", required=True, help="the folder of this installation")
+    parser.add_argument("--address", default=RestOptions.ADDRESS.default, help="what to listen on")
+    parser.add_argument("--port", type=int, default=RestOptions.PORT.default, help="the port, or the next free one")
+    arguments = parser.parse_args()
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-5s %(name)s - %(message)s")
+    try:
+        serve(PystateHome(arguments.home), arguments.address, arguments.port)
+    except PystateError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

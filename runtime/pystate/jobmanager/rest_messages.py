@@ -1,0 +1,248 @@
+"""Job statuses in the shapes of Flink's REST answers. Pure functions of what `status.json` holds."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pystate
+from pystate.common.errors import PystateError
+from pystate.common.job_status import JobStatus
+
+FLINK_VERSION = "2.3.0"
+"""The Flink whose REST this is; clients look at it."""
+
+Status = dict[str, Any]
+
+_TASK_STATES = (
+    "CREATED",
+    "RUNNING",
+    "FINISHED",
+    "CANCELING",
+    "FAILED",
+    "DEPLOYING",
+    "INITIALIZING",
+    "CANCELED",
+    "SCHEDULED",
+    "RECONCILING",
+)
+_TASK_STATE_OF = {
+    JobStatus.INITIALIZING: "CREATED",
+    JobStatus.RESTARTING: "CREATED",
+    JobStatus.SUSPENDED: "CREATED",
+    JobStatus.CANCELLING: "CANCELING",
+    JobStatus.FAILING: "CANCELING",
+}
+_APPLICATION_STATUS = {
+    JobStatus.FINISHED: "SUCCEEDED",
+    JobStatus.CANCELED: "CANCELED",
+    JobStatus.FAILED: "FAILED",
+}
+
+
+def overview(statuses: Iterable[Status]) -> dict[str, Any]:
+    """GET /overview. A driver counts as a task manager, and every slot has its job from the start."""
+    by_state: Counter[JobStatus] = Counter()
+    slots = 0
+    for status in statuses:
+        state = JobStatus(status["state"])
+        by_state[state] += 1
+        if not state.is_terminal:
+            slots += max(status["parallelism"], 0)
+    running = sum(count for state, count in by_state.items() if not state.is_terminal)
+    return {
+        "taskmanagers": running,
+        "slots-total": slots,
+        "slots-available": 0,
+        "jobs-running": running,
+        "jobs-finished": by_state[JobStatus.FINISHED],
+        "jobs-cancelled": by_state[JobStatus.CANCELED],
+        "jobs-failed": by_state[JobStatus.FAILED],
+        "flink-version": FLINK_VERSION,
+        "flink-commit": "",
+        "pystate-version": pystate.__version__,
+    }
+
+
+def dashboard_config() -> dict[str, Any]:
+    """GET /config."""
+    now = time.localtime()
+    return {
+        "refresh-interval": 3000,
+        "timezone-name": now.tm_zone,
+        "timezone-offset": now.tm_gmtoff * 1000,
+        "flink-version": FLINK_VERSION,
+        "flink-revision": "",
+        "features": {"web-submit": False, "web-cancel": True, "web-rescale": False, "web-history": False},
+        "pystate-version": pystate.__version__,
+    }
+
+
+def job_summary(job_id: str, status: Status, now: int) -> dict[str, Any]:
+    """An entry of GET /jobs/overview."""
+    counts = {state.lower(): count for state, count in _task_counts(status).items()}
+    return {
+        "jid": job_id,
+        "name": status["name"],
+        "jobType": "STREAMING",
+        "schedulerType": "Default",
+        "start-time": status["start_time"],
+        "end-time": status["end_time"],
+        "duration": _duration(status, now),
+        "state": status["state"],
+        "last-modification": max(status["timestamps"].values()),
+        "tasks": {**counts, "total": sum(counts.values())},
+        "pending-operators": 0,
+    }
+
+
+def job_details(job_id: str, status: Status, now: int) -> dict[str, Any]:
+    """GET /jobs/:id."""
+    timestamps = {state.value: 0 for state in JobStatus} | status["timestamps"]
+    return {
+        "jid": job_id,
+        "application-id": job_id,
+        "name": status["name"],
+        "isStoppable": False,
+        "state": status["state"],
+        "job-type": "STREAMING",
+        "schedulerType": "Default",
+        "start-time": status["start_time"],
+        "end-time": status["end_time"],
+        "duration": _duration(status, now),
+        "maxParallelism": status["max_parallelism"],
+        "now": now,
+        "timestamps": timestamps,
+        "vertices": [_vertex(vertex, status, now) for vertex in status["vertices"]],
+        "status-counts": _task_counts(status, per_vertex=True),
+        "plan": {
+            "jid": job_id,
+            "name": status["name"],
+            "type": "STREAMING",
+            "nodes": [_plan_node(vertex) for vertex in status["vertices"]],
+        },
+        "pending-operators": 0,
+        "pystate": {"attempt": status["attempt"], "warnings": status["plan_warnings"]},
+    }
+
+
+def execution_result(job_id: str, status: Status) -> dict[str, Any]:
+    """GET /jobs/:id/execution-result."""
+    state = JobStatus(status["state"])
+    if not state.is_terminal:
+        return {"status": {"id": "IN_PROGRESS"}}
+    result = {
+        "id": job_id,
+        "name": status["name"],
+        "application-status": _APPLICATION_STATUS[state],
+        "accumulator-results": {},
+        "net-runtime": status["end_time"] - status["start_time"],
+        "application-id": job_id,
+        "start-time": status["start_time"],
+        "end-time": status["end_time"],
+    }
+    if state is JobStatus.FAILED:
+        result["failure-cause"] = failure_cause(status["failure"] or {})
+    return {"status": {"id": "COMPLETED"}, "job-execution-result": result}
+
+
+def exceptions(status: Status) -> dict[str, Any]:
+    """GET /jobs/:id/exceptions: the last failure."""
+    failure = status["failure"]
+    entries = []
+    if failure is not None:
+        times = [status["timestamps"].get(name, 0) for name in ("FAILED", "FAILING", "RESTARTING")]
+        cause = failure_cause(failure)
+        entries.append(
+            {
+                "exceptionName": cause["class"],
+                "stacktrace": cause["stack-trace"],
+                "timestamp": max(times),
+                "failureLabels": {},
+                "taskName": None,
+                "endpoint": None,
+                "taskManagerId": None,
+                "concurrentExceptions": [],
+            }
+        )
+    return {"exceptionHistory": {"entries": entries, "truncated": False}}
+
+
+def operation_result(operation: dict[str, Any]) -> dict[str, Any]:
+    """GET /jobs/:id/savepoints/:trigger and /jobs/:id/checkpoints/:trigger."""
+    if operation["status"] != "COMPLETED":
+        progress = {name: operation[name] for name in ("acknowledged", "total", "bytes") if name in operation}
+        return {"status": {"id": "IN_PROGRESS"}, "operation": None, "pystate": progress}
+    checkpoint = operation["kind"] == "checkpoint"
+    if operation.get("failure") is not None:
+        # Flink spells it in two ways
+        name = "failureCause" if checkpoint else "failure-cause"
+        result = {name: failure_cause(operation["failure"])}
+    elif checkpoint:
+        result = {"checkpointId": operation["checkpoint_id"]}
+    else:
+        result = {"location": operation["location"]}
+    return {"status": {"id": "COMPLETED"}, "operation": result}
+
+
+def failure_cause(failure: dict[str, Any]) -> dict[str, Any]:
+    """Return a failure as Flink's class and stack trace, and as our own error."""
+    name = failure.get("class") or PystateError.__name__
+    message = failure.get("message") or name
+    stack_trace = failure.get("stack_trace") or f"{name}: {message}"
+    return {
+        "class": name,
+        "stack-trace": stack_trace,
+        "pystate": {"class": name, "message": message, "where": failure.get("where"), "hint": failure.get("hint")},
+    }
+
+
+def _duration(status: Status, now: int) -> int:
+    end = status["end_time"] if status["end_time"] >= 0 else now
+    return int(max(0, end - status["start_time"]))
+
+
+def _task_state(text: str) -> str:
+    state = JobStatus(text)
+    return _TASK_STATE_OF.get(state, state.value)
+
+
+def _task_counts(status: Status, *, per_vertex: bool = False) -> dict[str, int]:
+    counts = dict.fromkeys(_TASK_STATES, 0)
+    for vertex in status["vertices"]:
+        counts[_task_state(vertex["status"])] += 1 if per_vertex else vertex["parallelism"]
+    return counts
+
+
+def _vertex(vertex: dict[str, Any], status: Status, now: int) -> dict[str, Any]:
+    state = _task_state(vertex["status"])
+    started = status["timestamps"].get(JobStatus.RUNNING.value, -1)
+    end = status["end_time"]
+    duration = max(0, (end if end >= 0 else now) - started) if started >= 0 else -1
+    return {
+        "id": vertex["id"],
+        "slotSharingGroupId": "0" * 32,
+        "name": vertex["name"],
+        "maxParallelism": status["max_parallelism"],
+        "parallelism": vertex["parallelism"],
+        "status": state,
+        "start-time": started,
+        "end-time": end,
+        "duration": duration,
+        "tasks": {**dict.fromkeys(_TASK_STATES, 0), state: vertex["parallelism"]},
+        "metrics": {},
+        "uid": vertex["uid"],
+    }
+
+
+def _plan_node(vertex: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": vertex["id"],
+        "operator": "",
+        "parallelism": vertex["parallelism"],
+        "operator_strategy": "",
+        "description": vertex["name"],
+        "optimizer_properties": {},
+    }

@@ -1,0 +1,125 @@
+"""One Spark session for all tests of a run, and jobs that run in this process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pystate.common.configuration import Configuration
+from pystate.common.home import PystateHome
+from pystate.datastream.executor import register_executor
+from pystate.driver.embedded import LocalExecutor
+from pystate.driver.job_master import JobMaster
+
+TEST_CORES = 10
+"""Enough for two times parallelism 3 and two more, and for what an ended job leaves running for a moment."""
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    from pystate.spark.session import create_session
+
+    log = tmp_path_factory.mktemp("spark") / "spark.log"
+    configuration = Configuration({"pystate.spark.master": f"local[{TEST_CORES},4]"})
+    session = create_session(configuration, "pystate tests", log)
+    yield session
+    session.stop()
+
+
+class RunningJob(LocalExecutor):
+    """A job in a thread of the test's process, with its master at hand."""
+
+    def __init__(self, spark: Any, home: PystateHome, configuration: Configuration) -> None:
+        super().__init__(configuration, home)
+        self._session = spark
+        self._started = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._master: JobMaster | None = None
+        self.error: BaseException | None = None
+
+    @property
+    def job_id(self) -> str:
+        return self._job_id
+
+    @property
+    def master(self) -> JobMaster:
+        assert self._started.wait(60), "the program never called execute()"
+        assert self._master is not None
+        return self._master
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return self.master._status.snapshot()
+
+    def started(self, master: JobMaster) -> None:
+        self._master = master
+        self._started.set()
+
+    def start(self, program: Callable[[], object]) -> None:
+        def run() -> None:
+            register_executor(self)
+            try:
+                program()
+            except BaseException as error:
+                self.error = error
+            finally:
+                self._started.set()
+
+        self._thread = threading.Thread(target=run, name="job", daemon=True)
+        self._thread.start()
+
+    def wait_for(self, condition: Callable[[], object], timeout: float = 60) -> None:
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if self.error is not None:
+                raise self.error
+            assert time.monotonic() < deadline, f"timed out; the job is {self.status}"
+            time.sleep(0.02)
+
+    def wait_running(self) -> None:
+        self.wait_for(lambda: self.status["state"] == "RUNNING")
+
+    def savepoint(self, target: Path, *, stop: bool = False, cancel: bool = False, timeout: float = 60) -> str:
+        return self.master.savepoint(str(target), stop=stop, cancel=cancel).result(timeout).path
+
+    def result(self, timeout: float = 90) -> None:
+        """Wait for the end; raises what the job raised."""
+        assert self._thread is not None
+        self._thread.join(timeout)
+        assert not self._thread.is_alive(), f"the job did not end: {self.status}"
+        if self.error is not None:
+            raise self.error
+
+    def cancel(self) -> None:
+        if self._thread is not None and self._thread.is_alive():
+            if self._master is not None:
+                self._master.cancel()
+            self._thread.join(60)
+
+
+@pytest.fixture
+def run_job(spark, tmp_path) -> Iterator[Callable[..., RunningJob]]:
+    """Start programs as jobs: `run_job(program, {"parallelism.default": "2"})`; they are cancelled behind the test."""
+    jobs: list[RunningJob] = []
+
+    def start(program: Callable[[], object], options: dict[str, str] | None = None) -> RunningJob:
+        home = PystateHome(tmp_path / "home")
+        defaults = {
+            "parallelism.default": "2",
+            "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+            "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
+        }
+        job = RunningJob(spark, home, Configuration({**defaults, **(options or {})}))
+        jobs.append(job)
+        job.start(program)
+        return job
+
+    yield start
+    for job in jobs:
+        job.cancel()
+    register_executor(None)

@@ -1,0 +1,179 @@
+"""A driver without Spark that keeps the contract between job manager and driver. The job's arguments tell it how to behave.
+
+--init S            seconds in INITIALIZING (default 0.05)
+--fail-init         FAILED instead of RUNNING
+--finish S          FINISHED S seconds after RUNNING began
+--fail S            FAILED S seconds after RUNNING began
+--die S CODE        the process ends with CODE (negative: a signal) S seconds after RUNNING began
+--print N           print N lines once RUNNING, and one behind the end
+--savepoint S       seconds a savepoint takes (default 0.1)
+--savepoint-fails   savepoints fail
+--no-directory      a savepoint without a directory is refused
+--exit CODE         the exit code behind the end
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from pystate.common.control import ControlServer
+from pystate.common.errors import CheckpointFailedError, ControlError, PystateError, RestoreError
+from pystate.common.home import PystateHome, read_json, write_json
+
+
+class FakeDriver:
+    def __init__(self, home: PystateHome, job_id: str, arguments: list[str]) -> None:
+        self.directory = home.job(job_id)
+        self.job_id = job_id
+        self.arguments = arguments
+        self.submission = read_json(self.directory.submission)
+        self.end = threading.Event()
+        self.end_state = "FINISHED"
+        self.operations: dict[str, str] = {}
+        self.status: dict[str, Any] = {
+            "name": "fake",
+            "parallelism": self.submission["parallelism"] or 1,
+            "max_parallelism": 128,
+            "start_time": now(),
+            "end_time": -1,
+            "timestamps": {},
+            "attempt": 0,
+            "failure": None,
+            "vertices": [],
+            "plan_warnings": [],
+        }
+        self.lock = threading.Lock()
+
+    def option(self, name: str, default: str = "", offset: int = 1) -> str:
+        return self.arguments[self.arguments.index(name) + offset] if name in self.arguments else default
+
+    def move(self, state: str, **changes: Any) -> None:
+        with self.lock:
+            self.status["timestamps"][state] = now()
+            self.status.update(state=state, **changes)
+            if state in ("FINISHED", "FAILED", "CANCELED"):
+                self.status["end_time"] = now()
+            for vertex in self.status["vertices"]:
+                vertex["status"] = state
+            write_json(self.directory.status, self.status)
+
+    def run(self) -> int:
+        self.move("INITIALIZING")
+        print("a line of noise", file=sys.stderr, flush=True)
+        server = ControlServer(self.directory.secret.read_bytes(), self.handle)
+        server.start()
+        self.directory.operations.mkdir(exist_ok=True)
+        time.sleep(float(self.option("--listen-after", "0")))
+        address = {"pid": os.getpid(), "host": server.host, "port": server.port}
+        write_json(self.directory.driver, address, mode=0o600)
+        time.sleep(float(self.option("--init", "0.05")))
+        if "--fail-init" in self.arguments:
+            error = RestoreError("The savepoint does not fit.", where="operator 'count'", hint="run -n leaves it out")
+            self.fail(error)
+            return 1
+        vertex = {"id": "a" * 32, "uid": "count", "name": "count -> print", "parallelism": self.status["parallelism"]}
+        self.status["vertices"] = [{**vertex, "status": "CREATED"}]
+        self.status["plan_warnings"] = ["the operator 'map' has no uid"] if "--warn" in self.arguments else []
+        self.move("CREATED")
+        self.move("RUNNING")
+        for number in range(int(self.option("--print", "0"))):
+            print(f"1> line {number}", flush=True)
+        if "--die" in self.arguments:
+            time.sleep(float(self.option("--die")))
+            code = int(self.option("--die", offset=2))
+            if code < 0:
+                os.kill(os.getpid(), -code)
+                signal.pause()
+            os._exit(code)
+        if "--fail" in self.arguments and not self.end.wait(float(self.option("--fail"))):
+            self.fail(PystateError("The function of 'count' raised ValueError: no.", where="count", hint=None))
+            return 1
+        self.end.wait(float(self.option("--finish")) if "--finish" in self.arguments else None)
+        if self.end_state == "CANCELED":
+            self.move("CANCELLING")
+            time.sleep(0.1)
+        self.move(self.end_state)
+        if "--print" in self.arguments:
+            print("behind the end", flush=True)
+        return int(self.option("--exit", "0"))
+
+    def fail(self, error: PystateError) -> None:
+        stack = f"Traceback (most recent call last):\n{type(error).__name__}: {error.message}\n"
+        self.move("FAILED", failure={**error.to_dict(), "stack_trace": stack})
+
+    def handle(self, request: dict[str, Any]) -> Any:
+        op = request["op"]
+        if self.status["state"] == "INITIALIZING":
+            message = f"The job is INITIALIZING; it can't do {op!r} yet."
+            raise ControlError(message)
+        if op == "cancel":
+            self.end_state = "CANCELED"
+            self.end.set()
+            return {}
+        if op == "checkpoints":
+            return read_json(self.directory.checkpoints) or {"counts": {}, "history": [], "latest": {}, "summary": {}}
+        if op == "checkpoint_details":
+            return {"id": request["checkpoint_id"], "tasks": {}}
+        if op in ("trigger_savepoint", "stop", "trigger_checkpoint"):
+            return self.trigger(op, request)
+        if op == "operation":
+            done = read_json(self.directory.operation(request["trigger_id"]))
+            if done is None and request["trigger_id"] not in self.operations:
+                message = "There is no such operation."
+                raise ControlError(message)
+            return done or {"status": "IN_PROGRESS", "acknowledged": 1, "total": 2, "bytes": 10}
+        raise ControlError(op)
+
+    def trigger(self, op: str, request: dict[str, Any]) -> dict[str, Any]:
+        trigger_id = request["trigger_id"]
+        target = request.get("target_directory") or self.submission["configuration"].get(
+            "execution.checkpointing.savepoint-dir"
+        )
+        if op != "trigger_checkpoint" and target is None:
+            message = (
+                "Config key [execution.checkpointing.savepoint-dir] is not set. "
+                "Property [target-directory] must be provided."
+            )
+            raise CheckpointFailedError(message)
+        self.operations[trigger_id] = op
+        threading.Thread(target=self.complete, args=(op, request, target), daemon=True).start()
+        return {}
+
+    def complete(self, op: str, request: dict[str, Any], target: str | None) -> None:
+        time.sleep(float(self.option("--savepoint", "0.1")))
+        result: dict[str, Any] = {"kind": op.removeprefix("trigger_"), "status": "COMPLETED"}
+        if "--savepoint-fails" in self.arguments:
+            error = CheckpointFailedError("The savepoint can't be written.", where=str(target), hint="free some space")
+            result["failure"] = error.to_dict()
+        elif op == "trigger_checkpoint":
+            result["checkpoint_id"] = 7
+        else:
+            result["location"] = f"{target}/savepoint-{self.job_id[:6]}-0123456789ab"
+        write_json(self.directory.operation(request["trigger_id"]), result)
+        if "failure" not in result and (op == "stop" or request.get("cancel_job")):
+            self.end_state = "FINISHED" if op == "stop" else "CANCELED"
+            self.end.set()
+
+
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    split = words.index("--")
+    home, job_id = words[words.index("--home") + 1], words[words.index("--job-id") + 1]
+    driver = FakeDriver(PystateHome(home), job_id, words[split + 2 :])
+    if "--environment" in driver.arguments:
+        print(json.dumps({"cwd": os.getcwd(), "env": dict(os.environ)}), flush=True)
+    return driver.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

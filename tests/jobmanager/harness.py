@@ -1,0 +1,141 @@
+"""A job manager of its own for a test, with drivers that need no Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pystate.common.home import PystateHome, read_json
+from pystate.jobmanager.driver_process import DriverLauncher
+
+REPOSITORY = Path(__file__).parents[2]
+FAKE_DRIVER = (str(Path(__file__).parent / "fake_driver.py"),)
+PYTHON_PATH = os.pathsep.join((str(REPOSITORY / "runtime"), str(REPOSITORY)))
+_SERVE = """
+import logging, sys
+from pystate.common.home import PystateHome
+from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.jobmanager.server import serve
+logging.basicConfig(level=logging.INFO)
+home = PystateHome(sys.argv[1])
+serve(home, "127.0.0.1", int(sys.argv[2]), DriverLauncher(home, sys.argv[3:]))
+"""
+
+
+def eventually(check: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Return the first true value of `check`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = check()
+        if value:
+            return value
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+class ManagerProcess:
+    """A job manager in a process of its own.
+
+    Args:
+        root: Its home.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.home = PystateHome(root)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.job_file = root.parent / "job.py"
+        self.job_file.write_text("print('never run: the driver is a fake')\n")
+
+    def start(self) -> ManagerProcess:
+        self.home.root.mkdir(exist_ok=True)
+        with self.home.jobmanager_log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _SERVE, str(self.home.root), "0", *FAKE_DRIVER],
+                env={**os.environ, "PYTHONPATH": PYTHON_PATH},
+                stdout=log,
+                stderr=log,
+            )
+        eventually(lambda: (read_json(self.home.jobmanager) or {}).get("pid") == self.process.pid)
+        return self
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        """End it and every driver of its home."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(10)
+        for driver in DriverLauncher(self.home).find_running().items():
+            job_id, process = driver
+            if (self.home.jobs / job_id).exists():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+
+    @property
+    def port(self) -> int:
+        return int(read_json(self.home.jobmanager)["port"])
+
+    def request(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, *, token: bool = True
+    ) -> tuple[int, Any]:
+        """Return status code and body: parsed where it is JSON."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method)
+        if token:
+            request.add_header("Authorization", f"Bearer {self.home.token.read_text().strip()}")
+        for name, value in (headers or {}).items():
+            request.add_header(name, value)
+        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        try:
+            with urllib.request.urlopen(request, data, timeout=30) as answer:  # noqa: S310 - always http
+                status, content, kind = answer.status, answer.read(), answer.headers["content-type"]
+        except urllib.error.HTTPError as error:
+            status, content, kind = error.code, error.read(), error.headers["content-type"]
+        return status, json.loads(content) if kind == "application/json" else content
+
+    def submission(self, *arguments: str, **changes: Any) -> dict[str, Any]:
+        return {
+            "job_file": str(self.job_file),
+            "arguments": list(arguments),
+            "working_directory": str(self.job_file.parent),
+            "parallelism": 2,
+            "savepoint_path": None,
+            "allow_non_restored_state": False,
+            "configuration": {},
+            "attached": False,
+            "python": sys.executable,
+            "environment": {**os.environ, "PYTHONPATH": PYTHON_PATH},
+            **changes,
+        }
+
+    def submit(self, *arguments: str, **changes: Any) -> str:
+        status, answer = self.request("POST", "/pystate/jobs", self.submission(*arguments, **changes))
+        assert status == 202, answer
+        return str(answer["job_id"])
+
+    def state(self, job_id: str) -> str:
+        return str(self.request("GET", f"/jobs/{job_id}/status")[1]["status"])
+
+    def wait_for(self, job_id: str, state: str) -> None:
+        eventually(lambda: self.state(job_id) == state)
+
+    def operation(self, job_id: str, trigger_id: str, kind: str = "savepoints") -> dict[str, Any]:
+        """Return the operation's result, waiting for it."""
+
+        def completed() -> Any:
+            answer = self.request("GET", f"/jobs/{job_id}/{kind}/{trigger_id}")[1]
+            return answer if answer["status"]["id"] == "COMPLETED" else None
+
+        return dict(eventually(completed)["operation"])

@@ -1,0 +1,70 @@
+from pystate.slot.epoch_ledger import Asker, ClaimResult, EpochLedger
+
+FIRST = Asker(stage_id=10, task_attempt_id=100)
+RETRY = Asker(stage_id=10, task_attempt_id=107)
+OTHER_ACTION = Asker(stage_id=11, task_attempt_id=103)
+
+
+def test_a_new_epoch_runs_and_its_number_is_begun():
+    ledger = EpochLedger()
+    assert ledger.claim(0, FIRST) is ClaimResult.RUN
+    assert ledger.running == (0, FIRST)
+    assert ledger.finish() == 0
+
+
+def test_a_finished_epoch_is_replayed_to_whoever_asks_again():
+    ledger = EpochLedger()
+    ledger.claim(0, FIRST)
+    ledger.finish()
+    assert ledger.claim(0, RETRY) is ClaimResult.REPLAY
+    assert ledger.claim(0, OTHER_ACTION) is ClaimResult.REPLAY
+
+
+def test_a_newer_attempt_of_the_same_task_fences_the_older():
+    ledger = EpochLedger()
+    ledger.claim(0, FIRST)
+    assert ledger.claim(0, RETRY) is ClaimResult.FENCE
+
+
+def test_an_older_attempt_of_the_same_task_is_stale():
+    ledger = EpochLedger()
+    ledger.claim(0, RETRY)
+    assert ledger.claim(0, FIRST) is ClaimResult.STALE
+
+
+def test_another_action_waits_for_the_one_that_runs():
+    ledger = EpochLedger()
+    ledger.claim(0, FIRST)
+    assert ledger.claim(0, OTHER_ACTION) is ClaimResult.WAIT
+    ledger.roll_back()
+    assert ledger.claim(0, OTHER_ACTION) is ClaimResult.RUN
+
+
+def test_a_rolled_back_epoch_can_run_again():
+    ledger = EpochLedger()
+    ledger.claim(3, FIRST)
+    ledger.roll_back()
+    assert ledger.finished == -1
+    assert ledger.claim(3, RETRY) is ClaimResult.RUN
+
+
+def test_the_output_of_an_epoch_is_gone_once_the_next_has_begun_even_if_that_was_rolled_back():
+    ledger = EpochLedger()
+    ledger.claim(0, FIRST)
+    ledger.finish()
+    ledger.claim(1, FIRST)
+    assert ledger.claim(0, RETRY) is ClaimResult.PAST
+    ledger.roll_back()
+    assert ledger.claim(0, RETRY) is ClaimResult.PAST
+
+
+def test_a_later_epoch_takes_over_from_one_that_was_given_up():
+    ledger = EpochLedger()
+    ledger.claim(0, FIRST)
+    assert ledger.claim(1, OTHER_ACTION) is ClaimResult.FENCE
+
+
+def test_epochs_up_to_the_restored_one_are_not_run_again():
+    ledger = EpochLedger(finished=41)
+    assert ledger.claim(40, FIRST) is ClaimResult.PAST
+    assert ledger.claim(42, FIRST) is ClaimResult.RUN
