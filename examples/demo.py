@@ -44,8 +44,9 @@ class Feeder(threading.Thread):
         self.files, self.folder, self.pause_s = files, folder, pause_s
 
     def run(self):
-        for number, path in enumerate(self.files):
-            copy = self.folder.with_name("incoming") / f"{number:04}-{path.name}.txt"
+        for path in self.files:
+            # many files of the library share a name, and a watched folder must never see one name twice
+            copy = self.folder.with_name("incoming") / "-".join(path.parts[-4:])
             shutil.copyfile(path, copy)
             copy.rename(self.folder / copy.name)
             time.sleep(self.pause_s)
@@ -63,20 +64,22 @@ class Demo:
         self.environment = {**os.environ, "PYSTATE_HOME": str(self.home), "PYSTATE_CONF_DIR": str(conf)}
         self.job = None
 
-    def pystate(self, *arguments, show=True):
-        """Run a command as an operator would, and return what it says on stdout."""
+    def show(self, *arguments):
+        """Run a command as an operator would."""
         print(f"\n$ pystate {' '.join(arguments)}", flush=True)
-        done = subprocess.run([PYSTATE, *arguments], env=self.environment, stdout=subprocess.PIPE, text=True)
-        if show:
-            print(done.stdout, end="", flush=True)
-        if done.returncode:
-            sys.exit(f"the command failed with exit code {done.returncode}")
+        subprocess.run([PYSTATE, *arguments], env=self.environment, check=True)
+
+    def answer(self, *arguments):
+        """Run a command, show and return the one line it says on stdout."""
+        print(f"\n$ pystate {' '.join(arguments)}", flush=True)
+        done = subprocess.run([PYSTATE, *arguments], env=self.environment, stdout=subprocess.PIPE, text=True, check=True)
+        print(done.stdout, end="", flush=True)
         return done.stdout.strip()
 
     def run(self, parallelism, *options):
         """Start the job and return its id."""
         program = [str(EXAMPLES / "word_count.py"), str(self.watched), str(self.output), str(FILES_PER_EPOCH)]
-        self.job = self.pystate("run", "-d", "-p", str(parallelism), *options, *program)
+        self.job = self.answer("run", "-d", "-p", str(parallelism), *options, *program)
         return self.job
 
     def close(self):
@@ -95,11 +98,14 @@ class Demo:
 
     def wait_for_rows(self, count):
         """Wait until the sink has as many rows as words were fed."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while len(self.rows()) < count:
+        deadline, seen, rows = time.monotonic() + TIMEOUT_S, set(), 0
+        while rows < count:
+            for path in set(self.output.glob("*.json")) - seen:
+                seen.add(path)
+                rows += path.read_bytes().count(b"\n")
             if time.monotonic() > deadline:
-                sys.exit(f"the sink has {len(self.rows())} of {count} rows after {TIMEOUT_S} s")
-            time.sleep(0.5)
+                sys.exit(f"the sink has {rows:,} of {count:,} rows after {TIMEOUT_S} s")
+            time.sleep(0.2)
 
 
 def compare(what, expected, found):
@@ -122,15 +128,15 @@ def demo(root):
         first = Feeder(files[:half], job.watched, 0.02)
         first.start()
         time.sleep(3)
-        job.pystate("savepoint", first_id)
+        job.answer("savepoint", first_id)
         first.join()
-        path = job.pystate("cancel", "-s", first_id)
+        path = job.answer("cancel", "-s", first_id)
         Feeder(files[half:], job.watched, 0.005).start()
         second_id = job.run(3, "-s", path)
         job.wait_for_rows(sum(map(len, words)))
-        job.pystate("list", "-a")
-        job.pystate("checkpoints", second_id)
-        final = job.pystate("cancel", "-s", second_id)
+        job.show("list", "-a")
+        job.show("checkpoints", second_id)
+        final = job.answer("cancel", "-s", second_id)
         return report(words, job.rows(), dict(SnapshotReader(final).keyed_entries("count-words", "count")))
     finally:
         job.close()

@@ -63,3 +63,8 @@ def format_iso(millis: int | None) -> str:
     if millis is None or millis < 0:
         return UNKNOWN
     return local_time(millis).isoformat(timespec="milliseconds")
+
+
+def printable(text: str) -> str:
+    """Return a name on one line and without what would steer a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))

@@ -58,6 +58,8 @@ def ensure_job_manager(
         ended = process.poll()
         running = _healthy(home, timeout)  # asked after poll(): another run's job manager may have been faster
         if running is not None:
+            if ended is None and read_json(home.jobmanager)["pid"] != process.pid:
+                process.terminate()  # it waits for a lock that the faster one holds
             return running
         if ended is not None or time.monotonic() > deadline:
             what = "did not come up in time" if ended is None else f"ended at once with exit code {ended}"

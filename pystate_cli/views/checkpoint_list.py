@@ -12,6 +12,7 @@ from pystate_cli.formats import UNKNOWN, format_iso, format_millis, format_momen
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+_NARROW = 74
 _WIDE = 120
 _WITH_LOCATION = 150
 _TIME_LENGTH = len("08:56:52")
@@ -151,7 +152,8 @@ def table(rows: Sequence[CheckpointRow], width: int, *, unicode: bool, now: int 
     grid.add_column("ID", justify="right", no_wrap=True)
     grid.add_column("Kind", no_wrap=True)
     grid.add_column("Status" if wide else "", no_wrap=True)
-    for name in ("Triggered", "Duration", "Size", *(names if wide else short)):
+    shown = names if wide else short if width >= _NARROW else short[-1:]
+    for name in ("Triggered", "Duration", "Size", *shown):
         grid.add_column(name, justify="right", no_wrap=True)
     if width >= _WITH_LOCATION:
         grid.add_column("Location", no_wrap=True, overflow="ellipsis")
@@ -160,6 +162,7 @@ def table(rows: Sequence[CheckpointRow], width: int, *, unicode: bool, now: int 
         style = _STYLES.get(row.status, "")
         mark = marks.get(row.status, "?")
         triggered = format_moment(row.trigger_timestamp, now)
+        parts = (row.start_delay, row.alignment, row.sync, row.asynchronous)
         cells: list[Text | str] = [
             str(row.checkpoint_id),
             Text(row.kind, style="cyan" if row.is_savepoint else ""),
@@ -167,10 +170,7 @@ def table(rows: Sequence[CheckpointRow], width: int, *, unicode: bool, now: int 
             triggered if wide or len(triggered) <= _TIME_LENGTH else triggered[5:16],
             format_millis(now - row.trigger_timestamp if row.status == "IN_PROGRESS" else row.duration),
             format_size(row.size),
-            format_millis(row.start_delay),
-            format_millis(row.alignment),
-            format_millis(row.sync),
-            format_millis(row.asynchronous),
+            *(format_millis(millis) for millis in parts if width >= _NARROW),
             f"{row.acknowledged}/{row.subtasks}",
         ]
         if width >= _WITH_LOCATION:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from pystate_cli.formats import format_flink_time, format_millis, format_moment
+from pystate_cli.formats import format_flink_time, format_millis, format_moment, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,6 +22,8 @@ _STYLES = {
     "RESTARTING": "magenta",
 }
 _WIDE = 100
+_LEAST_COLUMNS = 3
+_SHORTEST_NAME, _LONGEST_NAME = 8, 48
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ def plain_lines(groups: JobGroups) -> list[str]:
 def _block(title: str, jobs: list[dict[str, Any]]) -> list[str]:
     left = (_WIDTH - len(title)) // 2
     rule = f"{'-' * left}{title}{'-' * (_WIDTH - len(title) - left)}"
-    entries = [f"{format_flink_time(job['start-time'])} : {job['jid']} : {job['name']} ({job['state']})" for job in jobs]
+    entries = [
+        f"{format_flink_time(job['start-time'])} : {job['jid']} : {printable(job['name'])} ({job['state']})" for job in jobs
+    ]
     return [rule, *entries, "-" * _WIDTH]
 
 
@@ -73,26 +77,34 @@ def table(groups: JobGroups, width: int, *, unicode: bool, now: int | None = Non
         return Text(f"No {' or '.join(asked)} jobs." if groups.terminated is None else "No jobs.")
     now = int(time.time() * 1000) if now is None else now
     wide = width >= _WIDE
-    grid = Table(box=box.SIMPLE_HEAD if unicode else box.ASCII2, pad_edge=False, show_edge=False, header_style="bold")
-    grid.add_column("Job ID", no_wrap=True, min_width=32)
-    grid.add_column("Name", no_wrap=True, overflow="ellipsis", max_width=48)
-    grid.add_column("State", no_wrap=True)
-    grid.add_column("Started", no_wrap=True, justify="right")
-    grid.add_column("Duration", no_wrap=True, justify="right")
-    if wide:
-        grid.add_column("Tasks", no_wrap=True, justify="right")
-    for job in jobs:
-        state = job["state"]
-        mark = "● " if unicode and wide else ""
-        started = format_moment(job["start-time"], now)
-        row = [
-            job["jid"],
-            Text(job["name"]),
-            Text(f"{mark}{state}", style=_STYLES.get(state, "dim")),
-            started if wide or len(started) <= 8 else started[5:16],
-            format_millis(job["duration"]),
-        ]
-        if wide:
-            row.append(f"{job['tasks']['running']}/{job['tasks']['total']}")
-        grid.add_row(*row)
+    rows = [_cells(job, now, wide=wide, unicode=unicode) for job in jobs]
+    headings = ["Job ID", "Name", "State", "Started", "Duration", "Tasks"][: len(rows[0])]
+    widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
+    gap = 2 if wide else 1
+    while len(widths) > _LEAST_COLUMNS and sum(widths) - widths[1] + _SHORTEST_NAME + gap * len(widths) > width:
+        widths.pop()  # half an id would be of no use
+    # the name gives way, nothing else
+    widths[1] = min(widths[1], _LONGEST_NAME, max(_SHORTEST_NAME, width - sum(widths) + widths[1] - gap * len(widths)))
+    grid = Table(
+        box=box.SIMPLE_HEAD if unicode else box.ASCII2,
+        padding=(0, gap - 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+        header_style="bold",
+    )
+    for heading, column_width in zip(headings, widths, strict=False):
+        justify: Literal["left", "right"] = "right" if heading in ("Started", "Duration", "Tasks") else "left"
+        grid.add_column(heading, width=column_width, justify=justify, no_wrap=True, overflow="ellipsis")
+    for job, row in zip(jobs, rows, strict=True):
+        style = _STYLES.get(job["state"], "dim")
+        shown = row[: len(widths)]
+        grid.add_row(*(Text(cell, style=style if column == 2 else "") for column, cell in enumerate(shown)))
     return grid
+
+
+def _cells(job: dict[str, Any], now: int, *, wide: bool, unicode: bool) -> list[str]:
+    started = format_moment(job["start-time"], now)
+    state = f"● {job['state']}" if unicode and wide else job["state"]
+    short_start = started if wide or len(started) <= len("11:58:37") else started[5:16]
+    cells = [job["jid"], printable(job["name"]), state, short_start, format_millis(job["duration"])]
+    return [*cells, f"{job['tasks']['running']}/{job['tasks']['total']}"] if wide else cells

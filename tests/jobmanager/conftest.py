@@ -5,13 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobmanager.harness import ManagerProcess
+from tests.jobmanager.harness import ManagerProcess, ManagerThread
 
 
 @pytest.fixture
-def manager(tmp_path: Path) -> Iterator[ManagerProcess]:
-    process = ManagerProcess(tmp_path / "home")
+def manager(tmp_path: Path) -> Iterator[ManagerThread]:
+    served = ManagerThread(tmp_path / "home")
     try:
-        yield process.start()
+        yield served.start()
     finally:
-        process.stop()
+        served.stop()
+
+
+@pytest.fixture
+def manager_process(tmp_path: Path) -> Iterator[ManagerProcess]:
+    served = ManagerProcess(tmp_path / "home")
+    try:
+        yield served.start()
+    finally:
+        served.stop()

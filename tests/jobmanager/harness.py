@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +18,7 @@ from typing import Any
 
 from pystate.common.home import PystateHome, read_json
 from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.jobmanager.server import job_manager
 
 REPOSITORY = Path(__file__).parents[2]
 FAKE_DRIVER = (str(Path(__file__).parent / "fake_driver.py"),)
@@ -25,6 +27,7 @@ _SERVE = """
 import logging, sys
 from pystate.common.home import PystateHome
 from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.jobmanager.server import job_manager
 from pystate.jobmanager.server import serve
 logging.basicConfig(level=logging.INFO)
 home = PystateHome(sys.argv[1])
@@ -43,46 +46,24 @@ def eventually(check: Callable[[], Any], seconds: float = 10.0) -> Any:
         time.sleep(0.02)
 
 
-class ManagerProcess:
-    """A job manager in a process of its own.
+class Manager:
+    """A home with a job manager in it.
 
     Args:
-        root: Its home.
+        root: The home.
     """
 
     def __init__(self, root: Path) -> None:
         self.home = PystateHome(root)
-        self.process: subprocess.Popen[bytes] | None = None
         self.job_file = root.parent / "job.py"
         self.job_file.write_text("print('never run: the driver is a fake')\n")
 
-    def start(self) -> ManagerProcess:
-        self.home.root.mkdir(exist_ok=True)
-        with self.home.jobmanager_log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", _SERVE, str(self.home.root), "0", *FAKE_DRIVER],
-                env={**os.environ, "PYTHONPATH": PYTHON_PATH},
-                stdout=log,
-                stderr=log,
-            )
-        eventually(lambda: (read_json(self.home.jobmanager) or {}).get("pid") == self.process.pid)
-        return self
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self) -> None:
-        """End it and every driver of its home."""
-        if self.process is not None:
-            self.process.terminate()
-            self.process.wait(10)
-        for driver in DriverLauncher(self.home).find_running().items():
-            job_id, process = driver
+    def kill_drivers(self) -> None:
+        """End every driver of the home."""
+        for job_id, driver in DriverLauncher(self.home).find_running().items():
             if (self.home.jobs / job_id).exists():
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
+                    os.kill(driver.pid, signal.SIGKILL)
 
     @property
     def port(self) -> int:
@@ -139,3 +120,59 @@ class ManagerProcess:
             return answer if answer["status"]["id"] == "COMPLETED" else None
 
         return dict(eventually(completed)["operation"])
+
+
+class ManagerThread(Manager):
+    """A job manager in a thread of the test's process."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._stack = contextlib.ExitStack()
+
+    def start(self) -> ManagerThread:
+        launcher = DriverLauncher(self.home, FAKE_DRIVER)
+        run = self._stack.enter_context(job_manager(self.home, "127.0.0.1", 0, launcher))
+        thread = threading.Thread(target=run.server.run, kwargs={"sockets": [run.listener]})
+        thread.start()
+
+        def end() -> None:
+            run.server.should_exit = True
+            thread.join(10)
+
+        self._stack.callback(end)
+        return self
+
+    def stop(self) -> None:
+        self._stack.close()
+        self.kill_drivers()
+
+
+class ManagerProcess(Manager):
+    """A job manager in a process of its own, which can be killed."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> ManagerProcess:
+        self.home.root.mkdir(exist_ok=True)
+        with self.home.jobmanager_log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _SERVE, str(self.home.root), "0", *FAKE_DRIVER],
+                env={**os.environ, "PYTHONPATH": PYTHON_PATH},
+                stdout=log,
+                stderr=log,
+            )
+        eventually(lambda: (read_json(self.home.jobmanager) or {}).get("pid") == self.process.pid)
+        return self
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(10)
+        self.kill_drivers()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pystate.checkpoint.metadata import CheckpointMetadata, KeyedStateHandle, OperatorState
 from pystate.common.errors import CorruptSnapshotError, RestoreError
-from pystate.common.key_groups import default_max_parallelism, key_group_range
+from pystate.common.key_groups import default_max_parallelism, operator_index
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,13 @@ class StateAssignmentOperation:
     def _assign_operator(operator: OperatorState, vertex: JobVertex, assignment: StateAssignment) -> None:
         handles = [handle for _, state in sorted(operator.subtasks.items()) for handle in state.keyed_state]
         _check_whole(operator, handles)
-        for index in range(vertex.parallelism):
-            wanted = key_group_range(index, vertex.parallelism, operator.max_parallelism)
-            found = [handle for handle in handles if len(handle.key_group_range.intersect(wanted))]
-            if found:
-                assignment.keyed_state_handles[(vertex.uid, index)] = found
+        for handle in handles:
+            first, last = (
+                operator_index(group, vertex.parallelism, operator.max_parallelism)
+                for group in (handle.start_key_group, handle.end_key_group)
+            )
+            for index in range(first, last + 1):
+                assignment.keyed_state_handles.setdefault((vertex.uid, index), []).append(handle)
 
     def _max_parallelism(self, vertex: JobVertex, operator: OperatorState | None) -> int:
         explicit = vertex.max_parallelism
@@ -116,9 +118,9 @@ class StateAssignmentOperation:
         free = [uid for uid in self._vertices if uid not in {known.uid for known in self._metadata.operators}]
         ours = ", ".join(sorted(self._vertices)) or "none"
         message = (
-            f"Cannot map checkpoint/savepoint state for operator {operator.uid} ({operator.name!r}) to the new program, because "
-            f"the operator is not available in the new program. Uids with state in the snapshot but not in the program: "
-            f"{', '.join(missing)}; uids of the program: {ours}."
+            f"Cannot map checkpoint/savepoint state for operator {operator.uid} ({operator.name!r}) to the new program, "
+            f"because the operator is not available in the new program. Uids with state in the snapshot but not in the "
+            f"program: {', '.join(missing)}; uids of the program: {ours}."
         )
         near = difflib.get_close_matches(operator.uid, free, n=3, cutoff=0.5)
         names = {vertex.uid: vertex.name for vertex in self._vertices.values()}

@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 import uvicorn
 
@@ -48,6 +49,26 @@ def serve(home: PystateHome, address: str, port: int, launcher: DriverLauncher |
         AlreadyRunningError: Another job manager serves the home.
         PystateError: The address can't be used.
     """
+    with job_manager(home, address, port, launcher) as run:
+        # uvicorn raises the signal again once it has shut down, which must not end us before the file is gone
+        signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+        signal.signal(signal.SIGINT, lambda _number, _frame: None)
+        run.server.run(sockets=[run.listener])
+
+
+@dataclass(frozen=True)
+class JobManagerRun:
+    """A job manager that is ready to serve."""
+
+    server: uvicorn.Server
+    listener: socket.socket
+
+
+@contextmanager
+def job_manager(
+    home: PystateHome, address: str, port: int, launcher: DriverLauncher | None = None
+) -> Iterator[JobManagerRun]:
+    """Own a home: lock it, take its jobs over, listen, and leave the address there for as long as this lasts."""
     home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _only_one(home), bind(address, port) as listener:
         dispatcher = Dispatcher(home, launcher or DriverLauncher(home))
@@ -65,9 +86,6 @@ def serve(home: PystateHome, address: str, port: int, launcher: DriverLauncher |
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
         )
-        # uvicorn raises the signal again once it has shut down, which must not end us before the file is gone
-        signal.signal(signal.SIGTERM, lambda _number, _frame: None)
-        signal.signal(signal.SIGINT, lambda _number, _frame: None)
         bound_port = int(listener.getsockname()[1])
         entry = {
             "pid": os.getpid(),
@@ -80,7 +98,7 @@ def serve(home: PystateHome, address: str, port: int, launcher: DriverLauncher |
         write_json(home.jobmanager, entry, mode=0o600)
         logger.info("job manager %s serves %s on %s:%d", pystate.__version__, home.root, address, bound_port)
         try:
-            server.run(sockets=[listener])
+            yield JobManagerRun(server, listener)
         finally:
             with suppress(FileNotFoundError):
                 home.jobmanager.unlink()
@@ -121,7 +139,7 @@ def bind(address: str, port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _only_one(home: PystateHome) -> Iterator[None]:
-    """Hold the home's lock. One that is about to end gets a moment."""
+    """Hold the home's lock. A holder that has left no address is about to start or to end, and gets a moment."""
     descriptor = os.open(home.jobmanager_lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         deadline = time.monotonic() + _LOCK_WAIT_SECONDS
@@ -130,8 +148,8 @@ def _only_one(home: PystateHome) -> Iterator[None]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError as error:
-                if time.monotonic() > deadline:
-                    other = (read_json(home.jobmanager) or {}).get("pid", "unknown")
+                other = (read_json(home.jobmanager) or {}).get("pid")
+                if other is not None or time.monotonic() > deadline:
                     message = f"Another job manager (process {other}) serves this home."
                     raise AlreadyRunningError(message, where=str(home.root)) from error
                 time.sleep(0.1)

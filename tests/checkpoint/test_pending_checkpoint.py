@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.checkpoint.handles import ByteStreamStateHandle
+from pystate.checkpoint.metadata import (
+    CheckpointMetadata,
+    CheckpointType,
+    KeyedStateHandle,
+    OperatorSubtaskState,
+    SavepointFormatType,
+)
+from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
+from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+
+METRICS = SubtaskCheckpointMetrics(1000, 1, 2, 3, None, 5, 5)
+TASKS = {("count", 0), ("count", 1), ("map", 0)}
+
+
+def state(data: bytes) -> OperatorSubtaskState:
+    return OperatorSubtaskState([KeyedStateHandle(0, 1, "canonical", ByteStreamStateHandle(data))])
+
+
+def pending(**changes: Any) -> PendingCheckpoint:
+    values: dict[str, Any] = {
+        "checkpoint_id": 7,
+        "epoch": 41,
+        "checkpoint_type": CheckpointType.CHECKPOINT,
+        "format": SavepointFormatType.CANONICAL,
+        "trigger_timestamp": 900,
+        "tasks": TASKS,
+        "location": "memory://c/chk-7",
+    }
+    return PendingCheckpoint(**(values | changes))
+
+
+def acknowledge_all(checkpoint: PendingCheckpoint) -> None:
+    for uid, subtask in TASKS:
+        assert checkpoint.acknowledge(uid, subtask, state(b"xx"), METRICS) is AckResult.SUCCESS
+
+
+@pytest.fixture
+def metadata(make_metadata: Callable[..., CheckpointMetadata]) -> CheckpointMetadata:
+    return make_metadata(checkpoint_id=7, epoch=41)
+
+
+def test_it_collects_what_subtasks_acknowledge() -> None:
+    checkpoint = pending()
+    assert checkpoint.acknowledge("count", 1, state(b"abc"), METRICS) is AckResult.SUCCESS
+    assert (checkpoint.acknowledged_count, checkpoint.total_count, checkpoint.state_size) == (1, 3, 3)
+    assert checkpoint.missing == {("count", 0), ("map", 0)}
+    assert checkpoint.state_of("count", 1) == state(b"abc")
+    assert checkpoint.subtask_states("count") == {1: state(b"abc")}
+    assert not checkpoint.is_fully_acknowledged
+
+
+def test_a_repeated_acknowledgement_changes_nothing() -> None:
+    checkpoint = pending()
+    checkpoint.acknowledge("count", 1, state(b"abc"), METRICS)
+    assert checkpoint.acknowledge("count", 1, state(b"other"), METRICS) is AckResult.DUPLICATE
+    assert checkpoint.state_of("count", 1) == state(b"abc")
+    assert checkpoint.state_size == 3
+
+
+@pytest.mark.parametrize(("uid", "subtask"), [("count", 2), ("other", 0)])
+def test_an_acknowledgement_of_nobody_is_unknown(uid: str, subtask: int) -> None:
+    checkpoint = pending()
+    assert checkpoint.acknowledge(uid, subtask, state(b""), METRICS) is AckResult.UNKNOWN
+    assert checkpoint.acknowledged_count == 0
+
+
+def test_it_completes_when_all_acknowledged_and_the_source_is_committed(metadata: CheckpointMetadata) -> None:
+    checkpoint = pending()
+    acknowledge_all(checkpoint)
+    assert checkpoint.is_fully_acknowledged
+    assert not checkpoint.is_ready
+    with pytest.raises(ValueError, match="source position unknown"):
+        checkpoint.complete(metadata, 2000)
+    checkpoint.mark_source_committed(metadata.source_position)
+    assert checkpoint.is_ready
+    assert checkpoint.source_position == metadata.source_position
+    assert checkpoint.complete(metadata, 2000) == CompletedCheckpoint(metadata, "memory://c/chk-7", 2000)
+
+
+def test_the_source_may_be_committed_before_the_last_acknowledgement(metadata: CheckpointMetadata) -> None:
+    checkpoint = pending()
+    checkpoint.mark_source_committed(metadata.source_position)
+    with pytest.raises(ValueError, match="0 of 3 subtasks"):
+        checkpoint.complete(metadata, 2000)
+    acknowledge_all(checkpoint)
+    assert checkpoint.is_ready
+
+
+def test_it_is_not_ready_while_its_epoch_is_open(metadata: CheckpointMetadata) -> None:
+    checkpoint = pending(epoch=None)
+    acknowledge_all(checkpoint)
+    checkpoint.mark_source_committed(None)
+    assert not checkpoint.is_ready
+    checkpoint.epoch = 41
+    assert checkpoint.is_ready
+
+
+def test_another_checkpoints_metadata_is_refused(make_metadata: Callable[..., CheckpointMetadata]) -> None:
+    checkpoint = pending()
+    acknowledge_all(checkpoint)
+    checkpoint.mark_source_committed(None)
+    for wrong in (make_metadata(checkpoint_id=8, epoch=41), make_metadata(checkpoint_id=7, epoch=40)):
+        with pytest.raises(ValueError, match="not that of 7"):
+            checkpoint.complete(wrong, 2000)
+
+
+def test_after_an_abort_late_acknowledgements_are_discarded(metadata: CheckpointMetadata) -> None:
+    checkpoint = pending()
+    checkpoint.acknowledge("map", 0, state(b"1"), METRICS)
+    assert checkpoint.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED)
+    assert checkpoint.acknowledge("count", 0, state(b"1"), METRICS) is AckResult.DISCARDED
+    assert not checkpoint.abort(CheckpointFailureReason.TASK_FAILURE)
+    assert checkpoint.failure_reason is CheckpointFailureReason.CHECKPOINT_EXPIRED
+    assert checkpoint.missing == {("count", 0), ("count", 1)}
+    with pytest.raises(ValueError, match="CHECKPOINT_EXPIRED"):
+        checkpoint.complete(metadata, 2000)
+
+
+def test_a_completed_checkpoint_is_over(metadata: CheckpointMetadata) -> None:
+    checkpoint = pending()
+    acknowledge_all(checkpoint)
+    checkpoint.mark_source_committed(None)
+    checkpoint.complete(metadata, 2000)
+    assert checkpoint.acknowledge("map", 0, state(b""), METRICS) is AckResult.DISCARDED
+    assert not checkpoint.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED)
+    with pytest.raises(ValueError, match="it is complete"):
+        checkpoint.complete(metadata, 2000)
+
+
+def test_a_job_without_subtasks_waits_for_the_source_alone() -> None:
+    checkpoint = pending(tasks=())
+    assert not checkpoint.is_ready
+    checkpoint.mark_source_committed(None)
+    assert checkpoint.is_ready

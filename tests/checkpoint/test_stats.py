@@ -1,0 +1,397 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.checkpoint.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.stats import CheckpointStatsTracker, SubtaskCheckpointMetrics
+from pystate.checkpoint.stats_summary import StatsSummary, percentile
+from pystate.common.errors import CorruptSnapshotError
+
+SAVEPOINT = CheckpointType.SAVEPOINT
+OURS = {"epoch", "path", "sync_duration", "async_duration", "start_delay", "alignment_duration"}
+NOTHING = {"min": 0, "max": 0, "avg": 0, "p50": 0.0, "p90": 0.0, "p95": 0.0, "p99": 0.0, "p999": 0.0}
+NO_PERCENTILES = {"p50": "NaN", "p90": "NaN", "p95": "NaN", "p99": "NaN", "p999": "NaN"}
+# The six checkpoints of a Flink 2.3.0 job: trigger, end-to-end duration, size.
+SEEN = [
+    (1795232017722, 639, 8952),
+    (1795232022719, 216, 9330),
+    (1795232027719, 217, 9330),
+    (1795232032720, 308, 9330),
+    (1795232037719, 114, 9330),
+    (1795232042719, 110, 9330),
+]
+
+
+def metrics(ack_timestamp: int, size: int = 100, **changes: Any) -> SubtaskCheckpointMetrics:
+    made = SubtaskCheckpointMetrics(
+        ack_timestamp, sync_ms=4, async_ms=5, start_delay_ms=34, alignment_ms=0, checkpointed_size=size, state_size=size
+    )
+    return dataclasses.replace(made, **changes)
+
+
+class Driver:
+    """Reports whole checkpoints."""
+
+    def __init__(self, make_metadata: Callable[..., CheckpointMetadata], history_size: int = 10) -> None:
+        self.now = 5_000
+        self.tracker = CheckpointStatsTracker(history_size, lambda: self.now)
+        self._make_metadata = make_metadata
+
+    def trigger(
+        self, checkpoint_id: int, at: int = 1_000, kind: CheckpointType = CheckpointType.CHECKPOINT, subtasks: int = 1
+    ) -> PendingCheckpoint:
+        pending = PendingCheckpoint(
+            checkpoint_id,
+            40 + checkpoint_id,
+            checkpoint_type=kind,
+            format=SavepointFormatType.CANONICAL,
+            trigger_timestamp=at,
+            tasks={("count", index) for index in range(subtasks)},
+            location=f"file:/ckpt/chk-{checkpoint_id}",
+        )
+        self.tracker.report_pending(pending)
+        return pending
+
+    def complete(self, pending: PendingCheckpoint) -> None:
+        metadata = self._make_metadata(
+            checkpoint_id=pending.checkpoint_id, epoch=pending.epoch, checkpoint_type=pending.checkpoint_type
+        )
+        self.tracker.report_completed(CompletedCheckpoint(metadata, pending.location, self.now))
+
+    def run(self, checkpoint_id: int, at: int = 1_000, duration: int = 50, size: int = 100, **options: Any) -> None:
+        pending = self.trigger(checkpoint_id, at, **options)
+        self.tracker.report_ack(checkpoint_id, "count", 0, metrics(at + duration, size))
+        self.complete(pending)
+
+
+@pytest.fixture
+def driver(make_metadata: Callable[..., CheckpointMetadata]) -> Driver:
+    return Driver(make_metadata)
+
+
+# -- numbers
+
+
+def test_percentiles_are_flinks() -> None:
+    durations = StatsSummary(duration for _, duration, _ in SEEN)
+    assert durations.to_rest() == {
+        "min": 110,
+        "max": 639,
+        "avg": 267,
+        "p50": 216.5,
+        "p90": 639.0,
+        "p95": 639.0,
+        "p99": 639.0,
+        "p999": 639.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "p", "expected"),
+    [([5], 50, 5.0), ([1, 2], 10, 1.0), ([1, 2], 99, 2.0), ([1, 2, 3], 50, 2.0), (range(1, 100), 90, 90.0)],
+)
+def test_percentiles_are_interpolated_between_neighbours(values: Any, p: float, expected: float) -> None:
+    assert percentile(list(values), p) == expected
+
+
+def test_no_numbers_have_no_percentiles() -> None:
+    assert math.isnan(percentile([], 50))
+    assert StatsSummary().to_rest() == {"min": 0, "max": 0, "avg": 0, **NO_PERCENTILES}
+
+
+def test_percentiles_forget_what_minimum_and_average_remember() -> None:
+    summary = StatsSummary([1_000_000])
+    for _ in range(10_000):
+        summary.add(1)
+    assert (summary.maximum, summary.count, summary.average) == (1_000_000, 10_001, 100)
+    assert summary.to_rest()["p999"] == 1.0
+
+
+def test_metrics_come_back_from_plain_data() -> None:
+    for one in (metrics(7), metrics(7, alignment_ms=None, persisted_data=3)):
+        assert SubtaskCheckpointMetrics.from_plain(json.loads(json.dumps(one.to_plain()))) == one
+    for wrong in ({}, None, {**metrics(7).to_plain(), "sync_ms": -1}, {**metrics(7).to_plain(), "alignment_ms": "x"}):
+        with pytest.raises(CorruptSnapshotError):
+            SubtaskCheckpointMetrics.from_plain(wrong)
+
+
+# -- GET /jobs/:id/checkpoints
+
+
+def test_a_job_without_checkpoints_has_an_empty_overview(driver: Driver) -> None:
+    assert driver.tracker.to_rest() == {
+        "counts": {"restored": 0, "total": 0, "in_progress": 0, "completed": 0, "failed": 0},
+        "summary": {
+            name: {"min": 0, "max": 0, "avg": 0, **NO_PERCENTILES}
+            for name in (
+                "checkpointed_size",
+                "state_size",
+                "end_to_end_duration",
+                "alignment_buffered",
+                "processed_data",
+                "persisted_data",
+            )
+        },
+        "latest": {"completed": None, "savepoint": None, "failed": None, "restored": None},
+        "history": [],
+    }
+
+
+def test_the_overview_of_a_flink_job_is_reproduced(driver: Driver) -> None:
+    driver.tracker.report_failed(None, CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING)
+    for number, (trigger, duration, size) in enumerate(SEEN, start=1):
+        driver.run(number, trigger, duration, size)
+        driver.tracker.report_discarded([number - 1])
+    rest = driver.tracker.to_rest()
+    assert list(rest) == ["counts", "summary", "latest", "history"]
+    assert rest["counts"] == {"restored": 0, "total": 7, "in_progress": 0, "completed": 6, "failed": 1}
+    sizes = {
+        "min": 8952,
+        "max": 9330,
+        "avg": 9267,
+        "p50": 9330.0,
+        "p90": 9330.0,
+        "p95": 9330.0,
+        "p99": 9330.0,
+        "p999": 9330.0,
+    }
+    assert rest["summary"]["checkpointed_size"] == rest["summary"]["state_size"] == sizes
+    assert rest["summary"]["end_to_end_duration"]["p50"] == 216.5
+    for name in ("alignment_buffered", "processed_data", "persisted_data"):
+        assert rest["summary"][name] == NOTHING
+    assert [one["id"] for one in rest["history"]] == [6, 5, 4, 3, 2, 1]
+    assert [one["discarded"] for one in rest["history"]] == [False] + [True] * 5
+    assert rest["latest"]["completed"] == rest["history"][0]
+    flinks = {name: value for name, value in rest["history"][0].items() if name not in OURS}
+    assert flinks == {
+        "className": "completed",
+        "id": 6,
+        "status": "COMPLETED",
+        "is_savepoint": False,
+        "savepointFormat": None,
+        "trigger_timestamp": 1795232042719,
+        "latest_ack_timestamp": 1795232042829,
+        "checkpointed_size": 9330,
+        "state_size": 9330,
+        "end_to_end_duration": 110,
+        "alignment_buffered": 0,
+        "processed_data": 0,
+        "persisted_data": 0,
+        "num_subtasks": 1,
+        "num_acknowledged_subtasks": 1,
+        "checkpoint_type": "CHECKPOINT",
+        "tasks": {},
+        "external_path": "file:/ckpt/chk-6",
+        "discarded": False,
+    }
+    json.dumps(rest, allow_nan=False)
+
+
+def test_our_own_fields_are_the_slowest_subtasks(driver: Driver) -> None:
+    pending = driver.trigger(1, subtasks=2)
+    driver.tracker.report_ack(1, "count", 0, metrics(1_010, sync_ms=9, async_ms=1, alignment_ms=1500))
+    driver.tracker.report_ack(1, "count", 1, metrics(1_020, sync_ms=2, async_ms=8, start_delay_ms=70))
+    driver.complete(pending)
+    (entry,) = driver.tracker.to_rest()["history"]
+    assert {name: entry[name] for name in OURS} == {
+        "epoch": 41,
+        "path": "file:/ckpt/chk-1",
+        "sync_duration": 9,
+        "async_duration": 8,
+        "start_delay": 70,
+        "alignment_duration": 1500,
+    }
+
+
+def test_an_alignment_that_one_subtask_does_not_know_is_not_known(driver: Driver) -> None:
+    pending = driver.trigger(1, subtasks=2)
+    driver.tracker.report_ack(1, "count", 0, metrics(1_010, alignment_ms=15))
+    driver.tracker.report_ack(1, "count", 1, metrics(1_010, alignment_ms=None))
+    driver.complete(pending)
+    assert driver.tracker.to_rest()["history"][0]["alignment_duration"] is None
+    details = driver.tracker.subtask_details(1, "count")
+    assert details is not None
+    assert [one["alignment"]["duration"] for one in details["subtasks"]] == [15, -1]
+    assert details["summary"]["alignment"]["duration"]["max"] == 15
+
+
+def test_a_checkpoint_in_progress_is_listed(driver: Driver) -> None:
+    driver.trigger(1, subtasks=2)
+    (entry,) = driver.tracker.to_rest()["history"]
+    assert (entry["className"], entry["status"], entry["latest_ack_timestamp"]) == ("in_progress", "IN_PROGRESS", -1)
+    assert (entry["end_to_end_duration"], entry["num_acknowledged_subtasks"], entry["sync_duration"]) == (-1, 0, None)
+    assert "external_path" not in entry
+    driver.tracker.report_ack(1, "count", 1, metrics(1_040))
+    (entry,) = driver.tracker.to_rest()["history"]
+    assert (entry["end_to_end_duration"], entry["num_acknowledged_subtasks"]) == (40, 1)
+    assert driver.tracker.to_rest()["counts"]["in_progress"] == 1
+
+
+def test_a_failed_checkpoint_says_when_and_why(driver: Driver) -> None:
+    pending = driver.trigger(1, at=1_000)
+    driver.now = 3_500
+    driver.tracker.report_failed(pending, CheckpointFailureReason.CHECKPOINT_EXPIRED, "Two subtasks are missing.")
+    driver.tracker.report_ack(1, "count", 0, metrics(3_600))
+    rest = driver.tracker.to_rest()
+    (entry,) = rest["history"]
+    assert rest["latest"]["failed"] == entry
+    assert (entry["className"], entry["failure_timestamp"], entry["end_to_end_duration"]) == ("failed", 3_500, 2_500)
+    assert entry["failure_message"] == "The checkpoint expired before it was complete. Two subtasks are missing."
+    assert entry["num_acknowledged_subtasks"] == 0
+    assert rest["counts"] == {"restored": 0, "total": 1, "in_progress": 0, "completed": 0, "failed": 1}
+    assert rest["summary"]["state_size"]["p50"] == "NaN"
+
+
+def test_an_end_is_reported_once(driver: Driver) -> None:
+    pending = driver.trigger(1)
+    driver.complete(pending)
+    driver.complete(pending)
+    driver.tracker.report_failed(pending, CheckpointFailureReason.TASK_FAILURE)
+    counts = driver.tracker.to_rest()["counts"]
+    assert (counts["completed"], counts["failed"], counts["total"]) == (1, 0, 1)
+
+
+def test_savepoints_have_a_place_of_their_own(driver: Driver) -> None:
+    driver.run(1)
+    driver.run(2, kind=SAVEPOINT)
+    latest = driver.tracker.to_rest()["latest"]
+    assert (latest["completed"]["id"], latest["savepoint"]["id"]) == (1, 2)
+    savepoint = latest["savepoint"]
+    assert (savepoint["is_savepoint"], savepoint["savepointFormat"], savepoint["checkpoint_type"]) == (
+        True,
+        "CANONICAL",
+        "SAVEPOINT",
+    )
+
+
+def test_a_restore_is_told(driver: Driver) -> None:
+    driver.tracker.report_restored(35, True, "file:/sp/savepoint-83f146-b2380c89c7cf")
+    rest = driver.tracker.to_rest()
+    assert rest["counts"]["restored"] == 1
+    assert rest["latest"]["restored"] == {
+        "id": 35,
+        "restore_timestamp": 5_000,
+        "is_savepoint": True,
+        "external_path": "file:/sp/savepoint-83f146-b2380c89c7cf",
+    }
+
+
+def test_only_the_last_checkpoints_are_listed(make_metadata: Callable[..., CheckpointMetadata]) -> None:
+    driver = Driver(make_metadata, history_size=3)
+    driver.run(1, kind=SAVEPOINT)
+    for number in range(2, 7):
+        driver.run(number)
+    rest = driver.tracker.to_rest()
+    assert [one["id"] for one in rest["history"]] == [6, 5, 4]
+    assert rest["counts"]["completed"] == 6
+    assert rest["latest"]["savepoint"]["id"] == 1
+    assert driver.tracker.details(1) is not None
+    assert driver.tracker.details(2) is None
+
+
+def test_a_checkpoint_pushed_out_of_the_list_still_completes(make_metadata: Callable[..., CheckpointMetadata]) -> None:
+    driver = Driver(make_metadata, history_size=0)
+    driver.run(1)
+    rest = driver.tracker.to_rest()
+    assert rest["history"] == []
+    assert rest["counts"]["completed"] == 1
+    assert rest["latest"]["completed"]["num_acknowledged_subtasks"] == 1
+
+
+# -- details
+
+
+def test_details_break_down_by_operator(driver: Driver) -> None:
+    driver.run(6, 1795232042719, 59, 265)
+    details = driver.tracker.details(6)
+    assert details is not None
+    assert details["tasks"] == {
+        "count": {
+            "id": 6,
+            "status": "COMPLETED",
+            "latest_ack_timestamp": 1795232042778,
+            "checkpointed_size": 265,
+            "state_size": 265,
+            "end_to_end_duration": 59,
+            "alignment_buffered": 0,
+            "processed_data": 0,
+            "persisted_data": 0,
+            "num_subtasks": 1,
+            "num_acknowledged_subtasks": 1,
+        }
+    }
+    assert {**details, "tasks": {}} == driver.tracker.to_rest()["history"][0]
+
+
+def test_details_of_subtasks_are_flinks(driver: Driver) -> None:
+    driver.run(6, 1795232042719, 59, 265)
+
+    def only(value: int) -> dict[str, object]:
+        return {"min": value, "max": value, "avg": value, **NO_PERCENTILES}
+
+    assert driver.tracker.subtask_details(6, "count") == {
+        "id": 6,
+        "status": "COMPLETED",
+        "latest_ack_timestamp": 1795232042778,
+        "checkpointed_size": 265,
+        "state_size": 265,
+        "end_to_end_duration": 59,
+        "alignment_buffered": 0,
+        "processed_data": 0,
+        "persisted_data": 0,
+        "num_subtasks": 1,
+        "num_acknowledged_subtasks": 1,
+        "summary": {
+            "checkpointed_size": only(265),
+            "state_size": only(265),
+            "end_to_end_duration": only(59),
+            "checkpoint_duration": {"sync": only(4), "async": only(5)},
+            "alignment": {"buffered": NOTHING, "processed": only(0), "persisted": only(0), "duration": only(0)},
+            "start_delay": only(34),
+        },
+        "subtasks": [
+            {
+                "className": "completed",
+                "index": 0,
+                "ack_timestamp": 1795232042778,
+                "end_to_end_duration": 59,
+                "checkpointed_size": 265,
+                "state_size": 265,
+                "checkpoint": {"sync": 4, "async": 5},
+                "alignment": {"buffered": 0, "processed": 0, "persisted": 0, "duration": 0},
+                "start_delay": 34,
+                "unaligned_checkpoint": False,
+                "aborted": False,
+                "status": "completed",
+            }
+        ],
+    }
+
+
+def test_several_subtasks_have_percentiles_and_missing_ones_are_pending(driver: Driver) -> None:
+    driver.trigger(1, subtasks=3)
+    driver.tracker.report_ack(1, "count", 0, metrics(1_010, size=100))
+    driver.tracker.report_ack(1, "count", 2, metrics(1_030, size=300))
+    details = driver.tracker.subtask_details(1, "count")
+    assert details is not None
+    assert details["summary"]["state_size"]["p50"] == 200.0
+    assert details["summary"]["end_to_end_duration"]["max"] == 30
+    assert [one["className"] for one in details["subtasks"]] == ["completed", "pending", "completed"]
+    assert details["subtasks"][1] == {"className": "pending", "index": 1, "status": "pending_or_failed"}
+
+
+def test_unknown_checkpoints_and_operators_have_no_details(driver: Driver) -> None:
+    driver.run(1)
+    assert driver.tracker.details(2) is None
+    assert driver.tracker.subtask_details(2, "count") is None
+    assert driver.tracker.subtask_details(1, "other") is None
+    driver.tracker.report_ack(9, "count", 0, metrics(1))

@@ -1,0 +1,256 @@
+"""Whole outputs of the commands that ask about jobs or end them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pytest
+
+from pystate_cli.commands.cancel import split_words
+
+UNKNOWN = "0" * 31 + "1"
+A, B = "a" * 32, "b" * 32
+HELP = "  try: pystate list -a\n"
+
+
+def test_list_in_a_pipe_is_what_the_flink_client_prints(manager, running, pystate):
+    code, out, err = pystate("list")
+
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert re.fullmatch(rf"\d\d\.\d\d\.\d{{4}} \d\d:\d\d:\d\d : {running} : fake \(RUNNING\)", lines[1])
+    assert lines[3] == "No scheduled jobs."
+
+
+@pytest.mark.parametrize(
+    ("flags", "states"),
+    [
+        ((), ["RUNNING", "INITIALIZING"]),
+        (("-r",), ["RUNNING"]),
+        (("-s",), ["INITIALIZING"]),
+        (("-r", "-s"), ["RUNNING", "INITIALIZING"]),
+        (("-a",), ["RUNNING", "INITIALIZING", "FINISHED"]),
+    ],
+)
+def test_list_shows_the_groups_asked_for(manager, running, pystate, flags, states):
+    ended = manager.submit("--finish", "0")
+    starting = manager.submit("--init", "60")
+    manager.wait_for(ended, "FINISHED")
+    manager.wait_for(starting, "INITIALIZING")
+
+    listed = json.loads(pystate("list", "--json", *flags).out)["jobs"]
+
+    assert [job["state"] for job in listed] == states
+
+
+def test_list_without_jobs(manager, pystate):
+    assert pystate("list") == (0, "No running jobs.\nNo scheduled jobs.\n", "")
+
+
+def test_list_on_a_terminal_is_a_table(manager, running, pystate, monkeypatch):
+    monkeypatch.setattr("pystate_cli.console.Console.is_terminal", True)
+
+    lines = pystate("list").out.splitlines()
+
+    assert lines[0].split() == ["Job", "ID", "Name", "State", "Started", "Duration"]
+    assert lines[2].split()[:3] == [running, "fake", "RUNNING"]
+
+
+def test_savepoint_prints_its_path_and_tells_the_rest_aside(manager, running, pystate):
+    path = f"/tmp/s/savepoint-{running[:6]}-0123456789ab"
+
+    assert pystate("savepoint", running, "/tmp/s") == (
+        0,
+        f"{path}\n",
+        f"Triggering savepoint for job {running}.\n"
+        "Waiting for response...\n"
+        f"Savepoint completed. Path: {path}\n"
+        "You can resume your program from this savepoint with the run command.\n",
+    )
+
+
+def test_a_relative_directory_is_one_of_the_caller(manager, running, pystate):
+    assert pystate("savepoint", running, "mine").out.startswith(f"{os.getcwd()}/mine/savepoint-")
+    assert pystate("savepoint", running, "s3://bucket/x").out.startswith("s3://bucket/x/savepoint-")
+
+
+def test_savepoint_without_a_directory_anywhere(manager, running, pystate):
+    assert pystate("savepoint", running) == (
+        1,
+        "",
+        f"Triggering savepoint for job {running}.\n"
+        "error: Config key [execution.checkpointing.savepoint-dir] is not set. "
+        "Property [target-directory] must be provided.\n",
+    )
+
+
+def test_savepoint_that_fails(manager, pystate):
+    job = manager.submit("--savepoint-fails")
+    manager.wait_for(job, "RUNNING")
+
+    code, out, err = pystate("savepoint", job, "/tmp/s")
+
+    assert (code, out) == (1, "")
+    assert err.endswith("error: The savepoint can't be written.\n  at: /tmp/s\n  try: free some space\n")
+
+
+def test_cancel_returns_when_the_job_has_ended(manager, running, pystate):
+    expected = f"Cancelling job {running}.\nCancelled job {running}.\n"
+
+    assert pystate("cancel", running) == (0, "", expected)
+    assert manager.state(running) == "CANCELED"
+    assert pystate("cancel", running) == (0, "", expected)
+
+
+def test_cancel_of_a_job_that_has_finished(manager, pystate):
+    job = manager.submit("--finish", "0")
+    manager.wait_for(job, "FINISHED")
+
+    assert pystate("cancel", job) == (
+        1,
+        "",
+        f"Cancelling job {job}.\n"
+        f"Could not cancel job {job}.\n"
+        "error: Job cancellation failed because the job has already reached another terminal state (FINISHED).\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("order", "where"),
+    [
+        (("-s", "DIR", "JOB"), "DIR"),
+        (("-s", "JOB", "DIR"), "DIR"),
+        (("JOB", "-s", "DIR"), "DIR"),
+        (("--withSavepoint", "DIR", "JOB"), "DIR"),
+        (("-s", "JOB"), None),
+        (("JOB", "-s"), None),
+    ],
+)
+def test_cancel_with_savepoint(manager, pystate, tmp_path, order, where):
+    default = {"execution.checkpointing.savepoint-dir": str(tmp_path / "default")}
+    job = manager.submit(configuration=default)
+    manager.wait_for(job, "RUNNING")
+    given = str(tmp_path / "given")
+
+    code, out, err = pystate("cancel", *({"DIR": given, "JOB": job}.get(word, word) for word in order))
+
+    directory, told = (given, given) if where else (str(tmp_path / "default"), "default savepoint directory")
+    path = f"{directory}/savepoint-{job[:6]}-0123456789ab"
+    assert (code, out) == (0, f"{path}\n")
+    assert err == (
+        f"Cancelling job {job} with CANONICAL savepoint to {told}.\nCancelled job {job}. Savepoint stored in {path}.\n"
+    )
+    assert manager.state(job) == "CANCELED"
+
+
+def test_a_job_goes_on_when_its_last_savepoint_fails(manager, pystate):
+    job = manager.submit("--savepoint-fails")
+    manager.wait_for(job, "RUNNING")
+
+    code, out, _ = pystate("cancel", "-s", "/tmp/s", job)
+
+    assert (code, out) == (1, "")
+    assert manager.state(job) == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("words", "result"),
+    [
+        ([A], (A, None)),
+        ([A, "dir"], (A, "dir")),
+        (["dir", A], (A, "dir")),
+        ([B, A], (A, B)),
+        ([A.upper()], (A, None)),
+    ],
+)
+def test_the_job_is_what_looks_like_an_id(words, result):
+    assert split_words(words, with_savepoint=True) == result
+
+
+def test_wrong_words_of_cancel(pystate):
+    assert pystate("cancel", "dir", A) == (2, "", f"error: A directory needs -s.\n  try: pystate cancel -s dir {A}\n")
+    assert pystate("cancel", "-s", "a", "b", "c").code == 2
+    assert pystate("cancel").code == 2
+    assert 'Cannot parse JobID from "dir"' in pystate("cancel", "-s", "dir").err
+
+
+@pytest.mark.parametrize("command", ["savepoint", "cancel", "checkpoints"])
+def test_unknown_and_malformed_ids(manager, pystate, command):
+    code, out, err = pystate(command, UNKNOWN)
+    assert (code, out) == (1, "")
+    assert err.endswith(f"error: There is no job with id {UNKNOWN}.\n{HELP}")
+
+    assert pystate(command, "nothex") == (
+        2,
+        "",
+        'error: Cannot parse JobID from "nothex". The expected format is [0-9a-fA-F]{32}, '
+        f"e.g. fd72014d4c864993a2e5a9287b4a9c5d.\n{HELP}",
+    )
+
+
+@pytest.mark.parametrize("command", [("list",), ("savepoint", A), ("cancel", A), ("checkpoints", A)])
+def test_without_a_job_manager(pystate, own_home, command):
+    code, out, err = pystate(*command)
+
+    assert (code, out) == (1, "")
+    assert err == (
+        f"error: No job manager is running for this home ({own_home}).\n"
+        "  try: pystate run starts one; PYSTATE_HOME names another home\n"
+    )
+
+
+def test_another_job_manager_is_addressed_with_m(manager, running, pystate, monkeypatch, tmp_path):
+    port = manager.port
+    monkeypatch.setenv("PYSTATE_HOME", str(tmp_path / "elsewhere"))
+
+    assert running in pystate("list", "-m", f"localhost:{port}").out
+    assert pystate("list", "-m", "localhost:1").err.startswith("error: No job manager answers at localhost:1:")
+    assert pystate("list", "-m", "a/b").code == 2
+
+
+def test_checkpoints_in_a_pipe(manager, running, pystate):
+    statistics = {
+        "counts": {"restored": 0, "total": 1, "in_progress": 0, "completed": 1, "failed": 0},
+        "latest": {},
+        "history": [{"id": 1, "is_savepoint": True, "status": "COMPLETED", "trigger_timestamp": 0, "external_path": "/s/x"}],
+    }
+    manager.home.job(running).checkpoints.write_text(json.dumps(statistics))
+
+    code, out, err = pystate("checkpoints", running)
+
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["id", "1"]
+    assert out.endswith("0/0           /s/x\n")
+    assert err == "1 triggered: 1 completed, 0 in progress, 0 failed\n"
+    assert json.loads(pystate("checkpoints", "--json", running).out) == statistics
+
+
+def test_wrong_calls_are_one_sentence_and_exit_code_2(pystate):
+    assert pystate("bogus") == (2, "", "error: No such command 'bogus'.\n  try: pystate --help\n")
+    code, out, err = pystate("list", "--bogus")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: No such option: --bogus")
+    assert err.endswith("  try: pystate list --help\n")
+
+
+def test_version_and_help(pystate):
+    assert pystate("version") == pystate("--version") == (0, "pystate 0.1.0\n", "")
+    assert pystate("--help").code == 0
+    assert pystate().code == 2
+    assert "Usage: pystate [OPTIONS] COMMAND" in pystate().out
+
+
+def test_a_bug_of_ours_shows_its_stack_trace_with_v_only(manager, pystate, monkeypatch):
+    def broken(*_: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr("pystate_cli.commands.list_jobs.group_jobs", lambda *_args, **_kwargs: broken())
+
+    assert pystate("list") == (
+        1,
+        "",
+        "error: KeyError: 'x'\n  at: pystate itself\n  try: run it again with -v to see the stack trace\n",
+    )
+    assert "Traceback" in pystate("list", "-v").err

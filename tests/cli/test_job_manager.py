@@ -1,0 +1,105 @@
+"""Finding and starting the job manager."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pystate.common.errors import PystateError
+from pystate.common.home import PystateHome, read_json, write_json
+from pystate_cli.job_manager import ensure_job_manager, find_job_manager
+from pystate_cli.rest_client import NoJobManagerError
+from tests.jobmanager.harness import eventually
+
+
+@pytest.fixture
+def home(own_home) -> Iterator[PystateHome]:
+    home = PystateHome(own_home)
+    yield home
+    entry = read_json(home.jobmanager)
+    if entry is not None and entry["pid"] != os.getpid():
+        os.kill(entry["pid"], signal.SIGTERM)
+        eventually(lambda: not home.jobmanager.exists())
+
+
+def ensure(home: PystateHome, *command: str):
+    return ensure_job_manager(home, "127.0.0.1", 0, 10, command or (sys.executable, "-m", "pystate.jobmanager"))
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_a_job_manager_is_started_once(home):
+    first = ensure(home)
+    pid = read_json(home.jobmanager)["pid"]
+    second = ensure(home)
+
+    assert first.get("/jobs") == second.get("/jobs") == {"jobs": []}
+    assert read_json(home.jobmanager)["pid"] == pid
+    assert os.getsid(pid) == pid, "a signal of the terminal would end it"
+    assert home.root.stat().st_mode & 0o777 == 0o700
+
+
+def test_two_runs_at_once_share_one_job_manager(home):
+    addresses: list[str] = []
+    threads = [threading.Thread(target=lambda: addresses.append(ensure(home).address)) for _ in range(2)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(addresses) == 2
+    assert len(set(addresses)) == 1
+
+
+def test_a_stale_address_with_a_dead_process_is_recognised(home):
+    home.root.mkdir()
+    write_json(home.jobmanager, {"pid": dead_pid(), "address": "127.0.0.1", "port": 1, "instance": "x"})
+
+    with pytest.raises(NoJobManagerError):
+        find_job_manager(home, None, 10)
+    assert ensure(home).get("/jobs") == {"jobs": []}
+
+
+def test_a_stale_address_with_a_foreign_program_on_the_port_is_recognised(manager, home, tmp_path, monkeypatch):
+    foreign = read_json(manager.home.jobmanager)
+    other = PystateHome(tmp_path / "other")
+    other.root.mkdir()
+    write_json(other.jobmanager, {**foreign, "instance": "another"})
+    (other.token).write_text("secret")
+
+    with pytest.raises(NoJobManagerError, match="No job manager is running for this home"):
+        find_job_manager(other, None, 10)
+
+
+def test_a_stale_address_with_a_dead_port_is_recognised(home):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    home.root.mkdir()
+    write_json(home.jobmanager, {"pid": os.getpid(), "address": "127.0.0.1", "port": port, "instance": "x"})
+
+    with pytest.raises(NoJobManagerError):
+        find_job_manager(home, None, 10)
+
+
+def test_a_job_manager_that_does_not_come_up_is_explained_with_its_last_words(home):
+    program = "import sys; print('one'); sys.exit('the disk is on fire')"
+
+    with pytest.raises(PystateError) as caught:
+        ensure(home, sys.executable, "-c", program)
+
+    assert caught.value.message == (
+        "The job manager ended at once with exit code 1.\n  | the disk is on fire\n  | one"
+    ) or caught.value.message == ("The job manager ended at once with exit code 1.\n  | one\n  | the disk is on fire")
+    assert caught.value.hint == f"see {home.jobmanager_log}"

@@ -1,0 +1,193 @@
+"""`pystate run`, attached and detached."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pystate.common.home import read_json
+from pystate_cli.commands.run import with_job_file_behind_options
+from tests.cli.conftest import without_times
+from tests.jobmanager.harness import eventually
+
+
+def only_job(manager) -> str:
+    return str(eventually(lambda: manager.request("GET", "/jobs")[1]["jobs"])[0]["id"])
+
+
+def test_detached_prints_the_id_once_the_job_runs(manager, pystate):
+    code, out, err = pystate("run", "-d", manager.job_file, "--init", "0.3")
+
+    job = only_job(manager)
+    assert (code, out) == (0, f"{job}\n")
+    assert err == f"Job has been submitted with JobID {job}\n"
+    assert manager.state(job) == "RUNNING"
+
+
+def test_a_job_that_can_not_start_is_the_error_of_the_detached_run(manager, pystate):
+    code, out, err = pystate("run", "-d", manager.job_file, "--fail-init")
+
+    assert (code, out) == (1, "")
+    assert err == (
+        f"Job has been submitted with JobID {only_job(manager)}\n"
+        "error: The savepoint does not fit.\n"
+        "  at: operator 'count'\n"
+        "  try: run -n leaves it out\n"
+    )
+
+
+def test_a_stack_trace_is_shown_with_v(manager, pystate):
+    assert "RestoreError: The savepoint does not fit." in pystate("run", "-v", "-d", manager.job_file, "--fail-init").err
+
+
+def test_a_job_that_is_cancelled_before_it_runs(manager, pystate):
+    def cancel() -> None:
+        manager.request("PATCH", f"/jobs/{only_job(manager)}")
+
+    threading.Thread(target=cancel).start()
+    code, out, err = pystate("run", "-d", manager.job_file, "--init", "0.7")
+
+    assert (code, out) == (1, "")
+    assert err.endswith("was cancelled before it ran.\n")
+
+
+def test_attached_hands_the_output_on_until_the_program_ends(manager, pystate):
+    code, out, err = pystate("run", manager.job_file, "--print", "2", "--finish", "0.2", "--warn")
+
+    job = only_job(manager)
+    assert (code, out) == (0, "1> line 0\n1> line 1\nbehind the end\n")
+    assert without_times(err) == (
+        f"Job has been submitted with JobID {job}\n"
+        "warning: the operator 'map' has no uid\n"
+        "Program execution finished\n"
+        f"Job with JobID {job} has finished.\n"
+        "Job Runtime: N ms\n"
+    )
+
+
+def test_an_attached_job_that_fails(manager, pystate):
+    code, out, err = pystate("run", manager.job_file, "--print", "1", "--fail", "0")
+
+    job = only_job(manager)
+    assert (code, out) == (1, "1> line 0\n")
+    assert err == (
+        f"Job has been submitted with JobID {job}\n"
+        "error: The function of 'count' raised ValueError: no.\n"
+        "  at: count\n"
+        f"  try: see {manager.home.job(job).log}\n"
+    )
+
+
+def test_an_attached_job_whose_driver_is_killed(manager, pystate):
+    code, _, err = pystate("run", manager.job_file, "--die", "0", "-9")
+
+    assert code == 1
+    assert "error: The driver process ended with signal SIGKILL.\n" in err
+
+
+def test_an_attached_job_that_is_cancelled_elsewhere(manager, pystate):
+    def cancel() -> None:
+        job = only_job(manager)
+        manager.wait_for(job, "RUNNING")
+        manager.request("PATCH", f"/jobs/{job}")
+
+    threading.Thread(target=cancel).start()
+    code, out, err = pystate("run", manager.job_file)
+
+    assert (code, out) == (1, "")
+    assert err.endswith(f"error: Job was cancelled.\n  at: job {only_job(manager)}\n")
+
+
+def test_a_program_that_fails_behind_its_job(manager, pystate):
+    code, _, err = pystate("run", manager.job_file, "--finish", "0", "--exit", "3")
+
+    assert code == 1
+    assert "has finished.\n" in err
+    assert "error: The program ended with exit code 3 after its job had finished.\n" in err
+
+
+def test_what_was_given_reaches_the_driver(manager, pystate, tmp_path):
+    pystate("run", "-d", "-p", 3, "-s", "sp", "-n", "-D", "pipeline.name=x y", manager.job_file, "-p", "x", "--finish", 0)
+
+    submission = read_json(manager.home.job(only_job(manager)).submission)
+    assert submission["parallelism"] == 3
+    assert submission["savepoint_path"] == str(tmp_path / "sp")
+    assert submission["allow_non_restored_state"] is True
+    assert submission["configuration"]["pipeline.name"] == "x y"
+    assert submission["arguments"] == ["-p", "x", "--finish", "0"]
+    assert submission["working_directory"] == str(tmp_path)
+    assert submission["attached"] is False
+
+
+def test_an_older_name_of_a_key_is_noticed(manager, pystate):
+    err = pystate("run", "-d", "-D", "state.backend=memory", manager.job_file, "--finish", "0").err
+
+    assert "warning: 'state.backend' is read as 'state.backend.type'" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "result"),
+    [
+        (["job.py", "-py", "x"], ["job.py", "-py", "x"]),
+        (["-py", "job.py"], ["job.py"]),
+        (["-d", "-py", "job.py", "-p", "2", "in", "-p", "9"], ["-d", "-p", "2", "job.py", "in", "-p", "9"]),
+        (["--python", "job.py", "--bogus", "-d"], ["job.py", "--bogus", "-d"]),
+        (["--python=job.py", "-p2", "-Dk=v", "--parallelism=3"], ["-p2", "-Dk=v", "--parallelism=3", "job.py"]),
+        (["-D", "k=-py", "job.py"], ["-D", "k=-py", "job.py"]),
+    ],
+)
+def test_py_names_the_job_file_as_in_flink(words, result):
+    assert with_job_file_behind_options(words) == result
+
+
+def test_wrong_calls_of_run(pystate, tmp_path):
+    job = tmp_path / "job.py"
+    job.write_text("")
+
+    assert pystate("run", "nosuch.py") == (2, "", f"error: The job file does not exist: nosuch.py\n  at: {tmp_path}\n")
+    assert pystate("run", tmp_path).code == 2
+    assert pystate("run").err == "error: Missing argument 'JOB.PY'.\n  try: pystate run --help\n"
+    assert pystate("run", "-py").code == 2
+    assert pystate("run", "-p", "0", job).code == 2
+    assert pystate("run", "--bogus", job).code == 2
+    assert pystate("run", "-D", "foo", job).err.startswith("error: -D takes key=value, not 'foo'.\n")
+    assert pystate("run", "-D", "state.bakend.type=x", job).code == 1
+    assert pystate("run", "--conf-dir", "nowhere", job).code == 1
+
+
+def start(manager, *words: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "pystate_cli", "run", str(manager.job_file), *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def test_ctrl_c_cancels_an_attached_job(manager):
+    process = start(manager, "--print", "1")
+    job = only_job(manager)
+    manager.wait_for(job, "RUNNING")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"1> line 0\n"
+
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert err.decode().splitlines()[1:] == [
+        f"Cancelling job {job}. Ctrl-C once more leaves at once.",
+        f"Cancelled job {job}.",
+    ]
+    assert manager.state(job) == "CANCELED"
+
+
+def test_a_reader_that_went_away_ends_an_attached_job(manager):
+    process = start(manager, "--print", "2", "--init", "0.5")
+    assert process.stdout is not None
+    process.stdout.close()
+
+    assert process.wait(20) == 1
+    manager.wait_for(only_job(manager), "CANCELED")
+    process.communicate()

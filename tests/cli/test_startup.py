@@ -1,0 +1,25 @@
+"""The command line must answer in a blink."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "starlette", "uvicorn", "msgpack", "asyncio", "rich", "py4j")
+
+
+@pytest.mark.parametrize("command", ["list", "run", "savepoint", "cancel", "checkpoints"])
+def test_no_command_imports_what_it_does_not_need(command, manager):
+    words = {"list": ["list"], "run": ["run", "nosuch.py"]}.get(command, [command, "0" * 32])
+    program = (
+        "import sys\n"
+        "from pystate_cli.main import run_command_line\n"
+        f"run_command_line({words!r})\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
+    )
+
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert finished.stderr.splitlines()[-1] == "[]"

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pystate.common.errors import PystateError, UsageError
+from pystate.common.home import PystateHome, new_job_id, write_json
+from pystate.jobmanager.job_record import JobRecord, RecordPhase, Submission, environment_from_json
+
+
+@pytest.fixture
+def submission(tmp_path: Path) -> dict[str, Any]:
+    (tmp_path / "job.py").write_text("")
+    return {"job_file": str(tmp_path / "job.py"), "working_directory": str(tmp_path), "python": sys.executable}
+
+
+def test_a_record_comes_back_as_it_was_written(tmp_path):
+    directory = PystateHome(tmp_path).job(new_job_id())
+    directory.path.mkdir(parents=True)
+    verdict = {"state": "FAILED", "failure": None, "end_time": 3}
+    record = JobRecord("ab" * 16, "count", 1, RecordPhase.ENDED, 77, True, -9, verdict)
+
+    record.write(directory)
+
+    assert JobRecord.read(directory) == record
+    assert directory.record.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_job_without_a_record_has_none(tmp_path):
+    assert JobRecord.read(PystateHome(tmp_path).job(new_job_id())) is None
+
+
+@pytest.mark.parametrize("damage", [b"{", b"[]", b"{}", b'{"version": 1}', b'{"version": 1, "phase": "LOST"}', b"\xff"])
+def test_a_damaged_record_is_an_error_that_names_the_file(tmp_path, damage):
+    directory = PystateHome(tmp_path).job(new_job_id())
+    directory.path.mkdir(parents=True)
+    directory.record.write_bytes(damage)
+
+    with pytest.raises(PystateError, match="damaged") as caught:
+        JobRecord.read(directory)
+
+    assert caught.value.where == str(directory.record)
+
+
+def test_a_record_of_another_version_is_refused(tmp_path):
+    directory = PystateHome(tmp_path).job(new_job_id())
+    directory.path.mkdir(parents=True)
+    write_json(directory.record, {"version": 2, "phase": "STARTED"})
+
+    with pytest.raises(PystateError, match="has version 2; this job manager knows 1"):
+        JobRecord.read(directory)
+
+
+def test_a_submission_has_defaults(submission):
+    read = Submission.from_json(submission)
+
+    assert (read.arguments, read.parallelism, read.attached, read.configuration) == ([], None, False, {})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("job_file", None, "'job_file' .* a text"),
+        ("job_file", "/nowhere/job.py", "The job file does not exist: /nowhere/job.py"),
+        ("job_file", "job.py", "The job file does not exist: job.py"),
+        ("working_directory", "/nowhere", "The working directory does not exist"),
+        ("python", "/nowhere/python", "The Python interpreter does not exist"),
+        ("arguments", "x", "'arguments' .* a list of texts"),
+        ("arguments", ["a\0b"], "'arguments' .* a list of texts"),
+        ("parallelism", 0, "'parallelism' .* from 1 to 32768"),
+        ("parallelism", True, "'parallelism' .* from 1 to 32768"),
+        ("parallelism", "2", "'parallelism' .* from 1 to 32768"),
+        ("configuration", {"a": 1}, "'configuration' .* an object of texts"),
+        ("attached", "yes", "'attached' .* true or false"),
+        ("savepoint_path", 7, "'savepoint_path' .* a text"),
+    ],
+)
+def test_a_wrong_field_of_a_submission_is_named(submission, field, value, message):
+    with pytest.raises(UsageError, match=message):
+        Submission.from_json({**submission, field: value})
+
+
+def test_the_environment_must_be_texts():
+    assert environment_from_json({"environment": {"A": "b"}}) == {"A": "b"}
+    with pytest.raises(UsageError, match="'environment'"):
+        environment_from_json({"environment": {"A": None}})

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import os
+import signal
+
+from pystate.common.home import read_json
+from pystate.jobmanager.driver_process import DriverLauncher
+from tests.jobmanager.harness import eventually
+
+
+def pid_of(manager, job: str) -> int:
+    return int(read_json(manager.home.job(job).driver)["pid"])
+
+
+def test_a_killed_job_manager_comes_back_to_its_running_drivers(manager_process):
+    manager = manager_process
+    running, finished = manager.submit(), manager.submit("--finish", "0")
+    manager.wait_for(running, "RUNNING")
+    manager.wait_for(finished, "FINISHED")
+    pid = pid_of(manager, running)
+
+    manager.kill()
+    manager.start()
+
+    assert manager.state(running) == "RUNNING"
+    assert manager.state(finished) == "FINISHED"
+    assert pid_of(manager, running) == pid
+    body = {"target-directory": "/tmp/s", "cancel-job": True}
+    answer = manager.request("POST", f"/jobs/{running}/savepoints", body)[1]
+    assert manager.operation(running, answer["request-id"])["location"].startswith("/tmp/s/")
+    manager.wait_for(running, "CANCELED")
+
+
+def test_a_driver_that_dies_while_no_job_manager_runs_fails_its_job(manager_process):
+    manager = manager_process
+    job = manager.submit()
+    manager.wait_for(job, "RUNNING")
+
+    manager.kill()
+    os.kill(pid_of(manager, job), signal.SIGKILL)
+    eventually(lambda: job not in DriverLauncher(manager.home).find_running())
+    manager.start()
+
+    assert manager.state(job) == "FAILED"
+    cause = manager.request("GET", f"/jobs/{job}/execution-result")[1]["job-execution-result"]["failure-cause"]
+    assert cause["pystate"]["message"] == "The driver process ended while no job manager was running."
+
+
+def test_the_end_of_a_driver_that_an_earlier_job_manager_started_is_seen(manager_process):
+    manager = manager_process
+    job = manager.submit()
+    manager.wait_for(job, "RUNNING")
+    manager.kill()
+    manager.start()
+
+    os.kill(pid_of(manager, job), signal.SIGKILL)
+
+    manager.wait_for(job, "FAILED")
+    cause = manager.request("GET", f"/jobs/{job}/execution-result")[1]["job-execution-result"]["failure-cause"]
+    assert "its exit code is not known" in cause["pystate"]["message"]
+
+
+def test_a_request_to_cancel_outlives_the_job_manager(manager_process):
+    manager = manager_process
+    job = manager.submit("--listen-after", "1.5")
+    manager.wait_for(job, "INITIALIZING")
+    assert manager.request("PATCH", f"/jobs/{job}")[0] == 202
+
+    manager.kill()
+    manager.start()
+
+    manager.wait_for(job, "CANCELED")
+
+
+def test_a_driver_started_by_a_job_manager_that_died_before_it_could_say_so_is_found(manager_process):
+    manager = manager_process
+    job = manager.submit()
+    manager.wait_for(job, "RUNNING")
+    manager.kill()
+    record = manager.home.job(job).record
+    record.write_text(record.read_text().replace('"STARTED"', '"SUBMITTED"'))
+
+    manager.start()
+
+    assert manager.state(job) == "RUNNING"
+
+
+def test_a_job_whose_driver_was_never_started_has_failed(manager_process):
+    manager = manager_process
+    job = manager.submit("--finish", "0")
+    manager.wait_for(job, "FINISHED")
+    manager.kill()
+    directory = manager.home.job(job)
+    directory.status.unlink()
+    directory.record.write_text(directory.record.read_text().replace('"ENDED"', '"SUBMITTED"'))
+
+    manager.start()
+
+    assert manager.state(job) == "FAILED"
+
+
+def test_a_damaged_record_leaves_the_other_jobs_alone(manager_process):
+    manager = manager_process
+    good, bad = manager.submit("--finish", "0"), manager.submit("--finish", "0")
+    manager.wait_for(good, "FINISHED")
+    manager.wait_for(bad, "FINISHED")
+    manager.kill()
+    manager.home.job(bad).record.write_text("{")
+    (manager.home.jobs / "not a job").mkdir()
+
+    manager.start()
+
+    assert [job["id"] for job in manager.request("GET", "/jobs")[1]["jobs"]] == [good]
+    assert str(manager.home.job(bad).record) in manager.home.jobmanager_log.read_text()
+
+
+def test_sigterm_ends_the_job_manager_and_leaves_the_jobs_alone(manager_process):
+    manager = manager_process
+    job = manager.submit()
+    manager.wait_for(job, "RUNNING")
+
+    manager.process.terminate()
+
+    assert manager.process.wait(10) == 0
+    assert not manager.home.jobmanager.exists()
+    assert job in DriverLauncher(manager.home).find_running()

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pystate.jobmanager import rest_messages
+
+JOB = "83f146a87b5572d7c71730b6a8b1dbae"
+VERTEX = {"id": "9f" * 16, "uid": "count", "name": "count -> print", "parallelism": 3, "status": "RUNNING"}
+
+
+def status(state: str = "RUNNING", **changes: Any) -> dict[str, Any]:
+    return {
+        "state": state,
+        "name": "keyed-count",
+        "parallelism": 3,
+        "max_parallelism": 128,
+        "start_time": 1000,
+        "end_time": -1,
+        "timestamps": {"INITIALIZING": 1000, "CREATED": 1600, "RUNNING": 1900},
+        "attempt": 0,
+        "failure": None,
+        "vertices": [{**VERTEX, "status": state}],
+        "plan_warnings": [],
+        **changes,
+    }
+
+
+def failed() -> dict[str, Any]:
+    failure = {"class": "RestoreError", "message": "no", "where": "count", "hint": "run -n", "stack_trace": "Trace\nno"}
+    times = {"INITIALIZING": 1000, "FAILED": 1500}
+    return status("FAILED", end_time=1500, failure=failure, timestamps=times)
+
+
+def test_a_summary_has_flinks_fields_and_counts_subtasks():
+    summary = rest_messages.job_summary(JOB, status(), now=5000)
+
+    assert summary == {
+        "jid": JOB,
+        "name": "keyed-count",
+        "jobType": "STREAMING",
+        "schedulerType": "Default",
+        "start-time": 1000,
+        "end-time": -1,
+        "duration": 4000,
+        "state": "RUNNING",
+        "last-modification": 1900,
+        "tasks": {
+            "running": 3,
+            "canceling": 0,
+            "canceled": 0,
+            "total": 3,
+            "created": 0,
+            "scheduled": 0,
+            "deploying": 0,
+            "reconciling": 0,
+            "finished": 0,
+            "initializing": 0,
+            "failed": 0,
+        },
+        "pending-operators": 0,
+    }
+
+
+def test_details_name_every_state_with_a_zero_for_those_never_entered():
+    details = rest_messages.job_details(JOB, status(), now=5000)
+
+    assert details["timestamps"] == {
+        "RUNNING": 1900,
+        "SUSPENDED": 0,
+        "INITIALIZING": 1000,
+        "RECONCILING": 0,
+        "FINISHED": 0,
+        "FAILED": 0,
+        "CANCELED": 0,
+        "CANCELLING": 0,
+        "FAILING": 0,
+        "CREATED": 1600,
+        "RESTARTING": 0,
+    }
+    assert details["vertices"][0]["tasks"]["RUNNING"] == 3
+    assert details["status-counts"]["RUNNING"] == 1
+    assert details["plan"]["nodes"][0]["description"] == "count -> print"
+
+
+@pytest.mark.parametrize(
+    ("job_state", "task_state"),
+    [("INITIALIZING", "CREATED"), ("RESTARTING", "CREATED"), ("CANCELLING", "CANCELING"), ("CANCELED", "CANCELED")],
+)
+def test_tasks_have_flinks_names_for_their_states(job_state, task_state):
+    vertex = rest_messages.job_details(JOB, status(job_state), now=5000)["vertices"][0]
+
+    assert vertex["status"] == task_state
+    assert vertex["tasks"][task_state] == 3
+
+
+def test_a_job_that_runs_has_no_result():
+    assert rest_messages.execution_result(JOB, status()) == {"status": {"id": "IN_PROGRESS"}}
+
+
+@pytest.mark.parametrize(("state", "outcome"), [("FINISHED", "SUCCEEDED"), ("CANCELED", "CANCELED")])
+def test_a_job_that_ended_has_its_outcome_and_run_time(state, outcome):
+    result = rest_messages.execution_result(JOB, status(state, end_time=9155))["job-execution-result"]
+
+    assert (result["application-status"], result["net-runtime"]) == (outcome, 8155)
+    assert "failure-cause" not in result
+
+
+def test_a_failed_job_has_a_cause_with_a_stack_trace_and_our_error():
+    result = rest_messages.execution_result(JOB, failed())["job-execution-result"]
+
+    assert result["failure-cause"] == {
+        "class": "RestoreError",
+        "stack-trace": "Trace\nno",
+        "pystate": {"class": "RestoreError", "message": "no", "where": "count", "hint": "run -n"},
+    }
+
+
+def test_exceptions_are_empty_until_something_fails():
+    assert rest_messages.exceptions(status()) == {"exceptionHistory": {"entries": [], "truncated": False}}
+    entry = rest_messages.exceptions(failed())["exceptionHistory"]["entries"][0]
+    assert (entry["exceptionName"], entry["stacktrace"], entry["timestamp"]) == ("RestoreError", "Trace\nno", 1500)
+
+
+def test_an_operation_under_way_has_no_result_but_its_progress():
+    answer = rest_messages.operation_result({"status": "IN_PROGRESS", "acknowledged": 1, "total": 3, "bytes": 9})
+
+    assert answer == {
+        "status": {"id": "IN_PROGRESS"},
+        "operation": None,
+        "pystate": {"acknowledged": 1, "total": 3, "bytes": 9},
+    }
+
+
+def test_results_of_operations_have_flinks_fields():
+    done = {"status": "COMPLETED"}
+    failure = {"class": "SnapshotError", "message": "disk full"}
+
+    savepoint = rest_messages.operation_result({**done, "kind": "savepoint", "location": "/s"})
+    checkpoint = rest_messages.operation_result({**done, "kind": "checkpoint", "checkpoint_id": 22})
+    no_savepoint = rest_messages.operation_result({**done, "kind": "stop", "failure": failure})
+    no_checkpoint = rest_messages.operation_result({**done, "kind": "checkpoint", "failure": failure})
+
+    assert savepoint["operation"] == {"location": "/s"}
+    assert checkpoint["operation"] == {"checkpointId": 22}
+    assert no_savepoint["operation"]["failure-cause"]["stack-trace"] == "SnapshotError: disk full"
+    assert list(no_checkpoint["operation"]) == ["failureCause"]
+
+
+def test_the_overview_counts_jobs_by_how_they_ended():
+    statuses = [status(), status("RESTARTING"), status("CANCELED"), failed(), status("FINISHED"), status("FINISHED")]
+
+    overview = rest_messages.overview(statuses)
+
+    names = ("taskmanagers", "slots-total", "jobs-running", "jobs-finished", "jobs-cancelled", "jobs-failed")
+    assert [overview[name] for name in names] == [2, 6, 2, 2, 1, 1]

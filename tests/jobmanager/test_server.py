@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from pystate.common.errors import PystateError
+from pystate.common.home import PystateHome, read_json
+from pystate.jobmanager import server
+from pystate.jobmanager.server import AlreadyRunningError, bind, job_manager
+
+
+def test_the_next_free_port_is_taken():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with bind("127.0.0.1", port) as listener:
+            assert listener.getsockname()[1] > port
+
+
+def test_port_0_is_any_free_port():
+    with bind("127.0.0.1", 0) as listener:
+        assert listener.getsockname()[1] > 0
+
+
+def test_an_address_of_another_machine_is_refused():
+    with pytest.raises(PystateError, match="can't be listened on"), bind("192.0.2.1", 0):
+        pass
+
+
+def test_all_ports_taken_is_an_error_with_a_hint(monkeypatch):
+    monkeypatch.setattr(server, "_PORTS_TRIED", 1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PystateError, match=f"All ports from {port} to {port} are taken"), bind("127.0.0.1", port):
+            pass
+
+
+def test_a_home_has_one_job_manager(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "_LOCK_WAIT_SECONDS", 0.2)
+    home = PystateHome(tmp_path)
+    with job_manager(home, "127.0.0.1", 0):
+        first = read_json(home.jobmanager)
+        with (
+            pytest.raises(AlreadyRunningError, match=f"process {first['pid']}"),
+            job_manager(home, "127.0.0.1", 0),
+        ):
+            pass
+        assert read_json(home.jobmanager) == first
+    assert not home.jobmanager.exists()
+
+
+def test_the_next_job_manager_keeps_the_token_and_has_another_instance(tmp_path):
+    home = PystateHome(tmp_path / "deep" / "home")
+    with job_manager(home, "127.0.0.1", 0):
+        token, instance = home.token.read_text(), read_json(home.jobmanager)["instance"]
+    with job_manager(home, "127.0.0.1", 0):
+        assert home.token.read_text() == token
+        assert read_json(home.jobmanager)["instance"] != instance
+    assert home.root.stat().st_mode & 0o777 == 0o700
