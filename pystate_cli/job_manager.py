@@ -13,6 +13,7 @@ from pystate.common.home import PystateHome, read_json
 from pystate_cli.rest_client import NoJobManagerError, RestClient, parse_address
 
 JOB_MANAGER_COMMAND = (sys.executable, "-m", "pystate.jobmanager")
+_ALREADY_RUNNING_EXIT_CODE = 3
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _LOG_LINES = 10
@@ -52,16 +53,19 @@ def ensure_job_manager(
         return running
     home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     log_start = home.jobmanager_log.stat().st_size if home.jobmanager_log.exists() else 0
-    process = _start([*command, "--home", str(home.root), "--address", rest_address, "--port", str(rest_port)], home)
+    command = [*command, "--home", str(home.root), "--address", rest_address, "--port", str(rest_port)]
+    process = _start(command, home)
     deadline = time.monotonic() + _START_SECONDS
     while True:
         ended = process.poll()
         running = _healthy(home, timeout)  # asked after poll(): another run's job manager may have been faster
         if running is not None:
-            if ended is None and read_json(home.jobmanager)["pid"] != process.pid:
+            if ended is None and (read_json(home.jobmanager) or {}).get("pid") != process.pid:
                 process.terminate()  # it waits for a lock that the faster one holds
             return running
-        if ended is not None or time.monotonic() > deadline:
+        if ended == _ALREADY_RUNNING_EXIT_CODE:
+            process = _start(command, home)  # the other one may not come up
+        elif ended is not None or time.monotonic() > deadline:
             what = "did not come up in time" if ended is None else f"ended at once with exit code {ended}"
             message = f"The job manager {what}."
             lines = _last_lines(home, log_start)

@@ -48,6 +48,7 @@ class RestClient:
         self._token = token
         self._timeout = timeout
         self._instance = instance
+        self._peer = (host, port)
         self._connection = http.client.HTTPConnection(host, port, timeout=timeout)
 
     def get(self, path: str) -> Any:
@@ -84,7 +85,6 @@ class RestClient:
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
                 if method != "GET":
                     raise
-                self._connection.close()
                 response, content = self._send(method, path, data, headers)
         except TimeoutError as error:
             message = f"The job manager at {self.address} did not answer within {self._timeout:g} s."
@@ -102,9 +102,15 @@ class RestClient:
     def _send(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str]
     ) -> tuple[http.client.HTTPResponse, bytes]:
-        self._connection.request(method, path, body=data, headers=headers)
-        response = self._connection.getresponse()
-        return response, response.read()
+        try:
+            self._connection.request(method, path, body=data, headers=headers)
+            response = self._connection.getresponse()
+            return response, response.read()
+        except BaseException:
+            # half an exchange, cut by Ctrl-C for one, stays in the connection's buffer even when it is closed
+            self._connection.close()
+            self._connection = http.client.HTTPConnection(*self._peer, timeout=self._timeout)
+            raise
 
 
 def parse_address(text: str) -> tuple[str, int]:

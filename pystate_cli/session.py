@@ -66,7 +66,12 @@ def failure_of(cause: dict[str, Any]) -> PystateError:
     """Return the error in a failure cause."""
     ours = cause.get("pystate")
     if isinstance(ours, dict):
-        return error_from_dict(ours)
+        error = error_from_dict(ours)
+        name = ours.get("class")
+        if type(error) is PystateError and name not in (None, PystateError.__name__):
+            # somebody else's exception: its message alone may say little
+            return PystateError(f"{name}: {error.message}", where=error.where, hint=error.hint)
+        return error
     return PystateError(str(cause.get("stack-trace") or cause.get("class") or "unknown failure").splitlines()[0])
 
 

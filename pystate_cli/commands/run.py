@@ -136,8 +136,12 @@ def _job_path(job_file: str) -> Path:
 
 def _await_start(session: Session, client: RestClient, job_id: str) -> int:
     """Wait until the job is past its initialisation, so that an error in it is this command's error."""
-    with session.console.waiting("The job is starting"):
-        state = await_state(client, job_id, _RUNNING)
+    try:
+        with session.console.waiting("The job is starting"):
+            state = await_state(client, job_id, _RUNNING)
+    except KeyboardInterrupt:
+        session.console.story(f"Job {job_id} goes on; pystate cancel {job_id} ends it.")
+        raise
     if state is JobStatus.FAILED:
         raise job_failure(session.console, client, job_id)
     if state is JobStatus.CANCELED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from pystate.common.home import read_json
 from pystate_cli.commands.run import with_job_file_behind_options
+from pystate_cli.rest_client import RestClient
 from tests.cli.conftest import without_times
 from tests.jobmanager.harness import eventually
 
@@ -158,6 +160,33 @@ def test_wrong_calls_of_run(pystate, tmp_path):
     assert pystate("run", "-D", "foo", job).err.startswith("error: -D takes key=value, not 'foo'.\n")
     assert pystate("run", "-D", "state.bakend.type=x", job).code == 1
     assert pystate("run", "--conf-dir", "nowhere", job).code == 1
+
+
+def test_ctrl_c_leaves_a_detached_job_alone(manager, pystate, monkeypatch):
+    def interrupt(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pystate_cli.commands.run.await_state", interrupt)
+
+    code, out, err = pystate("run", "-d", manager.job_file)
+
+    job = only_job(manager)
+    assert (code, out) == (130, "")
+    assert err.splitlines()[1] == f"Job {job} goes on; pystate cancel {job} ends it."
+
+
+@pytest.mark.parametrize("place", ["putheader", "endheaders", "getresponse"])
+def test_a_request_cut_by_ctrl_c_does_not_spoil_the_next_one(manager, monkeypatch, place):
+    client = RestClient("127.0.0.1", manager.port, timeout=10)
+
+    def interrupt(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(http.client.HTTPConnection, place, interrupt)
+        client.get("/jobs")
+
+    assert client.get("/jobs") == {"jobs": []}
 
 
 def start(manager, *words: object) -> subprocess.Popen[bytes]:

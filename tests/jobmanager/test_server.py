@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from pystate.common.errors import PystateError
-from pystate.common.home import PystateHome, read_json
+from pystate.common.home import PystateHome, read_json, write_json
 from pystate.jobmanager import server
 from pystate.jobmanager.server import AlreadyRunningError, bind, job_manager
 
@@ -35,8 +35,7 @@ def test_all_ports_taken_is_an_error_with_a_hint(monkeypatch):
             pass
 
 
-def test_a_home_has_one_job_manager(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "_LOCK_WAIT_SECONDS", 0.2)
+def test_a_home_has_one_job_manager(tmp_path):
     home = PystateHome(tmp_path)
     with job_manager(home, "127.0.0.1", 0):
         first = read_json(home.jobmanager)
@@ -57,3 +56,16 @@ def test_the_next_job_manager_keeps_the_token_and_has_another_instance(tmp_path)
         assert home.token.read_text() == token
         assert read_json(home.jobmanager)["instance"] != instance
     assert home.root.stat().st_mode & 0o777 == 0o700
+
+
+def test_one_that_is_about_to_end_is_waited_for_and_a_stale_address_is_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "_LOCK_WAIT_SECONDS", 0.2)
+    home = PystateHome(tmp_path)
+    with job_manager(home, "127.0.0.1", 0):
+        home.jobmanager.unlink()
+        with pytest.raises(AlreadyRunningError), job_manager(home, "127.0.0.1", 0):
+            pass
+    write_json(home.jobmanager, {"pid": 1})
+    monkeypatch.setattr(server, "create_app", lambda *_args, **_kwargs: pytest.fail(str(home.jobmanager.exists())))
+    with pytest.raises(pytest.fail.Exception, match="False"), job_manager(home, "127.0.0.1", 0):
+        pass

@@ -33,7 +33,9 @@ from pystate.spark.translator import kept_frame, streaming_frame
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+_ADAPTIVE = "spark.sql.adaptive.enabled"
 _STOP_TIMEOUT_S = 10.0
 _FINAL_CHECKPOINT_TIMEOUT_S = 3600.0
 
@@ -173,8 +175,24 @@ class ExecutionAttempt:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
-        self._query = writer.start()
+        self._query = self._started(writer)
         on_running()
+
+    def _started(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start the query without adaptive execution, which would run all stages but the last in front of `foreachBatch`.
+
+        An epoch would then run before it has begun. The query keeps a copy of the settings; the job's own queries keep theirs.
+        """
+        settings = self._spark.conf
+        before = settings.get(_ADAPTIVE, None)
+        settings.set(_ADAPTIVE, "false")
+        try:
+            return writer.start()
+        finally:
+            if before is None:
+                settings.unset(_ADAPTIVE)
+            else:
+                settings.set(_ADAPTIVE, before)
 
     def _checkpoints_failed(self, error: PystateError) -> None:
         message = f"Exceeded checkpoint tolerable failure threshold. The latest checkpoint failed due to: {error.message}"

@@ -27,6 +27,8 @@ from pystate.jobmanager.supervised_job import now_ms
 
 logger = logging.getLogger(__name__)
 
+ALREADY_RUNNING_EXIT_CODE = 3
+"""How the process ends that came second; whoever started it looks for the first one."""
 _PORTS_TRIED = 100
 _LOCK_WAIT_SECONDS = 5.0
 _GRACE_SECONDS = 2
@@ -34,6 +36,8 @@ _GRACE_SECONDS = 2
 
 class AlreadyRunningError(PystateError):
     """Another job manager serves the home."""
+
+    exit_code = ALREADY_RUNNING_EXIT_CODE
 
 
 def serve(home: PystateHome, address: str, port: int, launcher: DriverLauncher | None = None) -> None:
@@ -100,8 +104,7 @@ def job_manager(
         try:
             yield JobManagerRun(server, listener)
         finally:
-            with suppress(FileNotFoundError):
-                home.jobmanager.unlink()
+            _forget_address(home)
             logger.info("job manager ends")
 
 
@@ -153,9 +156,15 @@ def _only_one(home: PystateHome) -> Iterator[None]:
                     message = f"Another job manager (process {other}) serves this home."
                     raise AlreadyRunningError(message, where=str(home.root)) from error
                 time.sleep(0.1)
+        _forget_address(home)  # a killed one leaves its own
         yield
     finally:
         os.close(descriptor)
+
+
+def _forget_address(home: PystateHome) -> None:
+    with suppress(FileNotFoundError):
+        home.jobmanager.unlink()
 
 
 def _reachable(address: str) -> str:

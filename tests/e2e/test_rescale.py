@@ -1,0 +1,173 @@
+"""Jobs on real Spark: restored at the same, a larger and a smaller parallelism; nothing is read twice, nothing skipped."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from pystate.checkpoint.reader import SnapshotReader
+from pystate.common import Duration, Types
+from pystate.common.errors import JobCancelledError, RestoreError
+from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
+from pystate.datastream.connectors.file_system import FileSource, StreamFormat
+
+COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield ctx.get_current_key(), count
+
+
+class Watched:
+    """A folder that files of random words are put into, a few at a time."""
+
+    def __init__(self, tmp_path):
+        self.folder = tmp_path / "watched"
+        self.folder.mkdir()
+        self.random = random.Random(7)
+        self.words = Counter()
+        self.files = 0
+
+    def add(self, files):
+        for _ in range(files):
+            words = [f"word-{self.random.randrange(50)}" for _ in range(40)]
+            self.words.update(words)
+            part = self.folder.with_name("part")
+            part.write_text("\n".join(words))
+            part.rename(self.folder / f"{self.files:04}.txt")
+            self.files += 1
+
+
+class Sink:
+    def __init__(self):
+        self.rows = Counter()
+        self.epochs = []
+
+    def __call__(self, frame, epoch):
+        self.epochs.append(epoch)
+        self.rows.update(tuple(row) for row in frame.collect())
+
+    @property
+    def total(self):
+        return sum(self.rows.values())
+
+
+def program(watched, sink, key, key_type, uid="count", files_per_epoch=3):
+    def run():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        source = (
+            FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(watched.folder))
+            .monitor_continuously(Duration.of_seconds(1))
+            .set_max_files_per_epoch(files_per_epoch)
+            .build()
+        )
+        words = env.from_source(source, None, "words")
+        words.key_by(key, key_type=key_type).process(Count(), COUNTED).uid(uid).for_each_batch(sink)
+        env.execute("count")
+
+    return run
+
+
+@pytest.mark.parametrize("key_type", [Types.STRING(), None], ids=["typed key", "untyped key"])
+def test_a_job_goes_on_exactly_where_it_was_at_any_parallelism(run_job, tmp_path, key_type):
+    watched, sink = Watched(tmp_path), Sink()
+    job_program = program(watched, sink, lambda word: word, key_type)
+    path = None
+    for parallelism in (2, 3, 3, 1):
+        watched.add(7)
+        options = {"parallelism.default": str(parallelism)}
+        if path is not None:
+            options["execution.state-recovery.path"] = path
+        job = run_job(job_program, options)
+        expected = sum(watched.words.values())
+        job.wait_for(lambda job=job, expected=expected: sink.total >= expected)
+        path = job.savepoint(tmp_path / "savepoints", cancel=True)
+        with pytest.raises(JobCancelledError):
+            job.result()
+    assert sink.rows == Counter((word, n) for word, count in watched.words.items() for n in range(1, count + 1))
+    assert sink.epochs == sorted(set(sink.epochs)), "epoch numbers only grow, over restores too"
+    assert dict(SnapshotReader(path).keyed_entries("count", "count")) == dict(watched.words)
+
+
+def test_a_savepoint_in_the_middle_of_a_backlog_cuts_it_exactly(run_job, tmp_path):
+    watched, sink = Watched(tmp_path), Sink()
+    watched.add(40)
+    job_program = program(watched, sink, lambda word: word, Types.STRING(), files_per_epoch=2)
+    job = run_job(job_program)
+    job.wait_running()
+    job.wait_for(lambda: sink.total > 0)
+    path = job.savepoint(tmp_path / "savepoints", stop=True)
+    job.result()
+    assert job.status["state"] == "FINISHED"
+    cut = sink.total
+    assert 0 < cut < 40 * 40
+    state = dict(SnapshotReader(path).keyed_entries("count", "count"))
+    assert sum(state.values()) == cut, "the savepoint holds what the sink has seen, neither more nor less"
+    resumed = run_job(job_program, {"parallelism.default": "3", "execution.state-recovery.path": path})
+    resumed.wait_for(lambda: sink.total >= 40 * 40)
+    assert sink.rows == Counter((word, n) for word, count in watched.words.items() for n in range(1, count + 1))
+
+
+def test_a_savepoint_with_an_operator_the_job_does_not_have_is_refused_and_named(run_job, tmp_path):
+    watched, sink = Watched(tmp_path), Sink()
+    watched.add(1)
+    job = run_job(program(watched, sink, lambda word: word, Types.STRING(), uid="old-name"))
+    job.wait_for(lambda: sink.total == 40)
+    path = job.savepoint(tmp_path / "savepoints", cancel=True)
+    with pytest.raises(JobCancelledError):
+        job.result()
+    renamed = program(watched, sink, lambda word: word, Types.STRING(), uid="new-name")
+    refused = run_job(renamed, {"execution.state-recovery.path": path})
+    with pytest.raises(RestoreError, match="old-name") as error:
+        refused.result()
+    assert "--allowNonRestoredState" in str(error.value)
+    skipping = run_job(
+        renamed, {"execution.state-recovery.path": path, "execution.state-recovery.ignore-unclaimed-state": "true"}
+    )
+    skipping.wait_running()
+
+
+def test_a_key_of_another_type_is_refused_not_lost(run_job, tmp_path):
+    watched, sink = Watched(tmp_path), Sink()
+    watched.add(1)
+    job = run_job(program(watched, sink, lambda word: word, Types.STRING()))
+    job.wait_for(lambda: sink.total == 40)
+    path = job.savepoint(tmp_path / "savepoints", cancel=True)
+    with pytest.raises(JobCancelledError):
+        job.result()
+    changed = run_job(program(watched, sink, len, Types.LONG()), {"execution.state-recovery.path": path})
+    with pytest.raises(RestoreError, match="A key type never changes"):
+        changed.result()
+
+
+def test_two_keyed_steps_in_a_row_are_one_cut(run_job, tmp_path):
+    watched, sink = Watched(tmp_path), Sink()
+
+    def run():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        source = FileSource(str(watched.folder), monitor_interval_ms=1000, max_files_per_epoch=3)
+        per_word = env.from_source(source, None, "words").key_by(lambda w: w).process(Count(), COUNTED).uid("per-word")
+        per_count = per_word.key_by(lambda pair: f"seen {pair[1]} times").process(Count(), COUNTED).uid("per-count")
+        per_count.for_each_batch(sink)
+        env.execute("two steps")
+
+    watched.add(5)
+    job = run_job(run)
+    job.wait_for(lambda: sink.total == 200)
+    path = job.savepoint(tmp_path / "savepoints", cancel=True)
+    with pytest.raises(JobCancelledError):
+        job.result()
+    watched.add(5)
+    resumed = run_job(run, {"parallelism.default": "3", "execution.state-recovery.path": path})
+    resumed.wait_for(lambda: sink.total == 400)
+    final = resumed.savepoint(tmp_path / "savepoints")
+    reader = SnapshotReader(final)
+    assert dict(reader.keyed_entries("per-word", "count")) == dict(watched.words)
+    expected = Counter(f"seen {n} times" for count in watched.words.values() for n in range(1, count + 1))
+    assert dict(reader.keyed_entries("per-count", "count")) == dict(expected)

@@ -1,0 +1,160 @@
+"""A slot without Spark: one subtask behind its data server, with a coordinator that records what it is told."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.api.job_graph import OperatorKind
+from pystate.common import TypeInformation, Types
+from pystate.common.control import connect, send_message
+from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
+from pystate.slot.chain import Chain, OperatorSpec
+from pystate.slot.data_server import DataServer
+from pystate.slot.output import OutputKind, OutputSpec
+from pystate.slot.protocol import (
+    Admission,
+    EpochHeader,
+    ExchangeOp,
+    receive_admission,
+    receive_batches,
+    send_batches,
+    send_trailer,
+)
+from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn
+from pystate.slot.subtask import SnapshotRequest, Subtask
+from pystate.slot.task import JobEnvironment, TaskSpec
+from pystate.state.base.keys import KeyCodec
+
+JOB_ID = "b" * 32
+SECRET = b"secret"
+UID = "count"
+MAX_PARALLELISM = 16
+COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
+OUT_TAG = 1
+
+
+class Count(KeyedProcessFunction):
+    """Counts per key; raises at the word "poison"."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        if value == "poison":
+            message = "poisoned"
+            raise ValueError(message)
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield ctx.get_current_key(), count
+
+
+class RecordingCoordinator:
+    """Answers every decision with the barrier a test has put here."""
+
+    def __init__(self) -> None:
+        self.barriers: dict[int, SnapshotRequest] = {}
+        self.finished: list[tuple[str, int, int, int, int]] = []
+        self.acknowledged: dict[int, Any] = {}
+        self.declined: dict[int, Any] = {}
+        self.failures: list[tuple[Any, str]] = []
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def epoch_decision(self, uid, subtask, epoch):
+        self.hold.wait(10)
+        return self.barriers.get(epoch)
+
+    def epoch_finished(self, uid, subtask, epoch, rows_in, rows_out, busy_ms):
+        self.finished.append((uid, subtask, epoch, rows_in, rows_out))
+
+    def acknowledge(self, checkpoint_id, uid, subtask, state, metrics):
+        self.acknowledged[checkpoint_id] = (state, metrics)
+
+    def decline(self, checkpoint_id, uid, subtask, error):
+        self.declined[checkpoint_id] = error
+
+    def task_failed(self, uid, subtask, error, stack_trace):
+        self.failures.append((error, stack_trace))
+
+
+class SlotHarness:
+    """Subtask `index` of a keyed task, reachable as exchanges reach it."""
+
+    def __init__(self, tmp_path, function=None, *, index=0, parallelism=1, restored=(), finished_epoch=-1, name="slot"):
+        self.coordinator = RecordingCoordinator()
+        self.directory = tmp_path / name
+        self.directory.mkdir()
+        key_type: TypeInformation = Types.STRING()
+        self.codec = KeyCodec(key_type)
+        self.task = TaskSpec(
+            uid=UID,
+            name="count",
+            vertex_id="c" * 32,
+            parallelism=parallelism,
+            max_parallelism=MAX_PARALLELISM,
+            input_type=Types.STRING(),
+            head=OperatorSpec(UID, "count", OperatorKind.PROCESS, function or Count()),
+            key=KeyColumn("value", key_type),
+            chain=Chain(outputs=[OutputSpec(OUT_TAG, OutputKind.FRAME, "out", COUNTED)]),
+        )
+        environment = JobEnvironment(JOB_ID, "job", 0, {}, "hashmap", 1 << 20, str(self.directory))
+        # uploads run at once, on the caller's thread: tests see their result without waiting
+        self.subtask = Subtask(self.task, index, environment, self.coordinator, lambda run: run(), finished_epoch)
+        self.subtask.open(restored)
+        self.server = DataServer(
+            SECRET, JOB_ID, 0, {UID: self.subtask}, host="127.0.0.1", path=str(self.directory / "exchange")
+        )
+        self.server.start()
+        self.index = index
+
+    def close(self):
+        self.server.close()
+        self.subtask.close()
+
+    def batch(self, words: Iterable[str]) -> pa.RecordBatch:
+        words = list(words)
+        groups = [self.codec.key_group(word, MAX_PARALLELISM) for word in words]
+        arrays = [pa.array(words, pa.string()), pa.array(groups, pa.int32())]
+        return pa.RecordBatch.from_arrays(arrays, names=["value", KEY_GROUP_FIELD])
+
+    def header(self, epoch, *, stage=1, attempt=0, op=ExchangeOp.PROCESS, job_id=JOB_ID, execution=0):
+        return EpochHeader(op.value, job_id, execution, UID, self.index, epoch, stage, attempt, OUT_TAG)
+
+    def connect(self, header):
+        connection = connect(self.server.address, SECRET)
+        send_message(connection, header.to_plain())
+        return connection
+
+    def run_epoch(self, epoch, words=(), **who) -> list[tuple[str, int]]:
+        """Be an exchange: send the words in batches of three, return the output."""
+        words = list(words)
+        with self.connect(self.header(epoch, **who)) as connection:
+            if receive_admission(connection) is Admission.SEND:
+                chunks = [words[i : i + 3] for i in range(0, len(words), 3)]
+                send_trailer(connection, send_batches(connection, [self.batch(chunk) for chunk in chunks]))
+                receive_admission(connection)
+            return rows(receive_batches(connection))
+
+    def fetch(self, epoch) -> list[tuple[str, int]]:
+        with self.connect(self.header(epoch, op=ExchangeOp.FETCH)) as connection:
+            receive_admission(connection)
+            return rows(receive_batches(connection))
+
+
+def rows(batches: Iterable[pa.RecordBatch]) -> list[tuple[str, int]]:
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+def counted(words: Iterable[str]) -> list[tuple[str, int]]:
+    """Return what the counter emits for these words."""
+    seen: Counter[str] = Counter()
+    result = []
+    for word in words:
+        seen[word] += 1
+        result.append((word, seen[word]))
+    return result

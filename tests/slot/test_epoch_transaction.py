@@ -1,0 +1,287 @@
+"""An epoch changes state exactly once, whatever the exchanges do."""
+
+import threading
+import time
+
+import pytest
+
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common import Types
+from pystate.common.control import hang_up
+from pystate.common.errors import ControlError, PystateError
+from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
+from pystate.slot.protocol import Admission, receive_admission, send_batches
+from pystate.slot.subtask import SnapshotRequest
+from tests.slot.harness import SlotHarness, counted
+
+
+@pytest.fixture
+def slot(tmp_path):
+    harness = SlotHarness(tmp_path)
+    yield harness
+    harness.coordinator.hold.set()
+    harness.close()
+
+
+def in_thread(run):
+    result = {}
+
+    def target():
+        try:
+            result["value"] = run()
+        except BaseException as error:
+            result["error"] = error
+
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    return thread, result
+
+
+def half_an_epoch(slot, epoch, words, **who):
+    """Send some rows of an epoch and no end."""
+    connection = slot.connect(slot.header(epoch, **who))
+    assert receive_admission(connection) is Admission.SEND
+    batch = slot.batch(words)
+    connection.send_bytes(batch.schema.serialize())
+    connection.send_bytes(batch.serialize())
+    return connection
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def test_state_goes_on_from_epoch_to_epoch(slot):
+    assert slot.run_epoch(0, ["a", "b", "a", "a"]) == counted(["a", "b", "a", "a"])
+    assert slot.run_epoch(1, ["a"]) == [("a", 4)]
+    assert slot.coordinator.finished == [("count", 0, 0, 4, 4), ("count", 0, 1, 1, 1)]
+
+
+def test_an_empty_epoch_ends_like_any_other(slot):
+    assert slot.run_epoch(0) == []
+    assert slot.coordinator.finished == [("count", 0, 0, 0, 0)]
+
+
+def test_an_epoch_that_is_asked_for_again_is_not_run_again(slot):
+    first = slot.run_epoch(0, ["a", "a"], attempt=0)
+    assert slot.run_epoch(0, ["a", "a"], attempt=1) == first, "a retry of the task"
+    assert slot.run_epoch(0, ["a", "a"], stage=2, attempt=2) == first, "a second action"
+    assert slot.run_epoch(1, ["a"]) == [("a", 3)]
+
+
+def test_the_kept_output_can_be_fetched_until_the_next_epoch_begins(slot):
+    slot.run_epoch(0, ["a"])
+    assert slot.fetch(0) == [("a", 1)]
+    assert slot.fetch(0) == [("a", 1)]
+    slot.run_epoch(1, ["b"])
+    with pytest.raises(ControlError, match="epoch 0 is not kept"):
+        slot.fetch(0)
+
+
+def test_a_task_that_dies_half_way_leaves_no_trace(slot):
+    slot.run_epoch(0, ["a"])
+    half_an_epoch(slot, 1, ["a", "b"]).close()
+    wait_until(lambda: slot.subtask._claim is None)
+    assert slot.run_epoch(1, ["a"], attempt=1) == [("a", 2)]
+
+
+def test_a_task_that_dies_before_its_trailer_leaves_no_trace_even_if_all_rows_are_in(slot):
+    connection = slot.connect(slot.header(0))
+    receive_admission(connection)
+    send_batches(connection, [slot.batch(["a"])])
+    connection.close()
+    wait_until(lambda: slot.subtask._claim is None)
+    assert slot.run_epoch(0, ["a"], attempt=1) == [("a", 1)]
+
+
+def test_a_newer_attempt_fences_an_older_one_that_hangs(slot):
+    hanging = half_an_epoch(slot, 0, ["a", "a"], attempt=0)
+    assert slot.run_epoch(0, ["a"], attempt=1) == [("a", 1)]
+    with pytest.raises((EOFError, OSError)):
+        hanging.recv_bytes()
+
+
+def test_an_older_attempt_that_comes_late_is_refused(slot):
+    newer = half_an_epoch(slot, 0, ["a"], attempt=5)
+    with pytest.raises(ControlError, match="stale"):
+        slot.run_epoch(0, ["a"], attempt=4)
+    newer.close()
+
+
+def test_a_second_action_at_the_same_time_waits_for_the_first_and_gets_its_output(slot):
+    slot.coordinator.hold.clear()
+    first, first_result = in_thread(lambda: slot.run_epoch(0, ["a"], stage=1))
+    wait_until(lambda: slot.subtask._claim is not None and slot.subtask._claim.at_end)
+    second, second_result = in_thread(lambda: slot.run_epoch(0, ["a"], stage=2))
+    second.join(0.1)
+    assert second.is_alive()
+    slot.coordinator.hold.set()
+    for thread in (first, second):
+        thread.join(10)
+    assert first_result["value"] == second_result["value"] == [("a", 1)]
+    assert slot.run_epoch(1, ["a"]) == [("a", 2)]
+
+
+def test_a_second_action_takes_over_if_the_first_dies(slot):
+    dying = half_an_epoch(slot, 0, ["a", "a"], stage=1)
+    second, result = in_thread(lambda: slot.run_epoch(0, ["a"], stage=2))
+    second.join(0.1)
+    assert second.is_alive()
+    hang_up(dying)
+    second.join(10)
+    assert result["value"] == [("a", 1)]
+
+
+def test_an_attempt_that_has_sent_all_is_too_late_to_be_fenced_and_the_newer_gets_its_output(slot):
+    slot.coordinator.hold.clear()
+    first, first_result = in_thread(lambda: slot.run_epoch(0, ["a"], attempt=0))
+    wait_until(lambda: slot.subtask._claim is not None and slot.subtask._claim.at_end)
+    newer, newer_result = in_thread(lambda: slot.run_epoch(0, ["a"], attempt=1))
+    newer.join(0.1)
+    slot.coordinator.hold.set()
+    for thread in (first, newer):
+        thread.join(10)
+    assert first_result["value"] == newer_result["value"] == [("a", 1)]
+
+
+def test_headers_of_another_job_attempt_or_subtask_are_refused(slot):
+    with pytest.raises(ControlError, match="serves attempt 0"):
+        slot.run_epoch(0, ["a"], execution=1)
+    with pytest.raises(ControlError, match="serves attempt 0"):
+        slot.run_epoch(0, ["a"], job_id="d" * 32)
+    assert slot.run_epoch(0, ["a"]) == [("a", 1)]
+
+
+def test_a_row_that_belongs_to_another_subtask_is_refused_before_it_touches_state(tmp_path):
+    slot = SlotHarness(tmp_path, index=0, parallelism=2)
+    words = [f"w{i}" for i in range(50)]
+    mine = [word for word in words if slot.codec.key_group(word, 16) < 8]
+    foreign = [word for word in words if slot.codec.key_group(word, 16) >= 8]
+    with pytest.raises(PystateError, match="reached subtask 0"):
+        slot.run_epoch(0, [mine[0], mine[1], foreign[0]])
+    assert slot.run_epoch(0, mine, attempt=1) == counted(mine)
+    slot.close()
+
+
+def test_what_user_code_raises_is_told_with_its_own_frames_and_fails_all_further_asks(slot):
+    slot.run_epoch(0, ["a"])
+    with pytest.raises(PystateError, match="ValueError: poisoned"):
+        slot.run_epoch(1, ["a", "poison"])
+    ((error, trace),) = slot.coordinator.failures
+    assert "subtask 0" in error.where
+    assert "in process_element" in trace
+    with pytest.raises(PystateError, match="poisoned"):
+        slot.run_epoch(1, ["a"], attempt=1)
+    assert slot.coordinator.finished == [("count", 0, 0, 1, 1)]
+
+
+class Appending(KeyedProcessFunction):
+    """Changes its value in place, with update() for upper-case words only."""
+
+    def open(self, runtime_context):
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LIST(Types.STRING())))
+
+    def process_element(self, value, ctx):
+        seen = self.seen.value()
+        if seen is None:
+            seen = []
+            self.seen.update(seen)
+        seen.append(value)
+        if value.isupper():
+            self.seen.update(seen)
+        yield ctx.get_current_key(), len(seen)
+
+
+def test_a_value_changed_in_place_in_an_epoch_that_is_rolled_back_is_as_before(tmp_path):
+    slot = SlotHarness(tmp_path, Appending())
+    assert slot.run_epoch(0, ["a", "A"]) == [("a", 1), ("A", 1)]
+    half_an_epoch(slot, 1, ["a", "A"]).close()
+    wait_until(lambda: slot.subtask._claim is None)
+    assert slot.run_epoch(1, ["a", "A"], attempt=1) == [("a", 2), ("A", 2)]
+    slot.close()
+
+
+def request(tmp_path, checkpoint_id, epoch):
+    location = SnapshotLocation(f"file:{tmp_path}/chk-{checkpoint_id}")
+    location.create()
+    return SnapshotRequest(checkpoint_id, epoch, location.uri, inline_threshold=0, trigger_timestamp=0)
+
+
+def restored_from(slot, checkpoint):
+    state, _ = slot.coordinator.acknowledged[checkpoint.checkpoint_id]
+    return [(checkpoint.location, handle) for handle in state.keyed_state]
+
+
+def test_a_barrier_takes_the_state_at_the_end_of_its_epoch(slot, tmp_path):
+    slot.run_epoch(0, ["a"])
+    barrier = request(tmp_path, 1, 1)
+    slot.coordinator.barriers[1] = barrier
+    slot.run_epoch(1, ["a", "b"])
+    slot.run_epoch(2, ["a"])
+    restored = SlotHarness(tmp_path, restored=restored_from(slot, barrier), finished_epoch=1, name="restored")
+    assert restored.run_epoch(2, ["a", "b", "c"]) == [("a", 3), ("b", 2), ("c", 1)]
+    restored.close()
+
+
+def test_a_snapshot_between_epochs_stands_at_the_last_finished_one(slot, tmp_path):
+    slot.run_epoch(0, ["a"])
+    between = request(tmp_path, 1, 0)
+    slot.subtask.snapshot_between_epochs(between)
+    restored = SlotHarness(tmp_path, restored=restored_from(slot, between), finished_epoch=0, name="restored")
+    assert restored.run_epoch(1, ["a"]) == [("a", 2)]
+    restored.close()
+
+
+def test_a_subtask_that_stands_elsewhere_declines_a_snapshot(slot, tmp_path):
+    slot.run_epoch(0, ["a"])
+    with pytest.raises(ControlError, match="stands at epoch 0, not 7"):
+        slot.subtask.snapshot_between_epochs(request(tmp_path, 1, 7))
+
+
+def test_a_snapshot_that_can_not_be_written_is_declined(slot, tmp_path):
+    slot.run_epoch(0, ["a"])
+    barrier = request(tmp_path, 1, 0)
+    (tmp_path / "chk-1").rmdir()
+    (tmp_path / "chk-1").write_text("in the way")
+    slot.subtask.snapshot_between_epochs(barrier)
+    assert slot.coordinator.acknowledged == {}
+    assert 1 in slot.coordinator.declined
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_state_of_two_subtasks_is_spread_over_another_number(tmp_path, parallelism):
+    words = [f"w{i}" for i in range(200)]
+    handles = []
+    for index in range(2):
+        slot = SlotHarness(tmp_path, index=index, parallelism=2, name=f"old-{index}")
+        mine = [word for word in words if slot.codec.key_group(word, 16) // 8 == index]
+        slot.run_epoch(0, mine * 2)
+        barrier = request(tmp_path, index, 0)
+        slot.subtask.snapshot_between_epochs(barrier)
+        handles += restored_from(slot, barrier)
+        slot.close()
+    found = []
+    for index in range(parallelism):
+        slot = SlotHarness(
+            tmp_path, index=index, parallelism=parallelism, restored=handles, finished_epoch=0, name=f"new-{index}"
+        )
+        mine = [word for word in words if slot.codec.key_group(word, 16) * parallelism // 16 == index]
+        found += slot.run_epoch(1, mine)
+        slot.close()
+    assert sorted(found) == sorted((word, 3) for word in words)
+
+
+def test_a_large_epoch_is_spilled_and_comes_back_whole(tmp_path):
+    slot = SlotHarness(tmp_path)
+    object.__setattr__(slot.subtask._environment, "kept_output_bytes", 1000)
+    words = [f"word-{i % 97}" for i in range(60_000)]
+    connection = slot.connect(slot.header(0))
+    assert receive_admission(connection) is Admission.SEND
+    connection.close()
+    wait_until(lambda: slot.subtask._claim is None)
+    assert slot.run_epoch(0, words, attempt=1) == counted(words)
+    assert slot.subtask._kept.spilled_bytes > 0
+    slot.close()
