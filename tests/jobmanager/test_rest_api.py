@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 
@@ -316,20 +317,22 @@ def test_a_python_that_can_not_be_started_is_an_error_and_leaves_a_failed_job(ma
 
 
 def test_a_driver_that_hangs_does_not_hold_up_the_others(manager):
+    """More calls hang than the server has threads for ordinary requests (40)."""
     job = manager.submit()
     manager.wait_for(job, "RUNNING")
     pid = read_json(manager.home.job(job).driver)["pid"]
-    os.kill(pid, 19)
-    body = {"target-directory": "/s"}
-    stuck = [threading.Thread(target=manager.request, args=("POST", f"/jobs/{job}/savepoints", body)) for _ in range(5)]
+    os.kill(pid, signal.SIGSTOP)
+    path, body = f"/jobs/{job}/savepoints", {"target-directory": "/s"}
+    stuck = [threading.Thread(target=manager.request, args=("POST", path, body)) for _ in range(50)]
     try:
         for thread in stuck:
             thread.start()
+        eventually(lambda: sum("AnyIO worker" in thread.name for thread in threading.enumerate()) >= 40)
         began = time.monotonic()
         assert manager.state(job) == "RUNNING"
         assert time.monotonic() - began < 1
     finally:
-        os.kill(pid, 18)
+        os.kill(pid, signal.SIGCONT)
         for thread in stuck:
             thread.join()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,4 +92,26 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
     builder = SparkSession.builder.appName(app_name)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _output_of_children(log):
+        return builder.getOrCreate()
+
+
+@contextlib.contextmanager
+def _output_of_children(log: Path) -> Iterator[None]:
+    """Let processes started meanwhile write to `log` what they would write to our stdout and stderr.
+
+    The JVM and all its Python workers inherit the two, and keep them.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        yield
+    finally:
+        for descriptor, copy in zip((1, 2), saved, strict=True):
+            os.dup2(copy, descriptor)
+            os.close(copy)
+        os.close(file)

@@ -1,0 +1,172 @@
+"""The commands on real jobs: drivers as processes of their own, under a job manager that the first `run` starts."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pystate.checkpoint.reader import SnapshotReader
+
+JOB_ID = re.compile(r"[0-9a-f]{32}\n")
+ROOT = Path(__file__).parents[2]
+
+COUNT_WORDS = """
+import sys
+from pystate.common import Types
+from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
+from pystate.datastream.connectors.file_system import FileSource
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value, count
+
+folder, bounded = sys.argv[1], sys.argv[2] == "bounded"
+env = StreamExecutionEnvironment.get_execution_environment()
+source = FileSource(folder, monitor_interval_ms=None if bounded else 1000)
+env.from_source(source, None, "words").key_by(lambda word: word).process(Count()).uid("count").print()
+env.execute("word count")
+"""
+
+
+class Shell:
+    """Runs commands as an operator would, in a home of its own."""
+
+    def __init__(self, tmp_path):
+        self.home = tmp_path / "home"
+        self.folder = tmp_path / "in"
+        self.folder.mkdir()
+        self.program = tmp_path / "count_words.py"
+        self.program.write_text(COUNT_WORDS)
+        self.environment = {**os.environ, "PYSTATE_HOME": str(self.home), "PYSTATE_CONF_DIR": str(ROOT / "conf")}
+        self.environment.pop("PYTHONPATH", None)
+
+    def __call__(self, *arguments, exit_code=0):
+        command = [sys.executable, "-m", "pystate_cli", *map(str, arguments)]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120, cwd=self.folder)
+        assert done.returncode == exit_code, f"{done.stdout}\n{done.stderr}"
+        return done
+
+    def run(self, *options, mode="unbounded"):
+        done = self("run", "-d", *options, self.program, self.folder, mode)
+        assert JOB_ID.fullmatch(done.stdout), "stdout is the job id alone"
+        return done.stdout.strip()
+
+    def log(self, job_id):
+        return (self.home / "jobs" / job_id / "job.log").read_text()
+
+    def wait_for_log(self, job_id, text):
+        deadline = time.monotonic() + 60
+        while text not in self.log(job_id):
+            assert time.monotonic() < deadline, self.log(job_id)
+            time.sleep(0.1)
+
+    def add(self, name, words):
+        part = self.folder.with_name("part")
+        part.write_text("\n".join(words))
+        part.rename(self.folder / name)
+
+    def close(self):
+        for status in self.home.glob("jobs/*/driver.json"):
+            kill(json.loads(status.read_text())["pid"])
+        address = self.home / "jobmanager.json"
+        if address.exists():
+            kill(json.loads(address.read_text())["pid"])
+
+
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+@pytest.fixture
+def shell(tmp_path):
+    made = Shell(tmp_path)
+    yield made
+    made.close()
+
+
+def state(path):
+    return dict(SnapshotReader(path).keyed_entries("count", "count"))
+
+
+@pytest.mark.timeout(240)
+def test_run_savepoint_cancel_resume_at_another_parallelism(shell, tmp_path):
+    shell.add("1.txt", ["hello", "world", "hello"])
+    first = shell.run("-p", "2")
+    shell.wait_for_log(first, "('hello', 2)")
+    assert f"{first} : word count (RUNNING)" in shell("list").stdout
+
+    savepoint = shell("savepoint", first)
+    path = savepoint.stdout.strip()
+    assert re.fullmatch(rf"file:{shell.home}/savepoints/savepoint-{first[:6]}-[0-9a-f]{{12}}", path)
+    assert savepoint.stdout.count("\n") == 1
+    assert f"Triggering savepoint for job {first}." in savepoint.stderr
+    assert state(path) == {"hello": 2, "world": 1}
+
+    shell.add("2.txt", ["hello", "flink"])
+    shell.wait_for_log(first, "('hello', 3)")
+    target = tmp_path / "my savepoints"
+    cancelled = shell("cancel", "-s", target, first)
+    path = cancelled.stdout.strip()
+    assert path.startswith(f"file:{target}/savepoint-")
+    assert f"{first} : word count (CANCELED)" in shell("list", "-a").stdout
+    assert "RUNNING" not in shell("list").stdout
+    assert not list((shell.home / "checkpoints").glob("*/chk-*")), "a cancelled job leaves no checkpoint unless told to"
+
+    second = shell.run("-p", "3", "-s", path)
+    shell.add("3.txt", ["hello", "spark"])
+    shell.wait_for_log(second, "('hello', 4)")
+    assert "('hello', 1)" not in shell.log(second), "nothing is read twice"
+    final = shell("cancel", "-s", second).stdout.strip()
+    assert state(final) == dict(Counter("hello world hello hello flink hello spark".split()))
+    table = shell("checkpoints", second).stdout
+    assert "savepoint" in table
+    assert "COMPLETED" in table
+
+    refused = shell("run", "-d", "-s", tmp_path / "nowhere", shell.program, shell.folder, "unbounded", exit_code=1)
+    assert refused.stdout == ""
+    assert "nowhere" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.timeout(180)
+def test_an_attached_run_prints_to_stdout_and_ends_with_its_job(shell):
+    shell.add("1.txt", ["hello", "world", "hello"])
+    done = shell("run", "-p", "1", shell.program, shell.folder, "bounded")
+    assert sorted(done.stdout.splitlines()) == ["('hello', 1)", "('hello', 2)", "('world', 1)"]
+    assert "Job has been submitted with JobID" in done.stderr
+    assert "has finished." in done.stderr
+    assert "(FINISHED)" in shell("list", "-a").stdout
+
+    shell.program.write_text("import no_such_module\n")
+    broken = shell("run", "-d", shell.program, exit_code=1)
+    assert "No module named 'no_such_module'" in broken.stderr
+    shell.program.write_text("print('nothing to run')\n")
+    assert "never calls execute()" in shell("run", "-d", shell.program, exit_code=1).stderr
+
+
+@pytest.mark.timeout(120)
+def test_a_job_file_runs_as_plain_python(shell):
+    shell.add("1.txt", ["hello", "world", "hello"])
+    command = [sys.executable, str(shell.program), str(shell.folder), "bounded"]
+    done = subprocess.run(command, env=shell.environment, capture_output=True, text=True, timeout=100, check=True)
+    assert sorted(line.split("> ")[-1] for line in done.stdout.splitlines()) == [
+        "('hello', 1)",
+        "('hello', 2)",
+        "('world', 1)",
+    ]
+    assert "WARN" not in done.stderr, "Spark's noise goes to the job's log"
