@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pystate_cli.main import run_command_line
+from pystate_cli.command_line import run_command_line
 from tests.jobmanager.harness import PYTHON_PATH, Manager, ManagerThread
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, read_json, write_json
+from pystate.jobmanager.driver_process import _processes
 from pystate_cli.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.rest_client import NoJobManagerError
 from tests.jobmanager.harness import eventually
@@ -26,7 +27,11 @@ def home(own_home) -> Iterator[PystateHome]:
     entry = read_json(home.jobmanager)
     if entry is not None and entry["pid"] != os.getpid():
         os.kill(entry["pid"], signal.SIGTERM)
-        eventually(lambda: not home.jobmanager.exists())
+    eventually(lambda: not processes_of(home))
+
+
+def processes_of(home: PystateHome) -> list[int]:
+    return [pid for pid, command in _processes() if "pystate.jobmanager" in command and str(home.root) in command]
 
 
 def ensure(home: PystateHome, *command: str):

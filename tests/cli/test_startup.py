@@ -15,7 +15,7 @@ def test_no_command_imports_what_it_does_not_need(command, manager):
     words = {"list": ["list"], "run": ["run", "nosuch.py"]}.get(command, [command, "0" * 32])
     program = (
         "import sys\n"
-        "from pystate_cli.main import run_command_line\n"
+        "from pystate_cli.command_line import run_command_line\n"
         f"run_command_line({words!r})\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
     )
@@ -23,3 +23,21 @@ def test_no_command_imports_what_it_does_not_need(command, manager):
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert finished.stderr.splitlines()[-1] == "[]"
+
+
+def test_ctrl_c_during_the_imports_is_not_a_traceback():
+    program = (
+        "import builtins, sys\n"
+        "from pystate_cli.main import main\n"
+        "importing = builtins.__import__\n"
+        "def interrupted(name, *rest):\n"
+        "    if name == 'typer':\n"
+        "        raise KeyboardInterrupt\n"
+        "    return importing(name, *rest)\n"
+        "builtins.__import__ = interrupted\n"
+        "main()\n"
+    )
+
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert (finished.returncode, finished.stdout, finished.stderr) == (130, "", "")

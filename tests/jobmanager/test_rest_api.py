@@ -317,24 +317,33 @@ def test_a_python_that_can_not_be_started_is_an_error_and_leaves_a_failed_job(ma
 
 
 def test_a_driver_that_hangs_does_not_hold_up_the_others(manager):
-    """More calls hang than the server has threads for ordinary requests (40)."""
-    job = manager.submit()
-    manager.wait_for(job, "RUNNING")
-    pid = read_json(manager.home.job(job).driver)["pid"]
+    """More calls are sent to it than the server has threads, for ordinary requests (40) and for drivers (64)."""
+    hanging, healthy = manager.submit(), manager.submit()
+    manager.wait_for(hanging, "RUNNING")
+    manager.wait_for(healthy, "RUNNING")
+    pid = read_json(manager.home.job(hanging).driver)["pid"]
+    body = {"target-directory": "/s"}
+    answers: list[int] = []
+
+    def ask() -> None:
+        answers.append(manager.request("POST", f"/jobs/{hanging}/savepoints", body)[0])
+
     os.kill(pid, signal.SIGSTOP)
-    path, body = f"/jobs/{job}/savepoints", {"target-directory": "/s"}
-    stuck = [threading.Thread(target=manager.request, args=("POST", path, body)) for _ in range(50)]
+    stuck = [threading.Thread(target=ask) for _ in range(100)]
     try:
         for thread in stuck:
             thread.start()
-        eventually(lambda: sum("AnyIO worker" in thread.name for thread in threading.enumerate()) >= 40)
+        eventually(lambda: len(answers) >= 84)  # 16 hang, the rest is told so
+        assert answers == [503] * 84
         began = time.monotonic()
-        assert manager.state(job) == "RUNNING"
+        assert manager.state(hanging) == "RUNNING"
+        assert manager.request("POST", f"/jobs/{healthy}/savepoints", body)[0] == 202
         assert time.monotonic() - began < 1
     finally:
         os.kill(pid, signal.SIGCONT)
         for thread in stuck:
             thread.join()
+    assert answers[84:] == [202] * 16
 
 
 def test_checkpoints_are_read_from_the_file_when_the_driver_is_gone(manager):

@@ -72,8 +72,13 @@ class StreamExecutionEnvironment:
         self._configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, interval)
         return self
 
-    def from_data_frame(self, frame: DataFrame, source_name: str = "DataFrame") -> DataStream:
+    def from_data_frame(self, frame: DataFrame, source_name: str = "DataFrame", *, bounded: bool = False) -> DataStream:
         """Read a streaming DataFrame; the elements are rows with its columns.
+
+        Args:
+            frame: Made with `env.spark.readStream`, with any stateless operations on it.
+            source_name: What people see.
+            bounded: Read what is there when the job starts, and end.
 
         Raises:
             JobGraphError: The DataFrame is not streaming.
@@ -83,7 +88,7 @@ class StreamExecutionEnvironment:
             raise JobGraphError(
                 message, where=source_name, hint="make it with env.spark.readStream instead of env.spark.read"
             )
-        return self._add_source(SourceTransformation(name=source_name, frame=lambda: frame))
+        return self._add_source(SourceTransformation(name=source_name, frame=lambda: frame, bounded=bounded))
 
     def read_text_file(self, file_path: str) -> DataStream:
         """Read the lines of a file, or of all files in a folder, once; the job ends when they are read."""

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -39,6 +39,7 @@ Body = dict[str, Any]
 Handler = Callable[[Request, Body], Response]
 
 _OUTPUT_CHUNK = 1 << 20
+_DRIVER_CALLS = 64
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _FORMATS = ("CANONICAL", "NATIVE")
 _STATUS_CODES: tuple[tuple[type[PystateError], int], ...] = (
@@ -80,7 +81,7 @@ class RestApi:
 
     def routes(self) -> list[Route]:
         """Return the routes: Flink's with and without `/v1`, ours below `/pystate`."""
-        flink: list[tuple[str, str, Handler]] = [
+        from_files: list[tuple[str, str, Handler]] = [
             ("GET", "/overview", self._overview),
             ("GET", "/config", self._config),
             ("GET", "/jobs", self._jobs),
@@ -90,6 +91,8 @@ class RestApi:
             ("GET", "/jobs/{job_id}/status", self._status),
             ("GET", "/jobs/{job_id}/exceptions", self._exceptions),
             ("GET", "/jobs/{job_id}/execution-result", self._execution_result),
+        ]
+        from_drivers: list[tuple[str, str, Handler]] = [
             ("GET", "/jobs/{job_id}/checkpoints", self._checkpoints),
             ("POST", "/jobs/{job_id}/checkpoints", self._trigger_checkpoint),
             ("GET", "/jobs/{job_id}/checkpoints/details/{checkpoint_id:int}", self._checkpoint_details),
@@ -103,8 +106,13 @@ class RestApi:
             ("GET", "/pystate/jobs/{job_id}", self._driver),
             ("GET", "/pystate/jobs/{job_id}/{name:str}", self._output),
         ]
-        routes = [_route(method, prefix + path, handler) for method, path, handler in flink for prefix in ("", "/v1")]
-        return routes + [_route(method, path, self._owner_only(handler)) for method, path, handler in ours]
+        # a driver that hangs keeps its callers' threads; those who only read files must not wait for them
+        driver_calls = CapacityLimiter(_DRIVER_CALLS)
+        routes = []
+        for prefix in ("", "/v1"):
+            routes += [_route(method, prefix + path, handler, None) for method, path, handler in from_files]
+            routes += [_route(method, prefix + path, handler, driver_calls) for method, path, handler in from_drivers]
+        return routes + [_route(method, path, self._owner_only(handler), None) for method, path, handler in ours]
 
     # -- reading
 
@@ -234,11 +242,11 @@ class RestApi:
         return checked
 
 
-def _route(method: str, path: str, handler: Handler) -> Route:
+def _route(method: str, path: str, handler: Handler, limiter: CapacityLimiter | None) -> Route:
     async def endpoint(request: Request) -> Response:
         # the flink client sends {} with its GETs, which is of no interest
         body = await _json_body(request) if method == "POST" else {}
-        return await run_in_threadpool(handler, request, body)
+        return await to_thread.run_sync(handler, request, body, limiter=limiter)
 
     return Route(path, endpoint, methods=[method], name=f"{method} {path}")
 

@@ -19,6 +19,8 @@ from pystate.jobmanager.job_record import JobRecord, RecordPhase
 logger = logging.getLogger(__name__)
 
 CALL_TIMEOUT_SECONDS = 30.0
+_CALLS_AT_ONCE = 16
+"""How many calls one driver may hold up, so that a hanging one leaves threads for the others."""
 _CANCEL_RETRY_SECONDS = 0.1
 _BEFORE_CANCELLING = (JobStatus.INITIALIZING, JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING)
 
@@ -52,6 +54,7 @@ class SupervisedJob:
         self._clock = clock
         self._lock = threading.Lock()
         self._gone = threading.Event()
+        self._calls = threading.BoundedSemaphore(_CALLS_AT_ONCE)
         self._triggered: dict[str, str] = {}  # trigger id -> op
         if record.phase is RecordPhase.ENDED:
             self._gone.set()
@@ -128,7 +131,7 @@ class SupervisedJob:
         """Return the checkpoint statistics: what the driver says, or left behind."""
         if not self.driver_is_gone:
             try:
-                return dict(call_driver(self.directory, "checkpoints", timeout=CALL_TIMEOUT_SECONDS))
+                return dict(self._call("checkpoints"))
             except PystateError as error:
                 # the file is written at each change, it lags by a moment at most
                 logger.info("checkpoints of job %s are read from its file: %s", self.job_id, error.message)
@@ -239,7 +242,13 @@ class SupervisedJob:
     # -- inner workings
 
     def _call(self, op: str, **arguments: Any) -> Any:
-        return call_driver(self.directory, op, timeout=CALL_TIMEOUT_SECONDS, **arguments)
+        if not self._calls.acquire(blocking=False):
+            message = f"The job's driver has not answered {_CALLS_AT_ONCE} earlier requests yet."
+            raise DriverUnreachableError(message, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
+        try:
+            return call_driver(self.directory, op, timeout=CALL_TIMEOUT_SECONDS, **arguments)
+        finally:
+            self._calls.release()
 
     def _knows_operation(self, trigger_id: str) -> bool:
         if self.directory.operation(trigger_id).exists():

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pystate.common.control import ControlServer, new_secret
+from pystate.common.errors import CheckpointFailedError
+from pystate.common.home import JobDirectory, PystateHome, new_job_id, write_json
+from pystate.jobmanager.driver_process import DriverUnreachableError, call_driver
+
+
+@pytest.fixture
+def directory(tmp_path) -> Iterator[JobDirectory]:
+    directory = PystateHome(tmp_path).job(new_job_id())
+    directory.path.mkdir(parents=True)
+    directory.secret.write_bytes(new_secret())
+    yield directory
+
+
+def listen(directory: JobDirectory, handler, secret: bytes | None = None) -> None:
+    server = ControlServer(secret or directory.secret.read_bytes(), handler)
+    server.start()
+    write_json(directory.driver, {"pid": 1, "host": server.host, "port": server.port})
+
+
+def refuse(_request: object) -> None:
+    raise CheckpointFailedError("No.", where="here", hint="later")
+
+
+def test_a_call_returns_what_the_driver_says(directory):
+    listen(directory, lambda request: request)
+
+    assert call_driver(directory, "status", timeout=5, x=1) == {"op": "status", "x": 1}
+
+
+def test_what_the_driver_refuses_is_raised_as_it_is(directory):
+    listen(directory, refuse)
+
+    with pytest.raises(CheckpointFailedError) as caught:
+        call_driver(directory, "stop", timeout=5)
+
+    assert (caught.value.message, caught.value.where, caught.value.hint) == ("No.", "here", "later")
+
+
+def test_a_driver_that_has_not_said_where_it_listens_still_starts(directory):
+    with pytest.raises(DriverUnreachableError, match="still starting"):
+        call_driver(directory, "status", timeout=5)
+
+
+def test_a_process_with_another_secret_is_not_our_driver(directory):
+    listen(directory, lambda request: request, new_secret())
+
+    with pytest.raises(DriverUnreachableError, match="can't be reached"):
+        call_driver(directory, "status", timeout=5)
+
+
+def test_a_driver_that_accepts_and_stays_silent_is_given_up(directory):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        write_json(directory.driver, {"pid": 1, "host": "127.0.0.1", "port": silent.getsockname()[1]})
+        began = time.monotonic()
+        with pytest.raises(DriverUnreachableError, match="can't be reached"):
+            call_driver(directory, "status", timeout=0.3)
+
+    assert 0.2 < time.monotonic() - began < 3
+
+
+def test_a_driver_that_proves_itself_and_never_answers_is_given_up(directory):
+    listen(directory, lambda _request: time.sleep(5))
+
+    began = time.monotonic()
+    with pytest.raises(DriverUnreachableError, match="did not answer 'status' within"):
+        call_driver(directory, "status", timeout=0.3)
+
+    assert 0.2 < time.monotonic() - began < 3
