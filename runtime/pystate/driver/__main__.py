@@ -99,7 +99,9 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
         return 1
     except BaseException as error:
         traceback.print_exc()
-        status.update(JobStatus.FAILED, failure=failure_dict(error, program_trace(error, job_file)))
+        failed = failure_dict(error, program_trace(error, job_file))
+        failed["where"] = failed["where"] or program_place(error, job_file)
+        status.update(JobStatus.FAILED, failure=failed)
         return 1
     return 0
 
@@ -112,6 +114,12 @@ def program_trace(error: BaseException, job_file: Path) -> str:
     while trace is not None and trace.tb_frame.f_code.co_filename != str(job_file):
         trace = trace.tb_next
     return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
+
+
+def program_place(error: BaseException, job_file: Path) -> str:
+    """Return the program's file, with the line that raised where there is one."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(job_file)]
+    return f"{job_file}, line {lines[-1]}" if lines else str(job_file)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -181,7 +181,8 @@ class ExecutionAttempt:
     def _started(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query without adaptive execution, which would run all stages but the last in front of `foreachBatch`.
 
-        An epoch would then run before it has begun. The query keeps a copy of the settings; the job's own queries keep theirs.
+        An epoch would then run before it has begun. The query keeps a copy of the settings, so the job's own queries keep
+        the user's.
         """
         settings = self._spark.conf
         before = settings.get(_ADAPTIVE, None)
