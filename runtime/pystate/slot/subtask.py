@@ -7,10 +7,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
+import pystate
 from pystate.checkpoint.metadata import KeyedStateHandle, OperatorSubtaskState
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import SnapshotLocation
@@ -316,7 +318,7 @@ class _UserCode:
             return
         task, index = self._subtask.task, self._subtask.index
         where = f"{task.name} (uid {task.uid}), subtask {index}"
-        stack_trace = "".join(traceback.format_exception(error))
+        stack_trace = user_stack_trace(error)
         if isinstance(error, PystateError):
             failure = error
             failure.where = failure.where or where
@@ -324,3 +326,14 @@ class _UserCode:
             failure = UserFunctionError(f"{type(error).__name__}: {error}", where=where)
         self._subtask.fail(failure, stack_trace)
         raise failure from error
+
+
+_OUR_CODE = str(Path(pystate.__file__).parent)
+
+
+def user_stack_trace(error: BaseException) -> str:
+    """Return the stack trace from the first frame that isn't ours on; the whole of it where all frames are."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OUR_CODE):
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
