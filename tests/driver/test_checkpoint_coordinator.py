@@ -334,6 +334,18 @@ def test_cancelled_without_retention_nothing_is_left(bench, tmp_path):
     assert [path.name for path in (tmp_path / "ck" / ("a" * 32)).iterdir() if path.name.startswith("chk")] == []
 
 
+def test_progress_counts_the_records_that_subtasks_report(bench):
+    one = bench()
+    one.begin(0)
+    for subtask in SUBTASKS:
+        one.ask(subtask, 0)
+        arguments = {"uid": "count", "subtask": subtask, "epoch": 0, "rows_in": 3, "rows_out": 2, "busy_ms": 0}
+        one.coordinator.handle_slot_call("epoch_finished", arguments)
+    one.coordinator.finish_epoch(0, 0)
+    progress = one.coordinator.progress()
+    assert (progress["epoch"], progress["records_in"], progress["records_out"]) == (0, 6, 4)
+
+
 def test_epoch_numbers_are_never_given_twice(tmp_path):
     numbers = EpochNumbers(tmp_path / "epochs.json")
     assert numbers.resume_above(-1) == -1

@@ -55,6 +55,14 @@ class AttemptOverError(ControlError):
 
 
 @dataclass
+class RecordCounts:
+    """Records that the subtasks of a task have read and written since the driver started."""
+
+    read: int = 0
+    written: int = 0
+
+
+@dataclass
 class _Request:
     """A checkpoint someone wants, until it is triggered."""
 
@@ -134,6 +142,7 @@ class CheckpointCoordinator:
         self._stopped = False  # a savepoint is complete behind which no epoch may begin
         self._failed_locations: dict[int, SnapshotLocation] = {}
         self._late: set[int] = set()
+        self._records: dict[str, RecordCounts] = {}
         self._closed = False
         self._thread = threading.Thread(target=self._loop, name="checkpoint-coordinator", daemon=True)
 
@@ -270,6 +279,9 @@ class CheckpointCoordinator:
         if op == "epoch_finished":
             with self._lock:
                 self._live_tracker().subtask_finished((uid, subtask), arguments["epoch"])
+                counts = self._records.setdefault(uid, RecordCounts())
+                counts.read += arguments["rows_in"]
+                counts.written += arguments["rows_out"]
             return None
         if op == "acknowledge":
             state = OperatorSubtaskState.from_plain(arguments["state"])
@@ -310,6 +322,22 @@ class CheckpointCoordinator:
         """
         if self._interval_ms is not None:
             self.trigger_checkpoint().result(timeout_s)
+
+    def progress(self) -> dict[str, Any]:
+        """Return how far the job is: the last finished epoch, records read by the first and written by the last task.
+
+        Records that are read again after a restart count again.
+        """
+        with self._lock:
+            epoch = None if self._tracker is None else self._tracker.finished
+            counts = {task.uid: self._records.get(task.uid, RecordCounts()) for task in self._tasks}
+        tasks = list(counts.values())
+        return {
+            "epoch": epoch,
+            "records_in": tasks[0].read if tasks else 0,
+            "records_out": tasks[-1].written if tasks else 0,
+            "records": {uid: {"read-records": c.read, "write-records": c.written} for uid, c in counts.items()},
+        }
 
     def statistics(self) -> dict[str, Any]:
         """Return the statistics as Flink's REST has them."""

@@ -46,7 +46,7 @@ class ControlEndpoint:
         arguments = dict(request)
         op = str(arguments.pop("op"))
         if op == "status":
-            return self._status.snapshot()
+            return self._full_status()
         if op == "operation":
             return self._operation(parse_job_id(arguments["trigger_id"]))
         master = self._master
@@ -66,6 +66,15 @@ class ControlEndpoint:
             return {}
         message = f"The driver does not know the op {op!r}."
         raise ControlError(message)
+
+    def _full_status(self) -> dict[str, Any]:
+        status, master = self._status.snapshot(), self._master
+        if master is None:
+            return status
+        progress = master.coordinator.progress()
+        records = progress.pop("records")
+        vertices = [{**vertex, "metrics": records.get(vertex["uid"], {})} for vertex in status["vertices"]]
+        return {**status, **progress, "vertices": vertices}
 
     def _trigger(self, op: str, master: JobMaster, coordinator: CheckpointCoordinator, arguments: dict[str, Any]) -> None:
         trigger_id = parse_job_id(arguments["trigger_id"])
