@@ -108,7 +108,7 @@ class Bench:
         self.coordinator.attempt_started(self.slots, self.spark.directory, -1, -1, self.failures.append)
 
     def ask(self, subtask, epoch):
-        arguments = {"uid": "count", "subtask": subtask, "epoch": epoch}
+        arguments = {"uid": "count", "subtask": subtask, "epoch": epoch, "stage": 7}
         return self.coordinator.handle_slot_call("epoch_decision", arguments)
 
     def finished(self, subtask, epoch):

@@ -1,6 +1,7 @@
 """Jobs on real Spark: restored at the same, a larger and a smaller parallelism; nothing is read twice, nothing skipped."""
 
 import random
+import time
 from collections import Counter
 
 import pytest
@@ -171,3 +172,34 @@ def test_two_keyed_steps_in_a_row_are_one_cut(run_job, tmp_path):
     assert dict(reader.keyed_entries("per-word", "count")) == dict(watched.words)
     expected = Counter(f"seen {n} times" for count in watched.words.values() for n in range(1, count + 1))
     assert dict(reader.keyed_entries("per-count", "count")) == dict(expected)
+
+
+def test_the_alignment_of_a_checkpoint_shows_an_upstream_partition_that_was_held_back(run_job, tmp_path):
+    watched, sink, gate = Watched(tmp_path), Sink(), tmp_path / "gate"
+    watched.add(1)
+    (watched.folder / "slow.txt").write_text("slow")
+
+    def hold_back(word):
+        deadline = time.monotonic() + 30
+        while word == "slow" and not gate.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return word
+
+    def run():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        words = env.from_source(FileSource(str(watched.folder), monitor_interval_ms=1000), None, "words")
+        held = words.map(hold_back, output_type=Types.STRING())
+        held.key_by(lambda w: w).process(Count(), COUNTED).uid("count").for_each_batch(sink)
+        env.execute("held back")
+
+    job = run_job(run)  # each of the two files is a partition
+    job.wait_running()
+    coordinator = job.master.coordinator
+    job.wait_for(lambda: coordinator._tracker is not None and coordinator._tracker.running is not None)
+    future = coordinator.trigger_savepoint(str(tmp_path / "savepoints"), hold=False)
+    time.sleep(3)
+    gate.touch()
+    future.result(60)
+    (latest,) = coordinator.statistics()["history"]
+    assert latest["alignment_duration"] >= 1000
+    assert latest["start_delay"] >= 1000

@@ -65,7 +65,7 @@ class RecordingCoordinator:
         self.hold = threading.Event()
         self.hold.set()
 
-    def epoch_decision(self, uid, subtask, epoch):
+    def epoch_decision(self, uid, subtask, epoch, stage):
         self.hold.wait(10)
         return self.barriers.get(epoch)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +154,15 @@ class CheckpointStatsTracker:
         stats = self._in_progress.get(checkpoint_id)
         if stats is not None and uid in stats.tasks:
             stats.tasks[uid].subtasks[subtask] = metrics
+
+    def report_alignment(self, checkpoint_id: int, milliseconds: Mapping[str, int | None]) -> None:
+        """Take note, by uid, of alignment durations that were measured outside of the subtasks."""
+        stats = self._in_progress.get(checkpoint_id)
+        for task in [] if stats is None else stats.tasks.values():
+            measured = milliseconds.get(task.uid)
+            for index, metrics in task.subtasks.items():
+                if metrics.alignment_ms is None and measured is not None:
+                    task.subtasks[index] = replace(metrics, alignment_ms=measured)
 
     def report_completed(self, completed: CompletedCheckpoint) -> None:
         """Take note that a checkpoint completed."""

@@ -82,6 +82,7 @@ class _Entry:
     deadline: float
     sources: SourceFiles | None = None
     error: PystateError | None = None
+    alignment: dict[str, int | None] = field(default_factory=dict)
 
 
 class CheckpointCoordinator:
@@ -142,6 +143,7 @@ class CheckpointCoordinator:
         self._stopped = False  # a savepoint is complete behind which no epoch may begin
         self._failed_locations: dict[int, SnapshotLocation] = {}
         self._late: set[int] = set()
+        self._stages: dict[str, int] = {}  # by task: the stage of its exchange in the running epoch
         self._records: dict[str, RecordCounts] = {}
         self._closed = False
         self._thread = threading.Thread(target=self._loop, name="checkpoint-coordinator", daemon=True)
@@ -260,6 +262,19 @@ class CheckpointCoordinator:
             message = f"Spark ended epoch {epoch}, but these subtasks never ran it: {missing}."
             raise ControlError(message)
 
+    def stages_of_barrier(self, epoch: int) -> dict[str, int]:
+        """Return the stage of each task's exchange where the epoch carries a barrier, to be measured; else nothing."""
+        with self._lock:
+            carried = any(entry.pending.epoch == epoch for entry in self._entries.values())
+            return dict(self._stages) if carried else {}
+
+    def report_alignment(self, epoch: int, milliseconds: dict[str, int | None]) -> None:
+        """Take note, by task, how long the epoch's upstream partitions were apart at their ends."""
+        with self._lock:
+            for entry in self._entries.values():
+                if entry.pending.epoch == epoch:
+                    entry.alignment = milliseconds
+
     def finish_epoch(self, epoch: int, batch: int) -> None:
         """End an epoch: all subtasks have run it and all sinks have its output. Spark commits it next."""
         with self._lock:
@@ -275,7 +290,7 @@ class CheckpointCoordinator:
         """Answer a call of a subtask."""
         uid, subtask = arguments["uid"], arguments["subtask"]
         if op == "epoch_decision":
-            return self._decide(uid, subtask, arguments["epoch"])
+            return self._decide(uid, subtask, arguments["epoch"], arguments["stage"])
         if op == "epoch_finished":
             with self._lock:
                 self._live_tracker().subtask_finished((uid, subtask), arguments["epoch"])
@@ -358,9 +373,10 @@ class CheckpointCoordinator:
 
     # -- the protocol with the subtasks
 
-    def _decide(self, uid: str, subtask: int, epoch: int) -> dict[str, Any] | None:
+    def _decide(self, uid: str, subtask: int, epoch: int, stage: int) -> dict[str, Any] | None:
         with self._lock:
             first = self._live_tracker().decide((uid, subtask), epoch)
+            self._stages[uid] = stage
             if first and self._rider is not None:
                 self._rider.pending.epoch = epoch
             rider = self._rider
@@ -508,6 +524,7 @@ class CheckpointCoordinator:
                 return
             self._rider = None
             self._syncing = True
+            entry.alignment = {task.uid: 0 for task in self._tasks}  # no row is under way that could be waited for
             entry.pending.epoch = tracker.finished
             self._capture(entry, tracker.finished_batch)
             request = self._snapshot_request(entry, tracker.finished)
@@ -548,6 +565,7 @@ class CheckpointCoordinator:
             subsumed = self._store.add(completed)
             self._failures.handle_success()
             self._decider.report_end(pending.checkpoint_type)
+            self._stats.report_alignment(pending.checkpoint_id, entry.alignment)
             self._stats.report_completed(completed)
             self._stats.report_discarded(checkpoint.checkpoint_id for checkpoint in subsumed)
             self._lock.notify_all()

@@ -28,6 +28,7 @@ from pystate.spark.exchange import SlotDirectory, fetch_output
 from pystate.spark.job_plan import JobPlan, SinkPlan
 from pystate.spark.slot_job import SlotJob
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.spark.stage_times import alignment_ms
 from pystate.spark.translator import kept_frame, streaming_frame
 
 if TYPE_CHECKING:
@@ -230,6 +231,7 @@ class ExecutionAttempt:
             self._coordinator.begin_epoch(epoch)
             frame.write.format("noop").mode("overwrite").save()
             self._coordinator.check_all_finished(epoch)
+            self._measure_alignment(epoch)
             for sink in self._plan.sinks:
                 self._deliver(sink, epoch)
             self._coordinator.finish_epoch(epoch, batch_id)
@@ -241,6 +243,13 @@ class ExecutionAttempt:
         except Exception as error:
             self.end(AttemptEnd(AttemptOutcome.FAILED, _stage_failure(error), str(error)))
             raise
+
+    def _measure_alignment(self, epoch: int) -> None:
+        stages = self._coordinator.stages_of_barrier(epoch)
+        if stages and self._query is not None:
+            context, group = self._spark.sparkContext, str(self._query.runId)
+            measured = {uid: alignment_ms(context, group, stage) for uid, stage in stages.items()}
+            self._coordinator.report_alignment(epoch, measured)
 
     def _deliver(self, sink: SinkPlan, epoch: int) -> None:
         assert self._slots is not None  # noqa: S101 - epochs run after _start

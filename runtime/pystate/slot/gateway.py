@@ -38,9 +38,9 @@ class CoordinatorGateway(Coordinator):
             self._idle.append(client)
         return value
 
-    def epoch_decision(self, uid: str, subtask: int, epoch: int) -> SnapshotRequest | None:
+    def epoch_decision(self, uid: str, subtask: int, epoch: int, stage: int) -> SnapshotRequest | None:
         """Ask whether the epoch carries a barrier."""
-        answer = self.call("epoch_decision", uid=uid, subtask=subtask, epoch=epoch)
+        answer = self.call("epoch_decision", uid=uid, subtask=subtask, epoch=epoch, stage=stage)
         return None if answer is None else SnapshotRequest(**answer)
 
     def epoch_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int, busy_ms: int) -> None:

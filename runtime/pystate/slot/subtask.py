@@ -48,8 +48,8 @@ class SnapshotRequest:
 class Coordinator(Protocol):
     """What a subtask tells the coordinator and asks of it."""
 
-    def epoch_decision(self, uid: str, subtask: int, epoch: int) -> SnapshotRequest | None:
-        """Ask whether the epoch, now at its end, carries a barrier; may block for a moment."""
+    def epoch_decision(self, uid: str, subtask: int, epoch: int, stage: int) -> SnapshotRequest | None:
+        """Ask whether the epoch, which Spark's stage `stage` brought to its end, carries a barrier; may block a moment."""
 
     def epoch_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int, busy_ms: int) -> None:
         """Say that the epoch's changes are in the backend."""
@@ -166,7 +166,7 @@ class Subtask:
                     self.operator.process_batch(batch)
                 self.operator.flush_output()
             self._pass_end(claim, epoch)
-            request = self._coordinator.epoch_decision(self.task.uid, self.index, epoch)
+            request = self._coordinator.epoch_decision(self.task.uid, self.index, epoch, asker.stage_id)
             with self._changed:
                 with self._user_code(self.task.head):  # a value of the wrong type shows when it is written back
                     self.operator.finish_epoch()
