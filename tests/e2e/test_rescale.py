@@ -203,3 +203,53 @@ def test_the_alignment_of_a_checkpoint_shows_an_upstream_partition_that_was_held
     (latest,) = coordinator.statistics()["history"]
     assert latest["alignment_duration"] >= 1000
     assert latest["start_delay"] >= 1000
+
+
+def test_several_outputs_and_branches_are_one_query_and_one_cut(run_job, tmp_path):
+    watched = Watched(tmp_path)
+    per_word, per_length, aside, per_count = Sink(), Sink(), Sink(), Sink()
+    seen = tmp_path / "seen"
+
+    def note(word):
+        with seen.open("a") as file:
+            file.write(f"{word}\n")
+        return word
+
+    def run():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        source = FileSource(str(watched.folder), monitor_interval_ms=1000, max_files_per_epoch=3)
+        words = env.from_source(source, None, "words").map(note, output_type=Types.STRING())
+        counted = words.key_by(lambda word: word).process(Count(), COUNTED).uid("per-word")
+        counted.for_each_batch(per_word)
+        words.key_by(lambda word: f"length {len(word)}").process(Count(), COUNTED).uid("per-length").for_each_batch(
+            per_length
+        )
+        words.filter(lambda word: word.endswith("7")).for_each_batch(aside)
+        counted.key_by(lambda pair: f"seen {pair[1]}").process(Count(), COUNTED).uid("per-count").for_each_batch(per_count)
+        env.execute("branches")
+
+    watched.add(6)
+    job = run_job(run)
+    job.wait_for(lambda: per_word.total == 240 and per_count.total == 240)
+    path = job.savepoint(tmp_path / "savepoints", cancel=True)
+    with pytest.raises(JobCancelledError):
+        job.result()
+    watched.add(6)
+    resumed = run_job(run, {"parallelism.default": "3", "execution.state-recovery.path": path})
+    resumed.wait_for(lambda: per_count.total == 480 and aside.epochs == per_word.epochs == per_count.epochs)
+    final = SnapshotReader(resumed.savepoint(tmp_path / "savepoints"))
+
+    def expected(key):
+        counts = Counter()
+        for word, count in watched.words.items():
+            counts[key(word)] += count
+        return counts
+
+    lengths = expected(lambda word: f"length {len(word)}")
+    assert per_word.rows == Counter((word, n) for word, count in watched.words.items() for n in range(1, count + 1))
+    assert per_length.rows == Counter((key, n) for key, count in lengths.items() for n in range(1, count + 1))
+    assert sum(aside.rows.values()) == sum(count for word, count in watched.words.items() if word.endswith("7"))
+    assert dict(final.keyed_entries("per-word", "count")) == dict(watched.words)
+    assert dict(final.keyed_entries("per-length", "count")) == dict(lengths)
+    assert per_word.epochs == per_length.epochs == aside.epochs == per_count.epochs
+    assert Counter(seen.read_text().split()) == watched.words, "the source and its map ran once per epoch for all branches"

@@ -123,7 +123,7 @@ class SlotHarness:
         return pa.RecordBatch.from_arrays(arrays, names=["value", KEY_GROUP_FIELD])
 
     def header(self, epoch, *, stage=1, attempt=0, op=ExchangeOp.PROCESS, job_id=JOB_ID, execution=0):
-        return EpochHeader(op.value, job_id, execution, UID, self.index, epoch, stage, attempt, OUT_TAG)
+        return EpochHeader(op.value, job_id, execution, UID, self.index, epoch, stage, attempt, (OUT_TAG,))
 
     def connect(self, header):
         connection = connect(self.server.address, SECRET)

@@ -13,7 +13,7 @@ from pystate.common import Types
 from pystate.common.errors import JobGraphError
 from pystate.datastream import KeyedProcessFunction
 from pystate.slot.output import OutputKind
-from pystate.spark.job_plan import EDGE_TAG, JobPlanner, vertex_id
+from pystate.spark.job_plan import JobPlanner, vertex_id
 
 ROWS = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
 
@@ -58,7 +58,7 @@ def test_a_keyed_operator_is_a_task_with_what_follows_chained_to_it():
     assert task.key.column == "word"
     assert task.key.key_type == Types.STRING()
     assert [operator.name for operator in task.chain.all_operators()] == ["Map"]
-    assert [(sink.task_uid, sink.tag) for sink in made.sinks] == [("count", 1)]
+    assert [(sink.task_uid, sink.tag) for sink in made.sinks] == [("count", 0)]
     assert made.source.chain is None, "a key that is a column needs no Python in front of the shuffle"
 
 
@@ -69,7 +69,7 @@ def test_functions_in_front_of_key_by_run_in_one_chain_on_the_source():
     made = plan(root)
     assert [operator.name for operator in made.source.chain.all_operators()] == ["first", "second"]
     (edge,) = made.source.chain.all_outputs()
-    assert (edge.kind, edge.tag, edge.selector) == (OutputKind.EDGE, EDGE_TAG, len)
+    assert (edge.kind, edge.target, edge.selector) == (OutputKind.EDGE, made.tasks[0].uid, len)
     assert made.tasks[0].input_type == Types.STRING()
 
 
@@ -79,9 +79,9 @@ def test_two_keyed_operators_are_two_tasks_joined_by_an_edge():
     printed(first)
     printed(process(keyed(first, selector=len), uid="second"))
     made = plan(root)
-    assert [task.uid for task in made.tasks] == ["first", "second"]
+    assert [[task.uid for task in level] for level in made.levels] == [["first"], ["second"]]
     assert {output.kind for output in made.tasks[0].outputs} == {OutputKind.EDGE, OutputKind.PRINT}
-    assert [(sink.task_uid, sink.tag) for sink in made.sinks] == [("first", 1), ("second", 1)]
+    assert [(sink.task_uid, sink.tag) for sink in made.sinks] == [("first", 0), ("second", 0)]
 
 
 def test_a_stateless_job_is_one_task_without_a_head():
@@ -99,7 +99,7 @@ def test_several_sinks_of_one_task_have_tags_of_their_own():
     counted = process(keyed(root, column="word"), uid="count")
     printed(counted)
     printed(mapped(counted))
-    assert [sink.tag for sink in plan(root).sinks] == [1, 2]
+    assert sorted(sink.tag for sink in plan(root).sinks) == [0, 1]
 
 
 def test_an_operator_without_a_sink_runs_all_the_same():
@@ -143,24 +143,43 @@ def test_shapes_that_can_not_run_are_refused_with_a_reason():
     assert "no sink" in refusal(lambda root: mapped(root))
     assert "the rows have word, n" in refusal(lambda root: printed(process(keyed(root, column="wrod"))))
 
-    def two_keys(root):
-        printed(process(keyed(root, column="word")))
-        printed(process(keyed(root, column="n")))
 
-    assert "feeds 2 key_by() steps" in refusal(two_keys)
+def test_two_keys_of_one_stream_are_two_tasks_of_one_level():
+    root = source()
+    printed(process(keyed(root, column="word"), uid="by-word"))
+    printed(process(keyed(root, column="n"), uid="by-n"))
+    made = plan(root)
+    assert [[task.uid for task in level] for level in made.levels] == [["by-word", "by-n"]]
+    assert [output.target for output in made.source.chain.all_outputs()] == ["by-word", "by-n"]
 
-    def beside(root):
-        printed(process(keyed(root, column="word")))
-        printed(mapped(root, "aside"))
 
-    assert "'aside' branches off" in refusal(beside)
+def test_what_branches_off_in_front_of_a_key_is_a_task_without_one():
+    root = source()
+    shared = mapped(root, "shared", uid="shared")
+    printed(process(keyed(shared, selector=len), uid="counted"))
+    printed(mapped(shared, "aside"))
+    made = plan(root)
+    assert [operator.name for operator in made.source.chain.all_operators()] == ["shared"], "it runs once for both"
+    (level,) = made.levels
+    assert [(task.uid, task.key is None) for task in level] == [("counted", False), ("shared-sink", True)]
+    assert [operator.name for operator in level[1].chain.all_operators()] == ["aside"]
 
-    def shared(root):
-        key = keyed(root, column="word")
-        printed(process(key))
-        printed(process(key))
 
-    assert "used by 2 steps" in refusal(shared)
+def test_two_steps_on_one_key_are_two_tasks():
+    root = source()
+    key = keyed(root, column="word")
+    printed(process(key, uid="one"))
+    printed(process(key, uid="two"))
+    assert [task.uid for task in plan(root).tasks] == ["one", "two"]
+
+
+def test_branches_behind_a_keyed_operator_are_the_next_level():
+    root = source()
+    first = process(keyed(root, column="word"), uid="first")
+    printed(process(keyed(first, selector=len), uid="left"))
+    printed(process(keyed(first, selector=str), uid="right"))
+    made = plan(root)
+    assert [[task.uid for task in level] for level in made.levels] == [["first"], ["left", "right"]]
 
 
 def test_a_uid_used_twice_is_refused():

@@ -96,7 +96,5 @@ class DataServer:
         return kept
 
     def _send_output(self, header: EpochHeader, subtask: Subtask, kept: KeptOutput, connection: Peer) -> None:
-        if header.tag is None:
-            send_kept(connection, pa.schema([]), ())
-            return
-        send_kept(connection, subtask.task.output(header.tag).schema(), kept.batches(header.tag))
+        for tag in header.tags:
+            send_kept(connection, subtask.task.output(tag).schema(), kept.batches(tag))

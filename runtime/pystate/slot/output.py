@@ -37,6 +37,7 @@ class OutputSpec:
         key: For an edge: where the key comes from.
         selector: For an edge keyed by a function: that function.
         identifier: For print: the author's mark in front of each line.
+        target: For an edge: the uid of the task it leads to.
     """
 
     tag: int
@@ -46,6 +47,7 @@ class OutputSpec:
     key: KeyColumn | None = None
     selector: Callable[[Any], Any] | None = None
     identifier: str | None = None
+    target: str | None = None
 
     def schema(self) -> pa.Schema:
         """Return the schema of the output's batches."""

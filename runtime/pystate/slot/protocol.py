@@ -42,7 +42,7 @@ class EpochHeader:
 
     Attributes:
         epoch: Spark's batch id.
-        tag: The output to send back: the edge to the next task, or the output to fetch; None for no output.
+        tags: The outputs to send back, one after another: edges to the next tasks, or the output to fetch.
     """
 
     op: str
@@ -53,7 +53,7 @@ class EpochHeader:
     epoch: int
     stage_id: int
     task_attempt_id: int
-    tag: int | None
+    tags: tuple[int, ...]
 
     @property
     def asker(self) -> Asker:

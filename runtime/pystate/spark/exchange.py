@@ -27,6 +27,7 @@ from pystate.slot.protocol import (
 from pystate.slot.records import RecordCodec
 from pystate.slot.task import JobEnvironment, TaskSpec
 from pystate.slot.task_operator import SubtaskRuntimeContext
+from pystate.spark.level import Level
 
 BatchStage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -51,15 +52,15 @@ class SlotDirectory:
     epoch_shift: int = 0
 
 
-def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment) -> BatchStage:
-    """Return the stage that runs a stateless chain with one output, an edge."""
-    (edge,) = chain.all_outputs()
+def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment, level: Level) -> BatchStage:
+    """Return the stage that runs a stateless chain whose outputs are the edges to a level."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready: list[pa.RecordBatch] = []
+        index_of = {edge.tag: index for index, edge in enumerate(level.edges)}
 
-        def sink(_: OutputSpec, batch: pa.RecordBatch) -> None:
-            ready.append(batch)
+        def sink(edge: OutputSpec, batch: pa.RecordBatch) -> None:
+            ready.append(level.wrap(index_of[edge.tag], batch))
 
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
@@ -67,8 +68,8 @@ def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment) -> Ba
         def make_context(operator: OperatorSpec) -> SubtaskRuntimeContext:
             return SubtaskRuntimeContext(operator, task, partition, environment, None)
 
-        buffer = OutputBuffer(edge, sink)
-        compiled = CompiledChain(chain, {edge.tag: buffer}, make_context)
+        buffers = {edge.tag: OutputBuffer(edge, sink) for edge in level.edges}
+        compiled = CompiledChain(chain, buffers, make_context)
         decode = RecordCodec(task.input_type, task.name).decode
         emit = compiled.emit
         compiled.open()
@@ -78,7 +79,8 @@ def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment) -> Ba
                     emit(element)
                 yield from ready
                 ready.clear()
-            buffer.flush()
+            for buffer in buffers.values():
+                buffer.flush()
             yield from ready
         finally:
             compiled.close()
@@ -86,30 +88,39 @@ def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment) -> Ba
     return run
 
 
-def exchange_stage(slots: SlotDirectory, uid: str, edge_tag: int | None) -> BatchStage:
+def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None) -> BatchStage:
     """Return the stage that hands a partition's rows to the slot that owns the subtask.
 
     Args:
         slots: Where the slots are.
-        uid: The task.
-        edge_tag: The output that goes on to the next task; None where the task's outputs are only kept.
+        level: The tasks behind the shuffle.
+        next_level: The tasks that these feed; None where their outputs are only kept.
     """
+    targets = {} if next_level is None else {task.uid: index for index, task in enumerate(next_level.tasks)}
+    edges = [
+        [(output.tag, targets[output.target]) for output in task.outputs if output.target in targets] for task in level.tasks
+    ]
+    uids = [task.uid for task in level.tasks]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         if context is None:
             message = "The exchange runs in Spark tasks only."
             raise ControlError(message)
-        subtask = context.partitionId()
-        header = _header(
-            slots, ExchangeOp.PROCESS, uid, subtask, slots.epoch_shift + current_batch(context), context, edge_tag
-        )
+        index, subtask = level.owner_of(context.partitionId())
+        tags = tuple(tag for tag, _ in edges[index])
+        epoch = slots.epoch_shift + current_batch(context)
+        header = _header(slots, ExchangeOp.PROCESS, uids[index], subtask, epoch, context, tags)
         with connect(slots.addresses[subtask], slots.secret) as connection:
             send_message(connection, header.to_plain())
             if receive_admission(connection) is Admission.SEND:
-                send_trailer(connection, send_batches(connection, batches))
+                rows = send_batches(connection, (level.unwrap(index, batch) for batch in batches))
+                send_trailer(connection, rows)
                 receive_admission(connection)
-            yield from receive_batches(connection)
+            for _, target in edges[index]:
+                for batch in receive_batches(connection):
+                    if next_level is not None:
+                        yield next_level.wrap(target, batch)
 
     return run
 
@@ -130,7 +141,7 @@ def fetch_output(
     slots: SlotDirectory, uid: str, tag: int, epoch: int, subtask: int, context: TaskContext | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of one subtask's kept output."""
-    header = _header(slots, ExchangeOp.FETCH, uid, subtask, epoch, context, tag)
+    header = _header(slots, ExchangeOp.FETCH, uid, subtask, epoch, context, (tag,))
     with connect(slots.addresses[subtask], slots.secret) as connection:
         send_message(connection, header.to_plain())
         receive_admission(connection)
@@ -157,7 +168,7 @@ def _header(
     subtask: int,
     epoch: int,
     context: TaskContext | None,
-    tag: int | None,
+    tags: tuple[int, ...],
 ) -> EpochHeader:
     return EpochHeader(
         op=op.value,
@@ -168,5 +179,5 @@ def _header(
         epoch=epoch,
         stage_id=-1 if context is None else context.stageId(),
         task_attempt_id=0 if context is None else context.taskAttemptId(),
-        tag=tag,
+        tags=tags,
     )

@@ -6,8 +6,9 @@ Free of Spark, so that the rules can be tested alone.
 from __future__ import annotations
 
 import hashlib
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from pystate.api.functions import KeyedProcessFunction
 from pystate.api.job_graph import (
@@ -25,9 +26,6 @@ from pystate.slot.chain import Chain, ChainNode, OperatorSpec
 from pystate.slot.output import OutputKind, OutputSpec
 from pystate.slot.records import KEY_FIELD, RESERVED_PREFIX, KeyColumn
 from pystate.slot.task import TaskSpec
-
-EDGE_TAG = 0
-"""The tag of a task's edge to the next task; sinks count from 1."""
 
 
 @dataclass
@@ -54,24 +52,47 @@ class SourcePlan:
 
 @dataclass
 class JobPlan:
-    """A job as it is run: a source, tasks in a row with a shuffle in front of each, sinks.
+    """A job as it is run: a source, and levels of tasks with one shuffle in front of each level.
+
+    Rows go through the levels in order. Each task of a level is fed by one edge of the level before, or of the source; so
+    one epoch of all tasks is one Spark job in which every stage runs once.
 
     Attributes:
         source: Where the rows come from.
-        tasks: In the order the rows go through them.
+        levels: The tasks of each level.
         sinks: All sinks of all tasks.
         warnings: What the author should know.
     """
 
     source: SourcePlan
-    tasks: list[TaskSpec] = field(default_factory=list)
+    levels: list[list[TaskSpec]] = field(default_factory=list)
     sinks: list[SinkPlan] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> list[TaskSpec]:
+        """All tasks, in the order the rows reach them."""
+        return [task for level in self.levels for task in level]
 
     @property
     def bounded(self) -> bool:
         """Whether the job ends by itself."""
         return self.source.step.bounded
+
+
+@dataclass
+class _Target:
+    """What an edge leads to.
+
+    Attributes:
+        root: The step whose elements go over the edge.
+        key_by: How they are keyed; None where they are not.
+        below: The steps that run behind the edge: the head of a keyed task, or all that hangs on `root` without a key.
+    """
+
+    root: Transformation
+    key_by: KeyByTransformation | None
+    below: list[Transformation]
 
 
 def vertex_id(uid: str) -> str:
@@ -118,30 +139,31 @@ class JobPlanner:
             raise JobGraphError(message, hint="end a stream with print() or for_each_batch()")
         source.output_type = source.output_type or source_type
         plan = JobPlan(SourcePlan(source, self._uids[id(source)]), warnings=self._warnings)
-        edge = self._edge_below(source)
-        if edge is None:
-            self._add_task(plan, source, None, source.output_type)
-            return plan
-        self._refuse_sinks_beside(source, edge)
-        path = _path(source, edge)
-        if path or edge.selector is not None:
-            plan.source.chain = self._linear_chain(path, self._edge_output(edge))
-        self._add_task(plan, source, edge, edge.parent.output_type)
+        targets: list[_Target] = []
+        if _has_key_below(source):
+            chain = self._chain_to_edges(source, itertools.count(), targets)
+            (first, *more) = chain.all_outputs()
+            plain = not chain.children and not more and first.selector is None
+            plan.source.chain = None if plain else chain
+        else:
+            targets.append(_Target(source, None, _live_children(source)))
+        while targets:
+            level = [self._task(target, plan) for target in targets]
+            plan.levels.append([task for task, _ in level])
+            targets = [below for _, found in level for below in found]
         return plan
 
-    def _add_task(
-        self, plan: JobPlan, root: Transformation, key_by: KeyByTransformation | None, input_type: TypeInformation | None
-    ) -> None:
-        if key_by is None:
-            head, below, uid, name = None, root, f"{self._uids[id(root)]}-sink", root.name
-        else:
-            (below,) = self._live_children(key_by, one=True)
-            if not isinstance(below, OneInputTransformation):
-                message = f"{below.name} stands directly behind key_by()."
-                raise JobGraphError(message)
-            uid, name = self._uids[id(below)], below.name
-            head = OperatorSpec(uid, name, below.kind, below.function)
-            if below.uid is None and isinstance(below.function, KeyedProcessFunction):
+    def _task(self, target: _Target, plan: JobPlan) -> tuple[TaskSpec, list[_Target]]:
+        head: OperatorSpec | None = None
+        uid, name, below = self._target_uid(target), target.root.name, target.below
+        if target.key_by is not None:
+            (step,) = target.below
+            if not isinstance(step, OneInputTransformation):
+                message = f"{step.name} stands directly behind key_by()."
+                raise JobGraphError(message, hint="put process() or map() between them")
+            name, below = step.name, _live_children(step)
+            head = OperatorSpec(uid, name, step.kind, step.function)
+            if step.uid is None and isinstance(step.function, KeyedProcessFunction):
                 self._warnings.append(
                     f"The operator {name!r} keeps state and has no uid: its state is found again only while the program's "
                     'shape stays the same. Add .uid("...") to it.'
@@ -152,44 +174,86 @@ class JobPlanner:
             vertex_id=vertex_id(uid),
             parallelism=self._parallelism,
             max_parallelism=self._max_parallelism.get(uid, self._default_max),
-            input_type=input_type,
+            input_type=target.root.output_type,
             head=head,
-            key=None if key_by is None else self._key_column(key_by),
+            key=None if target.key_by is None else self._key_column(target.key_by),
         )
-        next_edges: list[KeyByTransformation] = []
-        task.chain = self._chain_below(below, plan, task, next_edges)
-        plan.tasks.append(task)
-        if len(next_edges) > 1:
-            names = ", ".join(repr(edge.parent.name) for edge in next_edges)
-            message = f"The task {name!r} feeds {len(next_edges)} key_by() steps ({names}); one is possible so far."
-            raise JobGraphError(message, hint="put the stateful steps in a row, or make two jobs of it")
-        if next_edges:
-            self._add_task(plan, next_edges[0].parent, next_edges[0], next_edges[0].parent.output_type)
+        targets: list[_Target] = []
+        task.chain = self._chain_in_task(below, plan, task, itertools.count(), targets)
+        return task, targets
 
-    def _chain_below(self, step: Transformation, plan: JobPlan, task: TaskSpec, edges: list[KeyByTransformation]) -> Chain:
+    def _target_uid(self, target: _Target) -> str:
+        return f"{self._uids[id(target.root)]}-sink" if target.key_by is None else self._uids[id(target.below[0])]
+
+    def _chain_in_task(
+        self,
+        steps: list[Transformation],
+        plan: JobPlan,
+        task: TaskSpec,
+        tags: Iterator[int],
+        targets: list[_Target],
+    ) -> Chain:
+        """Return the chain of `steps` and all that follows them up to the next key_by() or sink."""
         chain = Chain()
-        for child in self._live_children(step):
-            if isinstance(child, KeyByTransformation):
-                edges.append(child)
-                chain.outputs.append(self._edge_output(child))
-            elif isinstance(child, SinkTransformation):
-                chain.outputs.append(self._sink_output(child, plan, task))
-            elif isinstance(child, OneInputTransformation):
-                operator = OperatorSpec(self._uids[id(child)], child.name, child.kind, child.function)
-                rest = self._chain_below(child, plan, task, edges)
-                chain.children.append(ChainNode(operator, rest.children, rest.outputs))
+        for step in steps:
+            if isinstance(step, KeyByTransformation):
+                chain.outputs += self._edges(step, tags, targets)
+            elif isinstance(step, SinkTransformation):
+                output = self._sink_output(step, next(tags))
+                plan.sinks.append(SinkPlan(task.uid, output.tag, step))
+                chain.outputs.append(output)
+            elif isinstance(step, OneInputTransformation):
+                rest = self._chain_in_task(_live_children(step), plan, task, tags, targets)
+                chain.children.append(ChainNode(self._operator(step), rest.children, rest.outputs))
         return chain
 
-    def _sink_output(self, sink: SinkTransformation, plan: JobPlan, task: TaskSpec) -> OutputSpec:
-        tag = 1 + sum(1 for known in plan.sinks if known.task_uid == task.uid)
-        plan.sinks.append(SinkPlan(task.uid, tag, sink))
+    def _chain_to_edges(self, step: Transformation, tags: Iterator[int], targets: list[_Target]) -> Chain:
+        """Return the stateless chain behind the source that ends in edges only.
+
+        What hangs on a step and leads to no key_by() goes over one edge of its own to a task without a key.
+        """
+        chain, aside = Chain(), []
+        for child in _live_children(step):
+            if isinstance(child, KeyByTransformation):
+                chain.outputs += self._edges(child, tags, targets)
+            elif isinstance(child, OneInputTransformation) and _has_key_below(child):
+                rest = self._chain_to_edges(child, tags, targets)
+                chain.children.append(ChainNode(self._operator(child), rest.children, rest.outputs))
+            else:
+                aside.append(child)
+        if aside:
+            target = _Target(step, None, aside)
+            targets.append(target)
+            name = f"{step.name} -> aside"
+            uid = self._target_uid(target)
+            chain.outputs.append(OutputSpec(next(tags), OutputKind.EDGE, name, step.output_type, target=uid))
+        return chain
+
+    def _edges(self, key_by: KeyByTransformation, tags: Iterator[int], targets: list[_Target]) -> list[OutputSpec]:
+        key, name = self._key_column(key_by), f"{key_by.parent.name} -> KeyBy"
+        outputs = []
+        for step in _live_children(key_by):
+            target = _Target(key_by.parent, key_by, [step])
+            targets.append(target)
+            outputs.append(
+                OutputSpec(
+                    next(tags),
+                    OutputKind.EDGE,
+                    name,
+                    key_by.parent.output_type,
+                    key,
+                    key_by.selector,
+                    target=self._target_uid(target),
+                )
+            )
+        return outputs
+
+    def _operator(self, step: OneInputTransformation) -> OperatorSpec:
+        return OperatorSpec(self._uids[id(step)], step.name, step.kind, step.function)
+
+    def _sink_output(self, sink: SinkTransformation, tag: int) -> OutputSpec:
         kind = OutputKind.PRINT if sink.kind is SinkKind.PRINT else OutputKind.FRAME
         return OutputSpec(tag, kind, sink.name, type_info=sink.parent.output_type, identifier=sink.identifier)
-
-    def _edge_output(self, key_by: KeyByTransformation) -> OutputSpec:
-        name = f"{key_by.parent.name} -> KeyBy"
-        key = self._key_column(key_by)
-        return OutputSpec(EDGE_TAG, OutputKind.EDGE, name, key_by.parent.output_type, key, key_by.selector)
 
     def _key_column(self, key_by: KeyByTransformation) -> KeyColumn:
         if key_by.column is None:
@@ -210,53 +274,14 @@ class JobPlanner:
             raise JobGraphError(message, hint=f"key_by(lambda row: row[{key_by.column!r}])")
         return column
 
-    def _linear_chain(self, path: list[OneInputTransformation], output: OutputSpec) -> Chain:
-        chain = Chain(outputs=[output])
-        for step in reversed(path):
-            operator = OperatorSpec(self._uids[id(step)], step.name, step.kind, step.function)
-            chain = Chain(children=[ChainNode(operator, chain.children, chain.outputs)])
-        return chain
 
-    def _edge_below(self, source: SourceTransformation) -> KeyByTransformation | None:
-        edges: list[KeyByTransformation] = []
-        stack: list[Transformation] = [source]
-        while stack:
-            for child in self._live_children(stack.pop()):
-                if isinstance(child, KeyByTransformation):
-                    edges.append(child)
-                else:
-                    stack.append(child)
-        if len(edges) > 1:
-            message = f"The source {source.name!r} feeds {len(edges)} key_by() steps; one is possible so far."
-            raise JobGraphError(message, hint="put the stateful steps in a row, or make two jobs of it")
-        return edges[0] if edges else None
-
-    def _refuse_sinks_beside(self, source: SourceTransformation, edge: KeyByTransformation) -> None:
-        on_path = {id(source), *(id(step) for step in _path(source, edge)), id(edge)}
-        for step_id in list(on_path - {id(edge)}):
-            step = next(s for s in self._graph.transformations() if id(s) == step_id)
-            for child in self._live_children(step):
-                if id(child) not in on_path:
-                    message = f"{child.name!r} branches off in front of the key_by() behind {edge.parent.name!r}."
-                    raise JobGraphError(message, hint="branch off behind the stateful operator, or make two jobs of it")
-
-    def _live_children(self, step: Transformation, *, one: bool = False) -> list[Transformation]:
-        """Return the steps that follow, without a key_by() that nothing follows."""
-        live = [child for child in step.children if not isinstance(child, KeyByTransformation) or child.children]
-        if one and len(live) != 1:
-            names = ", ".join(repr(child.name) for child in live)
-            message = f"One key_by() is used by {len(live)} steps ({names})."
-            raise JobGraphError(message, hint="call key_by() once for each")
-        return live
+def _live_children(step: Transformation) -> list[Transformation]:
+    """Return the steps that follow, without a key_by() that nothing follows."""
+    return [child for child in step.children if not isinstance(child, KeyByTransformation) or child.children]
 
 
-def _path(source: SourceTransformation, edge: KeyByTransformation) -> list[OneInputTransformation]:
-    path: list[OneInputTransformation] = []
-    step: Any = edge.parent
-    while step is not source:
-        path.insert(0, step)
-        step = step.parent
-    return path
+def _has_key_below(step: Transformation) -> bool:
+    return any(isinstance(child, KeyByTransformation) or _has_key_below(child) for child in _live_children(step))
 
 
 def check_column_names(type_info: TypeInformation, where: str) -> None:

@@ -41,6 +41,11 @@ def needed_cores(parallelism: int) -> int:
     return 2 * parallelism + 2
 
 
+def python_path() -> str:
+    """Return where this process looks for modules, as `PYTHONPATH` has it."""
+    return os.pathsep.join(dict.fromkeys(path for path in sys.path if path))
+
+
 def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
     """Return the settings of the session, ours below the user's.
 
@@ -48,18 +53,22 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         ConfigurationError: A setting would lose or double state.
     """
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+    master = str(configuration.get(SparkOptions.MASTER) or f"local[{needed_cores(parallelism)},4]")
     settings = {
         # a second number above 1: a lost Python worker costs a retry of its task, not the query
-        "spark.master": str(configuration.get(SparkOptions.MASTER) or f"local[{needed_cores(parallelism)},4]"),
+        "spark.master": master,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(parallelism),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
         "spark.python.udf.pipelined.enabled": "true",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
     }
+    if master.startswith("local"):
+        settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"})
+    else:
+        # executors inherit nothing from this process; where pystate is installed elsewhere on them, the job sets its own
+        settings["spark.executorEnv.PYTHONPATH"] = python_path()
     users = {key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")}
     for key, reason in _REFUSED.items():
         if users.get(key, "false").lower() == "true":
@@ -86,7 +95,7 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # Spark's workers must find the job's own modules, which stand beside its file
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in sys.path if path))
+    os.environ["PYTHONPATH"] = python_path()
     from pyspark.sql import SparkSession  # late: the import of pyspark takes longer than the checks above
 
     builder = SparkSession.builder.appName(app_name)

@@ -15,12 +15,13 @@ from pystate.slot.output import OutputKind
 from pystate.slot.records import KEY_GROUP_FIELD, ROUTE_FIELD, KeyColumn
 from pystate.slot.task import JobEnvironment, TaskSpec
 from pystate.spark.exchange import SlotDirectory, chain_stage, exchange_stage, fetch_stage
-from pystate.spark.job_plan import EDGE_TAG, JobPlan, SinkPlan, vertex_id
+from pystate.spark.job_plan import JobPlan, SinkPlan, vertex_id
+from pystate.spark.level import EDGE_FIELD, TASK_FIELD, Level
 from pystate.spark.schema import type_info_of
 from pystate.state.base.keys import type_tag
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _NOTHING = "done INT"
 
@@ -41,8 +42,8 @@ def source_type(source: SourceTransformation, frame: DataFrame) -> TypeInformati
 
 def streaming_frame(plan: JobPlan, frame: DataFrame, slots: SlotDirectory, environment: JobEnvironment) -> DataFrame:
     """Return the DataFrame whose evaluation runs one epoch through all tasks; it has no rows."""
+    first, *rest = _levels(plan)
     if plan.source.chain is not None:
-        (edge,) = plan.source.chain.all_outputs()
         head = TaskSpec(
             uid=plan.source.uid,
             name=plan.source.step.name,
@@ -51,13 +52,23 @@ def streaming_frame(plan: JobPlan, frame: DataFrame, slots: SlotDirectory, envir
             max_parallelism=plan.tasks[0].max_parallelism,
             input_type=plan.source.step.output_type,
         )
-        frame = frame.mapInArrow(chain_stage(head, plan.source.chain, environment), from_arrow_schema(edge.schema()))
-    for task in plan.tasks:
-        edges = [output for output in task.outputs if output.kind is OutputKind.EDGE]
-        schema: StructType | str = from_arrow_schema(edges[0].schema()) if edges else _NOTHING
-        stage = exchange_stage(slots, task.uid, EDGE_TAG if edges else None)
-        frame = _routed(frame, task).mapInArrow(stage, schema)
+        stage = chain_stage(head, plan.source.chain, environment, first)
+        frame = frame.mapInArrow(stage, from_arrow_schema(first.schema()))
+    for level, following in zip([first, *rest], [*rest, None], strict=True):
+        schema: StructType | str = _NOTHING if following is None else from_arrow_schema(following.schema())
+        frame = _routed(frame, level).mapInArrow(exchange_stage(slots, level, following), schema)
     return frame
+
+
+def _levels(plan: JobPlan) -> list[Level]:
+    """Return the plan's levels with the edges that feed them; a first level that Spark's columns feed has none."""
+    outputs = [] if plan.source.chain is None else plan.source.chain.all_outputs()
+    levels = []
+    for tasks in plan.levels:
+        direct = not levels and plan.source.chain is None
+        levels.append(Level(tuple(tasks), ()) if direct else Level.of(tasks, outputs))
+        outputs = [output for task in tasks for output in task.outputs if output.kind is OutputKind.EDGE]
+    return levels
 
 
 def kept_frame(spark: SparkSession, plan: JobPlan, sink: SinkPlan, slots: SlotDirectory, epoch: int) -> DataFrame:
@@ -68,23 +79,48 @@ def kept_frame(spark: SparkSession, plan: JobPlan, sink: SinkPlan, slots: SlotDi
     return subtasks.mapInArrow(fetch_stage(slots, task.uid, sink.tag, epoch), schema)
 
 
-def _routed(frame: DataFrame, task: TaskSpec) -> DataFrame:
+def _routed(frame: DataFrame, level: Level) -> DataFrame:
     """Put each row into the partition of the subtask that owns its key group."""
-    if task.key is None:
-        # without a key, rows stay with the others of their partition, so that their order survives
-        frame = frame.withColumn(ROUTE_FIELD, F.expr(f"cast(pmod(spark_partition_id(), {task.parallelism}) AS INT)"))
-        return frame.repartitionById(task.parallelism, F.col(ROUTE_FIELD))
-    frame = frame.withColumn(KEY_GROUP_FIELD, _key_group(task.key, task.max_parallelism))
-    route = F.expr(f"cast({KEY_GROUP_FIELD} * {task.parallelism} div {task.max_parallelism} AS INT)")
-    return frame.repartitionById(task.parallelism, route)
+    if level.is_single:
+        task = level.tasks[0]
+        if task.key is None:
+            frame = frame.withColumn(ROUTE_FIELD, F.expr(_forward(task)))
+            return frame.repartitionById(task.parallelism, F.col(ROUTE_FIELD))
+        frame = frame.withColumn(KEY_GROUP_FIELD, F.expr(_key_group(task.key, task.max_parallelism)))
+        return frame.repartitionById(task.parallelism, F.expr(_owner(task)))
+    groups, routes = [], []
+    for index, task in enumerate(level.tasks):
+        if task.key is None:
+            route = _forward(task)
+        else:
+            groups.append((index, _key_group(task.key, task.max_parallelism, EDGE_FIELD.format(index) + ".")))
+            route = _owner(task)
+        routes.append((index, f"{level.first_partition(index)} + {route}"))
+    frame = frame.withColumn(KEY_GROUP_FIELD, F.expr(_by_task(groups)))
+    frame = frame.withColumn(ROUTE_FIELD, F.expr(_by_task(routes)))
+    return frame.repartitionById(level.partitions, F.col(ROUTE_FIELD))
 
 
-def _key_group(key: KeyColumn, max_parallelism: int) -> Column:
-    """Return the key group as a column; the same as `KeyCodec.key_group` computes (see `state.base.keys`)."""
-    name = "`" + key.column.replace("`", "``") + "`"
+def _by_task(cases: list[tuple[int, str]]) -> str:
+    branches = " ".join(f"WHEN {index} THEN {expression}" for index, expression in cases)
+    return f"cast(CASE {TASK_FIELD} {branches} END AS INT)" if cases else "cast(NULL AS INT)"
+
+
+def _forward(task: TaskSpec) -> str:
+    """Return the subtask of rows without a key: they stay with the others of their partition, so their order survives."""
+    return f"cast(pmod(spark_partition_id(), {task.parallelism}) AS INT)"
+
+
+def _owner(task: TaskSpec) -> str:
+    return f"cast({KEY_GROUP_FIELD} * {task.parallelism} div {task.max_parallelism} AS INT)"
+
+
+def _key_group(key: KeyColumn, max_parallelism: int, path: str = "") -> str:
+    """Return the key group as SQL; the same as `KeyCodec.key_group` computes (see `state.base.keys`)."""
+    name = path + "`" + key.column.replace("`", "``") + "`"
     if key.native:
         hashed = f"hash({type_tag(key.key_type)}, {name})"
     else:
         tag = f"cast(conv(hex(substring({name}, 1, 1)), 16, 10) AS INT)"
         hashed = f"hash({tag}, substring({name}, 2))"
-    return F.expr(f"cast(pmod({hashed}, {max_parallelism}) AS INT)")
+    return f"cast(pmod({hashed}, {max_parallelism}) AS INT)"
