@@ -41,16 +41,15 @@ def check_cores(spark: SparkSession, parallelism: int, timeout_s: float) -> None
     """
     needed = needed_cores(parallelism)
     master = str(spark.sparkContext.master)
-    cores = local_threads(master)
-    if cores is None:
-        deadline = time.monotonic() + timeout_s
-        while (cores := executor_cores(spark)) < needed and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+    threads = local_threads(master)
+    cores = executor_cores(spark) if threads is None else threads
+    deadline = time.monotonic() + timeout_s
+    while threads is None and cores < needed and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+        cores = executor_cores(spark)
     if cores >= needed:
         return
-    message = (
-        f"Parallelism {parallelism} needs {needed} cores (2 x parallelism + 2), the Spark master {master} gives {cores}."
-    )
+    message = f"Parallelism {parallelism} needs {needed} cores (2 x parallelism + 2); the Spark master {master} has {cores}."
     fitting = (cores - 2) // 2
     hint = f"run with -p {fitting} or give Spark more cores" if fitting >= 1 else "give Spark more cores"
     raise JobExecutionError(message, where=SparkOptions.MASTER.key, hint=hint)
@@ -58,7 +57,7 @@ def check_cores(spark: SparkSession, parallelism: int, timeout_s: float) -> None
 
 def executor_cores(spark: SparkSession) -> int:
     """Return the number of cores of all executors that are there."""
-    executors = spark.sparkContext._jsc.sc().statusStore().executorList(True)  # type: ignore[attr-defined]  # noqa: SLF001
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
     found = [executors.apply(index) for index in range(executors.size())]
     return sum(int(executor.totalCores()) for executor in found if executor.id() != "driver")
 
@@ -66,6 +65,6 @@ def executor_cores(spark: SparkSession) -> int:
 def is_alive(spark: SparkSession) -> bool:
     """Return whether the session's Spark application can still run jobs."""
     try:
-        return not spark.sparkContext._jsc.sc().isStopped()  # type: ignore[attr-defined]  # noqa: SLF001
+        return not spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001
     except Exception:  # py4j has several ways to say that the JVM is gone
         return False

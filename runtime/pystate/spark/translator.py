@@ -18,6 +18,7 @@ from pystate.spark.exchange import SlotDirectory, chain_stage, exchange_stage, f
 from pystate.spark.job_plan import JobPlan, SinkPlan, vertex_id
 from pystate.spark.level import EDGE_FIELD, TASK_FIELD, Level
 from pystate.spark.schema import type_info_of
+from pystate.spark.source_checks import check_frame, check_no_other_query
 from pystate.state.base.keys import type_tag
 
 if TYPE_CHECKING:
@@ -30,8 +31,11 @@ def source_type(source: SourceTransformation, frame: DataFrame) -> TypeInformati
     """Return the type of a source's elements.
 
     Raises:
-        JobGraphError: The columns have types pystate doesn't have, or are too many for single values.
+        JobGraphError: The columns have types pystate doesn't have, or are too many for single values; or the DataFrame holds
+            what a restore could not bring back.
     """
+    check_no_other_query(frame.sparkSession)
+    check_frame(frame, source.name)
     if not source.single_column:
         return type_info_of(frame.schema, source.name)
     if len(frame.columns) != 1:
@@ -63,7 +67,7 @@ def streaming_frame(plan: JobPlan, frame: DataFrame, slots: SlotDirectory, envir
 def _levels(plan: JobPlan) -> list[Level]:
     """Return the plan's levels with the edges that feed them; a first level that Spark's columns feed has none."""
     outputs = [] if plan.source.chain is None else plan.source.chain.all_outputs()
-    levels = []
+    levels: list[Level] = []
     for tasks in plan.levels:
         direct = not levels and plan.source.chain is None
         levels.append(Level(tuple(tasks), ()) if direct else Level.of(tasks, outputs))

@@ -1,0 +1,114 @@
+"""What may not stand in the DataFrame part of a job: Spark's own state, and sources that can't be read again.
+
+State that Spark keeps would not be in our checkpoints, and would be lost without an error at a restore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import JobGraphError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OUR_QUERIES = "pystate-"
+"""What the names of our own queries begin with."""
+
+_PROCESS = "keep that state in a KeyedProcessFunction behind key_by(), where checkpoints and savepoints hold it"
+_STATEFUL = {
+    "Aggregate": ("groupBy().agg()", _PROCESS),
+    "Deduplicate": ("dropDuplicates() or distinct()", _PROCESS),
+    "DeduplicateWithinWatermark": ("dropDuplicatesWithinWatermark()", _PROCESS),
+    "GlobalLimit": ("limit()", _PROCESS),
+    "FlatMapGroupsWithState": ("flatMapGroupsWithState()", _PROCESS),
+    "FlatMapGroupsInPandasWithState": ("applyInPandasWithState()", _PROCESS),
+    "TransformWithState": ("transformWithState()", _PROCESS),
+    "TransformWithStateInPySpark": ("transformWithState()", _PROCESS),
+    "TransformWithStateInPandas": ("transformWithStateInPandas()", _PROCESS),
+    "EventTimeWatermark": ("withWatermark()", "leave it out; event time is not there yet"),
+}
+_JOIN = ("a join of two streams", "join with a batch DataFrame, or keep one side in a KeyedProcessFunction")
+_NOT_REPLAYABLE = {"TextSocketSourceProvider": "socket"}
+
+
+@dataclass(frozen=True)
+class PlanNode:
+    """A node of a DataFrame's plan.
+
+    Attributes:
+        name: Its kind.
+        streaming_children: How many of its inputs are streams.
+        options: A source's options, lower-case keys.
+        source: A source's implementation.
+    """
+
+    name: str
+    streaming_children: int = 0
+    options: dict[str, str] = field(default_factory=dict)
+    source: str = ""
+
+
+def check_frame(frame: DataFrame, where: str) -> None:
+    """Refuse a streaming DataFrame that a restore could not bring back.
+
+    Raises:
+        JobGraphError: Names what is in the way, and the way out.
+    """
+    for node in _nodes(frame._jdf.queryExecution().analyzed()):  # noqa: SLF001 - pyspark has no public way to the plan
+        check_node(node, where)
+
+
+def check_no_other_query(spark: SparkSession) -> None:
+    """Refuse a program that has started queries of its own: they would not be part of its checkpoints.
+
+    Raises:
+        JobGraphError: It has.
+    """
+    others = [query for query in spark.streams.active if not (query.name or "").startswith(OUR_QUERIES)]
+    if others:
+        named = ", ".join(repr(query.name or str(query.id)) for query in others)
+        message = (
+            f"The program has started a streaming query of its own: {named}. A job is one query, and pystate starts it."
+        )
+        raise JobGraphError(message, hint="attach its sink with for_each_batch() instead of writeStream...start()")
+
+
+def check_node(node: PlanNode, where: str) -> None:
+    """Refuse one node; see `check_frame`."""
+    known = _STATEFUL.get(node.name)
+    if node.name == "Join" and node.streaming_children > 1:
+        known = _JOIN
+    if known is not None:
+        what, way_out = known
+        message = f"The DataFrame part of the job keeps state in Spark: {what}. It would not be in any checkpoint."
+        raise JobGraphError(message, where=where, hint=way_out)
+    clean = node.options.get("cleansource", "off").lower()
+    if clean != "off":
+        message = f"The source has cleanSource = {clean}: files it has removed can't be read again after a failure."
+        raise JobGraphError(message, where=where, hint="leave cleanSource out; remove files once no savepoint needs them")
+    for implementation, name in _NOT_REPLAYABLE.items():
+        if implementation in node.source:
+            message = f"The source {name!r} can't be read again after a failure."
+            raise JobGraphError(message, where=where, hint="read from files or Kafka")
+
+
+def _nodes(plan: Any) -> Iterator[PlanNode]:
+    children = [plan.children().apply(index) for index in range(plan.children().length())]
+    name = str(plan.nodeName()).strip()
+    options: dict[str, str] = {}
+    source = ""
+    if name == "StreamingRelation":
+        pairs = plan.dataSource().options().iterator()
+        while pairs.hasNext():
+            pair = pairs.next()
+            options[str(pair._1()).lower()] = str(pair._2())  # noqa: SLF001 - how Scala names the parts of a pair
+    elif name == "StreamingRelationV2":
+        source = str(plan.source().toString())
+        options = {str(key).lower(): str(value) for key, value in plan.extraOptions().items()}
+    yield PlanNode(name, sum(child.isStreaming() for child in children), options, source)
+    for child in children:
+        if child.isStreaming():
+            yield from _nodes(child)
