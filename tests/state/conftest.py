@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import shutil
+import tempfile
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,12 +27,22 @@ class BackendHarness:
         self.backend_name = backend_name
         self.codec = KeyCodec(key_type)
         self.parallelism = parallelism
+        self._folder = tempfile.mkdtemp(prefix="pystate-test-")
         self.backends = [self.new_backend(key_group_range(i, parallelism, MAX_PARALLELISM)) for i in range(parallelism)]
 
     def new_backend(self, key_groups: KeyGroupRange) -> KeyedStateBackend:
         return create_state_backend(
-            self.backend_name, key_codec=self.codec, key_group_range=key_groups, max_parallelism=MAX_PARALLELISM
+            self.backend_name,
+            key_codec=self.codec,
+            key_group_range=key_groups,
+            max_parallelism=MAX_PARALLELISM,
+            working_directory=self._folder,
         )
+
+    def __del__(self) -> None:
+        for backend in getattr(self, "backends", ()):
+            backend.close()
+        shutil.rmtree(self._folder)
 
     @property
     def backend(self) -> KeyedStateBackend:
@@ -66,10 +78,12 @@ class BackendHarness:
         """Snapshot, write, release."""
         return [written(snapshot) for snapshot in self.snapshot()]
 
-    def restored(self, files: Iterable[bytes], parallelism: int | None = None) -> BackendHarness:
+    def restored(
+        self, files: Iterable[bytes], parallelism: int | None = None, backend_name: str | None = None
+    ) -> BackendHarness:
         """Return a new harness of the same key type with the state of the files."""
         files = list(files)
-        harness = BackendHarness(self.backend_name, self.codec.key_type, parallelism or self.parallelism)
+        harness = BackendHarness(backend_name or self.backend_name, self.codec.key_type, parallelism or self.parallelism)
         for backend in harness.backends:
             backend.restore(io.BytesIO(data) for data in files)
         return harness

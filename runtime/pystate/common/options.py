@@ -53,6 +53,7 @@ class StateBackendType(str, Enum):
     """Where keyed state lives."""
 
     HASHMAP = "hashmap"
+    ROCKSDB = "rocksdb"
 
 
 class ExecutionTarget(str, Enum):
@@ -178,8 +179,8 @@ class StateBackendOptions:
         "state.backend.type",
         EnumType(StateBackendType, {"memory": "hashmap", "jobmanager": "hashmap", "filesystem": "hashmap"}),
         StateBackendType.HASHMAP,
-        "hashmap keeps state as Python objects in the memory of the slots. Flink's old names memory, jobmanager and"
-        " filesystem are read as hashmap.",
+        "hashmap keeps state as Python objects in the memory of the slots, rocksdb on their local disks, so that it can be"
+        " larger than memory. Flink's old names memory, jobmanager and filesystem are read as hashmap.",
         ("state.backend",),
     )
 

@@ -120,6 +120,7 @@ class TaskOperator:
                 key_codec=key_codec,
                 key_group_range=self.key_groups,
                 max_parallelism=task.max_parallelism,
+                working_directory=environment.working_directory,
             )
             self._decode_keys = task.key.decoder(key_codec, task.name)
         self._buffers = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import tempfile
 import threading
 from typing import Any
 
@@ -14,7 +16,7 @@ from pystate.common.errors import ConfigurationError, CorruptSnapshotError, Rest
 from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, StateMetaInfo
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.state.base.loader import create_state_backend, state_backend_names
 from pystate.state.base.serializers import serializer_for
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
 
@@ -324,6 +326,97 @@ def test_state_moves_to_another_parallelism_complete(
     assert sum(backend.entry_count() for backend in restored.backends) == 400
 
 
+@pytest.mark.parametrize("target", state_backend_names())
+@pytest.mark.parametrize("parallelism", [2, 3, 1])
+def test_a_snapshot_of_one_backend_restores_on_another(backend_name: str, target: str, parallelism: int) -> None:
+    harness = BackendHarness(backend_name, None, 2)
+    expected: dict[tuple[Any, int], Any] = {}
+    keys = ["a", "", 1, 1.0, True, b"a", ("a", 1), 2**70, *range(100)]
+    for number, (type_info, first, second) in enumerate(VALUES):
+        for position, key in enumerate(keys):
+            value = second if position % 2 else first
+            harness.state(key, f"s{number}", type_info).update(value)
+            expected[position, number] = value
+    harness.flush()
+    harness.state("a", "s0", VALUES[0][0]).clear()
+    del expected[0, 0]
+    harness.flush()
+
+    restored = harness.restored(harness.save(), parallelism, target)
+    back = restored.restored(restored.save(), 2, backend_name)
+    for other in (restored, back):
+        assert sum(backend.entry_count() for backend in other.backends) == len(expected)
+        for number, (type_info, _, _) in enumerate(VALUES):
+            for position, key in enumerate(keys):
+                assert other.state(key, f"s{number}", type_info).value() == expected.get((position, number))
+
+
+def test_a_key_group_that_two_files_have_is_refused(harness: BackendHarness) -> None:
+    # one key each, of the same key group
+    group = harness.codec.key_group("a", MAX_PARALLELISM)
+    other = next(key for key in map(str, range(1000)) if harness.codec.key_group(key, MAX_PARALLELISM) == group)
+    files = []
+    for key in ("a", other):
+        one = BackendHarness(harness.backend_name)
+        one.state(key).update(1)
+        one.flush()
+        files += one.save()
+    with pytest.raises(RestoreError, match=f"'s' has key group {group} twice"):
+        harness.restored(files)
+
+
+def test_a_failed_restore_leaves_the_backend_empty(harness: BackendHarness) -> None:
+    harness.state("a", "one").update(1)
+    harness.state("a", "two").update(2)
+    harness.flush()
+    (good,) = harness.save()
+    target = BackendHarness(harness.backend_name)
+    with pytest.raises(CorruptSnapshotError):
+        target.backend.restore([io.BytesIO(good), io.BytesIO(b"damaged")])
+    assert (target.backend.state_names(), target.backend.entry_count()) == ([], 0)
+    target.backend.restore([io.BytesIO(good)])
+    assert target.backend.entry_count() == 2
+    assert target.state("a", "two").value() == 2
+
+
+@pytest.mark.parametrize("type_info", [Types.LONG(), LIST])
+def test_a_refused_restore_harms_nothing_that_is_there(harness: BackendHarness, type_info: TypeInformation) -> None:
+    value = 1 if type_info is not LIST else [1]
+    harness.state("a", type_info=type_info).update(value)
+    harness.flush()
+    (file,) = harness.save()
+    with pytest.raises(StateError, match="empty"):
+        harness.backend.restore([io.BytesIO(file)])
+    assert harness.state("a", type_info=type_info).value() == value
+    harness.flush()
+    assert harness.backend.entry_count() == 1
+
+
+def test_a_snapshot_can_be_written_after_the_backend_was_closed(harness: BackendHarness) -> None:
+    harness.state("k").update(1)
+    harness.flush()
+    snapshot = harness.backend.snapshot()
+    harness.backend.close()
+    harness.backend.close()
+    assert harness.restored([written(snapshot)]).state("k").value() == 1
+
+
+def test_a_large_epoch_of_updates_and_removals_is_complete(harness: BackendHarness) -> None:
+    for key in range(30_000):
+        harness.state(key, type_info=Types.STRING()).update("x" * 200)
+    harness.flush()
+    for key in range(30_000):
+        state = harness.state(key, type_info=Types.STRING())
+        if key % 3:
+            state.update(f"{state.value()}{key}")
+        else:
+            state.clear()
+    harness.flush()
+    assert harness.backend.entry_count() == 20_000
+    for key in (0, 1, 2, 14_999, 15_001, 29_998, 29_999):
+        assert harness.state(key, type_info=Types.STRING()).value() == ("x" * 200 + str(key) if key % 3 else None)
+
+
 def test_restored_state_that_nobody_declares_is_kept(harness: BackendHarness) -> None:
     harness.state("k", "old", Types.LONG()).update(1)
     harness.flush()
@@ -345,13 +438,19 @@ def test_restored_state_declared_with_another_type_is_refused(harness: BackendHa
 
 
 def restore_into(backend_name: str, files: list[bytes], key_type: TypeInformation | None, max_parallelism: int) -> None:
-    backend = create_state_backend(
-        backend_name,
-        key_codec=KeyCodec(key_type),
-        key_group_range=KeyGroupRange(0, max_parallelism - 1),
-        max_parallelism=max_parallelism,
-    )
-    backend.restore(io.BytesIO(data) for data in files)
+    with tempfile.TemporaryDirectory() as folder:
+        backend = create_state_backend(
+            backend_name,
+            key_codec=KeyCodec(key_type),
+            key_group_range=KeyGroupRange(0, max_parallelism - 1),
+            max_parallelism=max_parallelism,
+            working_directory=folder,
+        )
+        try:
+            backend.restore(io.BytesIO(data) for data in files)
+        finally:
+            backend.close()
+            assert os.listdir(folder) == []
 
 
 def test_a_snapshot_that_does_not_fit_is_refused(backend_name: str) -> None:

@@ -13,12 +13,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, BinaryIO
 
 from pystate.api.state import State, StateDescriptor
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.key_groups import KeyGroupRange, check_max_parallelism
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, StateMetaInfo
+from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, Entry, StateMetaInfo
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
 
 VOID_NAMESPACE = b""
@@ -67,6 +68,7 @@ class KeyedStateBackend(ABC):
         key_codec: The keys' type.
         key_group_range: The key groups of this subtask.
         max_parallelism: The number of key groups in all.
+        working_directory: A folder that exists, for a folder of the backend's own; None for backends that keep no files.
 
     Attributes:
         active_key: Internal form of the current key. States read it at each access; `set_current_key` sets it.
@@ -81,9 +83,17 @@ class KeyedStateBackend(ABC):
         "key_codec",
         "key_group_range",
         "max_parallelism",
+        "working_directory",
     )
 
-    def __init__(self, *, key_codec: KeyCodec, key_group_range: KeyGroupRange, max_parallelism: int) -> None:
+    def __init__(
+        self,
+        *,
+        key_codec: KeyCodec,
+        key_group_range: KeyGroupRange,
+        max_parallelism: int,
+        working_directory: str | None = None,
+    ) -> None:
         check_max_parallelism(max_parallelism)
         if key_group_range.end >= max_parallelism:
             message = f"There are no key groups {key_group_range} at a max parallelism of {max_parallelism}."
@@ -91,6 +101,7 @@ class KeyedStateBackend(ABC):
         self.key_codec = key_codec
         self.key_group_range = key_group_range
         self.max_parallelism = max_parallelism
+        self.working_directory = working_directory
         self.active_key: Hashable = NO_KEY
         self.active_key_group = -1
         self._descriptors: dict[str, StateDescriptor] = {}
@@ -223,23 +234,25 @@ def check_header_fits(header: CanonicalHeader, backend: KeyedStateBackend) -> No
 
 def restored_entries(
     reader: CanonicalReader, backend: KeyedStateBackend, state_name: str
-) -> Iterator[tuple[int, list[tuple[Hashable, bytes, bytes]]]]:
-    """Iterate over the entries of a state that are the backend's: (key group, [(key, namespace, value)]).
+) -> Iterator[tuple[int, Iterator[Entry]]]:
+    """Iterate over the entries of a state that are the backend's: (key group, entries); key groups without any are left out.
 
-    Keys are decoded. The first key of each key group is checked to hash to it.
+    The first key of each key group is decoded and checked to hash to it.
 
     Raises:
         CorruptSnapshotError, RestoreError: See `KeyedStateBackend.restore`.
     """
     codec = backend.key_codec
-    decode, wanted = codec.decode, backend.key_group_range
     for key_group in reader.key_groups():
-        if key_group not in wanted:
+        if key_group not in backend.key_group_range:
             continue
-        entries = [(decode(key), namespace, value) for key, namespace, value in reader.entries(state_name, key_group)]
-        if entries and codec.key_group(entries[0][0], backend.max_parallelism) != key_group:
-            key = codec.external(entries[0][0])
-            message = f"State {state_name!r} has key {key!r} in key group {key_group}, where it doesn't belong."
+        entries = reader.entries(state_name, key_group)
+        first = next(entries, None)
+        if first is None:
+            continue
+        key = codec.decode(first[0])
+        if codec.key_group(key, backend.max_parallelism) != key_group:
+            shown = codec.external(key)
+            message = f"State {state_name!r} has key {shown!r} in key group {key_group}, where it doesn't belong."
             raise CorruptSnapshotError(message)
-        if entries:
-            yield key_group, entries
+        yield key_group, chain((first,), entries)

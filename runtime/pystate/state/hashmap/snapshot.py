@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
 
-from pystate.common.errors import SnapshotError
-from pystate.state.base.backend import VOID_NAMESPACE, KeyedStateSnapshot, KeyedStateSnapshotStats
+from pystate.state.base.backend import VOID_NAMESPACE
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
+from pystate.state.base.counted_snapshot import CountedSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.hashmap.table import TableView
 
 
-class HashMapSnapshot(KeyedStateSnapshot):
+class HashMapSnapshot(CountedSnapshot):
     """Frozen views of all states.
 
     Args:
@@ -31,34 +29,17 @@ class HashMapSnapshot(KeyedStateSnapshot):
         views: dict[str, tuple[TableView, TypeSerializer]],
         on_release: Callable[[HashMapSnapshot], None],
     ) -> None:
-        self._header = header
+        super().__init__(header)
         self._codec = key_codec
         self._views = views
         self._on_release = on_release
-        self._lock = threading.Lock()
-        self._writers = 0
-        self._released = False
 
-    def write_canonical(self, sink: BinaryIO) -> KeyedStateSnapshotStats:
-        """Write the frozen views."""
-        with self._lock:
-            self._check_open()
-            self._writers += 1
-        try:
-            writer = CanonicalWriter(sink, self._header)
-            groups = self._header.key_group_range
-            for key_group in range(groups.start, groups.end + 1):
-                for name, (view, serializer) in self._views.items():
-                    self._check_open()
-                    writer.write(name, key_group, self._entries(view, serializer, key_group))
-            writer.finish()
-            return KeyedStateSnapshotStats(entries=writer.entries, bytes=writer.bytes)
-        finally:
-            with self._lock:
-                self._writers -= 1
-                last = self._released and self._writers == 0
-            if last:
-                self._let_go()
+    def _write(self, writer: CanonicalWriter) -> None:
+        groups = self._header.key_group_range
+        for key_group in range(groups.start, groups.end + 1):
+            for name, (view, serializer) in self._views.items():
+                self._check_open()
+                writer.write(name, key_group, self._entries(view, serializer, key_group))
 
     def _entries(self, view: TableView, serializer: TypeSerializer, key_group: int) -> Iterator[Entry]:
         encode = self._codec.encode
@@ -69,21 +50,6 @@ class HashMapSnapshot(KeyedStateSnapshot):
         else:
             for key, stored in view.entries(key_group):
                 yield encode(key), VOID_NAMESPACE, stored
-
-    def _check_open(self) -> None:
-        if self._released:
-            message = "The snapshot was released before it was written."
-            raise SnapshotError(message)
-
-    def release(self) -> None:
-        """Give the views up; a writer at work keeps them until it notices."""
-        with self._lock:
-            if self._released:
-                return
-            self._released = True
-            busy = self._writers > 0
-        if not busy:
-            self._let_go()
 
     def _let_go(self) -> None:
         self._views = {}

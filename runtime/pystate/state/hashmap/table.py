@@ -27,11 +27,12 @@ class StateTable:
         layers: Newer values, oldest first; the last one is open for writing, the others are frozen.
     """
 
-    __slots__ = ("base", "layers")
+    __slots__ = ("base", "layers", "stores_objects")
 
     def __init__(self, key_groups: KeyGroupRange) -> None:
         self.base: Layer = {group: {} for group in range(key_groups.start, key_groups.end + 1)}
         self.layers: list[Layer] = []
+        self.stores_objects = True
 
     def get(self, key: Hashable, key_group: int) -> Any:
         """Return the stored value; None where there is none."""
@@ -40,6 +41,8 @@ class StateTable:
             if group is not None and key in group:
                 return group[key]
         return self.base[key_group].get(key)
+
+    known = get
 
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
         """Store (key, value) pairs; None removes. `key_groups` has the key group of each key."""
@@ -58,6 +61,9 @@ class StateTable:
                 base[key_groups[key]].pop(key, None)
             else:
                 base[key_groups[key]][key] = stored
+
+    def end_epoch(self) -> None:
+        """Keep nothing of the running epoch: reads are made from the tables."""
 
     def freeze(self) -> TableView:
         """Return a view of all that is stored now; later writes go to a new layer."""

@@ -1,36 +1,57 @@
-"""The states of the hashmap backend. `value()` and `update()` run once per record or more: every line counts here.
+"""Value states over any backend: the running epoch in an overlay of objects, flushed values in a store.
 
-In an overlay None means removed: user code can't store None, and what is absent reads as None.
+`value()` and `update()` run once per record or more: every line counts here. In an overlay None means removed: user code
+can't store None, and what is absent reads as None.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Protocol
 
 from pystate.api.state import ValueState
 from pystate.common.errors import StateError
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend
 from pystate.state.base.serializers import TypeSerializer
-from pystate.state.hashmap.table import StateTable
 
 _MISSING = object()
 
 
-class HashMapValueState(ValueState[Any]):
-    """What the value states share: the overlay of the running epoch.
+class ValueStore(Protocol):
+    """The flushed values of one state, in the backend's form.
 
-    Values of the overlay are the objects user code sees; those of the table are what `_store` makes of them.
+    Attributes:
+        stores_objects: Whether values of an immutable type are stored as they are; else they are stored as their bytes, as
+            those of a mutable type always are.
     """
 
-    __slots__ = ("_backend", "_groups", "_name", "_overlay", "_serializer", "_table")
+    stores_objects: bool
 
-    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, table: StateTable) -> None:
+    def get(self, key: Hashable, key_group: int, /) -> Any:
+        """Return the value; None where there is none. An immutable one is an object, a mutable one is bytes."""
+
+    def known(self, key: Hashable, key_group: int, /) -> Any:
+        """Return a mutable value's bytes as far as they are at hand; else something that equals no bytes."""
+
+    def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
+        """Store (key, stored form) pairs; None removes. `key_groups` has the key group of each key."""
+
+    def end_epoch(self) -> None:
+        """Forget what was kept for the running epoch alone."""
+
+
+class OverlayValueState(ValueState[Any]):
+    """What the value states share: the overlay of the running epoch, whose values are the objects user code sees."""
+
+    __slots__ = ("_backend", "_groups", "_name", "_overlay", "_owned_groups", "_serializer", "_store")
+
+    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore) -> None:
         self._name = name
         self._backend = backend
         self._serializer = serializer
-        self._table = table
+        self._store = store
+        self._owned_groups = frozenset(range(backend.key_group_range.start, backend.key_group_range.end + 1))
         self._overlay: dict[Hashable, Any] = {}
         self._groups: dict[Hashable, int] = {}  # key group of each key in the overlay
 
@@ -61,7 +82,7 @@ class HashMapValueState(ValueState[Any]):
         group = self._backend.active_key_group
         if key is NO_KEY:
             raise self._backend.no_key_error()
-        if group not in self._table.base:
+        if group not in self._owned_groups:
             message = f"Key group {group} isn't one of this subtask's, {self._backend.key_group_range}."
             raise StateError(message, where=f"state {self._name!r}")
         return group
@@ -74,23 +95,37 @@ class HashMapValueState(ValueState[Any]):
         """Return (key, stored value or None) for all that the epoch changed. Changes nothing, so it may fail."""
 
     def apply_flush(self, changes: list[tuple[Hashable, Any]]) -> None:
-        """Write prepared changes to the table and begin a new epoch."""
-        self._table.put_all(changes, self._groups)
-        self.drop_epoch()
+        """Write prepared changes to the store. The epoch goes on until `drop_epoch`."""
+        self._store.put_all(changes, self._groups)
 
     def drop_epoch(self) -> None:
         """Forget the running epoch."""
         self._overlay.clear()
         self._groups.clear()
+        self._store.end_epoch()
+
+    def _changed_bytes(self) -> list[tuple[Hashable, bytes | None]]:
+        changes: list[tuple[Hashable, bytes | None]] = []
+        serialize, known, groups = self._serializer.serialize, self._store.known, self._groups
+        for key, value in self._overlay.items():
+            try:
+                stored = None if value is None else serialize(value)
+            except StateError as error:
+                shown = self._backend.key_codec.external(key)
+                message = f"The value of state {self._name!r} for key {shown!r} can't be kept: {error.message}"
+                raise StateError(message, hint=error.hint) from error
+            if stored != known(key, groups[key]):
+                changes.append((key, stored))
+        return changes
 
 
-class ImmutableValueState(HashMapValueState):
-    """Values that can't be changed in place are shared by overlay, table and user code as they are."""
+class ImmutableValueState(OverlayValueState):
+    """Values that can't be changed in place are shared by overlay, store and user code as they are."""
 
     __slots__ = ("_exact_type", "_get")
 
-    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, table: StateTable) -> None:
-        super().__init__(name, backend, serializer, table)
+    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore) -> None:
+        super().__init__(name, backend, serializer, store)
         self._exact_type = serializer.exact_type
         self._get = self._overlay.get
 
@@ -98,7 +133,7 @@ class ImmutableValueState(HashMapValueState):
         """Return the current key's value; None where there is none."""
         key = self._backend.active_key
         value = self._get(key, _MISSING)
-        return self._table.get(key, self._group(key)) if value is _MISSING else value
+        return self._store.get(key, self._group(key)) if value is _MISSING else value
 
     def update(self, value: Any) -> None:
         """Set the current key's value; None removes it."""
@@ -111,7 +146,7 @@ class ImmutableValueState(HashMapValueState):
 
     def prepare_flush(self) -> list[tuple[Hashable, Any]]:
         """Return what the epoch wrote."""
-        return list(self._overlay.items())
+        return list(self._overlay.items()) if self._store.stores_objects else self._changed_bytes()
 
 
 class IntegerValueState(ImmutableValueState):
@@ -119,8 +154,8 @@ class IntegerValueState(ImmutableValueState):
 
     __slots__ = ("_high", "_low")
 
-    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, table: StateTable) -> None:
-        super().__init__(name, backend, serializer, table)
+    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore) -> None:
+        super().__init__(name, backend, serializer, store)
         self._low, self._high = serializer.integer_range or (0, -1)
 
     def update(self, value: Any) -> None:
@@ -133,7 +168,7 @@ class IntegerValueState(ImmutableValueState):
         self._overlay[key] = value
 
 
-class MutableValueState(HashMapValueState):
+class MutableValueState(OverlayValueState):
     """Values that can be changed in place are stored as bytes; each epoch's first access makes a fresh object.
 
     What was handed out is written back when the epoch ends, if its bytes changed.
@@ -148,7 +183,7 @@ class MutableValueState(HashMapValueState):
         if value is not _MISSING:
             return value
         group = self._group(key)
-        stored = self._table.get(key, group)
+        stored = self._store.get(key, group)
         if stored is None:
             return None
         value = self._serializer.deserialize(stored)
@@ -158,26 +193,15 @@ class MutableValueState(HashMapValueState):
 
     def prepare_flush(self) -> list[tuple[Hashable, Any]]:
         """Return what the epoch wrote, and what it changed in place."""
-        changes: list[tuple[Hashable, Any]] = []
-        serialize, get, groups = self._serializer.serialize, self._table.get, self._groups
-        for key, value in self._overlay.items():
-            try:
-                stored = None if value is None else serialize(value)
-            except StateError as error:
-                shown = self._backend.key_codec.external(key)
-                message = f"The value of state {self._name!r} for key {shown!r} can't be kept: {error.message}"
-                raise StateError(message, hint=error.hint) from error
-            if stored != get(key, groups[key]):
-                changes.append((key, stored))
-        return changes
+        return self._changed_bytes()
 
 
 def create_value_state(
-    name: str, backend: KeyedStateBackend, serializer: TypeSerializer, table: StateTable
-) -> HashMapValueState:
+    name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore
+) -> OverlayValueState:
     """Return the value state that suits a serializer."""
     if not serializer.immutable:
-        return MutableValueState(name, backend, serializer, table)
+        return MutableValueState(name, backend, serializer, store)
     if serializer.integer_range is not None:
-        return IntegerValueState(name, backend, serializer, table)
-    return ImmutableValueState(name, backend, serializer, table)
+        return IntegerValueState(name, backend, serializer, store)
+    return ImmutableValueState(name, backend, serializer, store)

@@ -1,0 +1,65 @@
+"""A snapshot that counts its writers, so that its view is let go exactly once, when nobody reads it any more."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from typing import BinaryIO
+
+from pystate.common.errors import SnapshotError
+from pystate.state.base.backend import KeyedStateSnapshot, KeyedStateSnapshotStats
+from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter
+
+
+class CountedSnapshot(KeyedStateSnapshot):
+    """What the backends' snapshots share.
+
+    Args:
+        header: Of the file to be written.
+    """
+
+    def __init__(self, header: CanonicalHeader) -> None:
+        self._header = header
+        self._lock = threading.Lock()
+        self._writers = 0
+        self._released = False
+
+    @abstractmethod
+    def _write(self, writer: CanonicalWriter) -> None:
+        """Write all entries; `_check_open` at least once per key group."""
+
+    @abstractmethod
+    def _let_go(self) -> None:
+        """Free the view. Called once, on any thread."""
+
+    def write_canonical(self, sink: BinaryIO) -> KeyedStateSnapshotStats:
+        """Write the view as a canonical file."""
+        with self._lock:
+            self._check_open()
+            self._writers += 1
+        try:
+            writer = CanonicalWriter(sink, self._header)
+            self._write(writer)
+            writer.finish()
+            return KeyedStateSnapshotStats(entries=writer.entries, bytes=writer.bytes)
+        finally:
+            with self._lock:
+                self._writers -= 1
+                last = self._released and self._writers == 0
+            if last:
+                self._let_go()
+
+    def _check_open(self) -> None:
+        if self._released:
+            message = "The snapshot was released before it was written."
+            raise SnapshotError(message)
+
+    def release(self) -> None:
+        """Give the view up; a writer at work keeps it until it notices."""
+        with self._lock:
+            if self._released:
+                return
+            self._released = True
+            busy = self._writers > 0
+        if not busy:
+            self._let_go()

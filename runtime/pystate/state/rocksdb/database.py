@@ -1,0 +1,200 @@
+"""One RocksDB database in a folder of its own: column families, writes in chunks, and an end that leaves nothing behind.
+
+rocksdict raises bare `Exception` for all that RocksDB says; here it becomes a StateError that names the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from rocksdict import Rdict, WriteBatch
+
+from pystate.common.errors import PystateError, SnapshotError, StateError
+from pystate.state.rocksdb.options import SharedMemory, database_options, scan_options, write_options
+
+CHUNK_BYTES = 2 << 20
+"""Writes go to RocksDB in batches of about this size: Python stands still while RocksDB takes one."""
+
+MAX_VALUE_BYTES = 3 << 30
+"""RocksDB takes values below 4 GiB, with what it adds to them."""
+
+_FAMILY_PREFIX = "state-"
+_HINT = "look for a full or damaged disk; the job goes on from its latest checkpoint"
+
+
+@dataclass(frozen=True)
+class ColumnFamily:
+    """A column family.
+
+    Attributes:
+        name: RocksDB's name of it.
+        get: (row key) -> value; None where there is none.
+    """
+
+    name: str
+    rows: Rdict
+    handle: Any
+    get: Callable[[bytes], bytes | None]
+
+
+class FrozenRows:
+    """The rows of a column family at the moment this object is made.
+
+    A RocksDB iterator shows the database as it was when the iterator was made, and can be rewound. (The iterators of
+    rocksdict 0.3.29's Snapshot show what is there when they are made, not what was there when the Snapshot was.)
+    """
+
+    def __init__(self, family: ColumnFamily, directory: str) -> None:
+        self._where = directory
+        self._what = f"read column family {family.name!r}"
+        self._lock = threading.Lock()  # one position, so one reader at a time
+        with _explained(self._what, self._where):
+            self._rows = family.rows.iter(scan_options())
+
+    def items(self) -> Generator[tuple[bytes, bytes], None, None]:
+        """Iterate over (row key, value) in the order of the row keys. Exhaust or close it before the database goes.
+
+        Raises:
+            SnapshotError: RocksDB can't read a row. (rocksdict's own `items()` would end there as if there were no more.)
+        """
+        with self._lock, _explained(self._what, self._where, SnapshotError):
+            rows = self._rows
+            key_of, value_of, advance = rows.key, rows.value, rows.next
+            rows.seek_to_first()
+            while (key := key_of()) is not None:
+                yield key, value_of()
+                advance()
+            rows.status()
+
+
+class Database:
+    """A new database. It lives until its owner and all that `retain` it have called `release`; then its folder is removed.
+
+    Writes and new column families are one thread's; `retain` and `release` may come from any.
+
+    Args:
+        parent: An existing folder; the database makes one of its own in it.
+        memory: What it shares with others.
+
+    Attributes:
+        directory: Its folder.
+
+    Raises:
+        StateError: The database can't be made.
+    """
+
+    def __init__(self, parent: str, memory: SharedMemory) -> None:
+        with _explained("make a working folder", parent):
+            self.directory = tempfile.mkdtemp(prefix="rocksdb-", dir=parent)
+        self._options = database_options(memory)
+        self._write_options = write_options()
+        self._families: dict[str, ColumnFamily] = {}
+        self._lock = threading.Lock()
+        self._users = 1
+        self._batch = WriteBatch(raw_mode=True)
+        self._batch_bytes = 0
+        try:
+            with _explained("open a database", self.directory):
+                self._rows = Rdict(self.directory, self._options)
+        except BaseException:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise
+
+    def family(self, state_name: str) -> ColumnFamily:
+        """Make the column family of a state."""
+        name = _FAMILY_PREFIX + quote(state_name, safe="", errors="surrogatepass")
+        with _explained(f"make column family {name!r}", self.directory):
+            rows = self._rows.create_column_family(name, self._options)
+            family = ColumnFamily(name, rows, self._rows.get_column_family_handle(name), rows.get)
+        self._families[name] = family
+        return family
+
+    def drop_families(self) -> None:
+        """Remove all column families with what is in them. Nobody may read or write them any more."""
+        names = list(self._families)
+        self._families.clear()
+        with _explained("drop column families", self.directory):
+            for name in names:
+                self._rows.drop_column_family(name)
+
+    def freeze(self, family: ColumnFamily) -> FrozenRows:
+        """Return a view of what is written now. Costs the same whatever the size. It needs the database retained."""
+        return FrozenRows(family, self.directory)
+
+    def write(self, family: ColumnFamily, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Write rows; None removes. Some of them may wait for `end_write`."""
+        put, delete, size = self._begin(family)
+        for row, value in rows:
+            if value is None:
+                delete(row)
+                size += len(row)
+            else:
+                put(row, value)
+                size += len(row) + len(value)
+            if size >= CHUNK_BYTES:
+                self.end_write()
+                put, delete, size = self._begin(family)
+        self._batch_bytes = size
+
+    def _begin(self, family: ColumnFamily) -> tuple[Callable[[bytes, bytes], None], Callable[[bytes], None], int]:
+        batch = self._batch
+        batch.set_default_column_family(family.handle)
+        return batch.put, batch.delete, self._batch_bytes
+
+    def end_write(self) -> None:
+        """Write what waits."""
+        batch, self._batch, self._batch_bytes = self._batch, WriteBatch(raw_mode=True), 0
+        if not batch.is_empty():
+            with _explained("write", self.directory):
+                self._rows.write(batch, self._write_options)
+
+    def discard_write(self) -> None:
+        """Drop what waits."""
+        self._batch, self._batch_bytes = WriteBatch(raw_mode=True), 0
+
+    def count(self, family: ColumnFamily) -> int:
+        """Return the number of rows. Reads all of them."""
+        return sum(1 for _ in FrozenRows(family, self.directory).items())
+
+    def read_error(self, error: Exception) -> StateError:
+        """Return what to raise after `ColumnFamily.get` failed."""
+        message = f"RocksDB can't read: {error}"
+        return StateError(message, where=self.directory, hint=_HINT)
+
+    def retain(self) -> None:
+        """Keep the database open until `release` is called once more."""
+        with self._lock:
+            self._users += 1
+
+    def release(self) -> None:
+        """Let the database go; the last one to do so closes it and removes its folder."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+        # Errors don't matter here: the data isn't needed. Dropped families aren't flushed, which saves most of the time.
+        names = list(self._families)
+        self._families.clear()
+        self.discard_write()
+        for name in names:
+            with contextlib.suppress(Exception):
+                self._rows.drop_column_family(name)
+        with contextlib.suppress(Exception):
+            self._rows.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _explained(what: str, where: str, kind: type[PystateError] = StateError) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # rocksdict has no class of its own
+        message = f"RocksDB can't {what}: {error}"
+        raise kind(message, where=where, hint=_HINT) from error

@@ -1,0 +1,102 @@
+"""How RocksDB is set up: memory that all states of a process share, no write-ahead log, cheap reads of absent keys.
+
+The working copy of the state needs no log: what survives a process is in checkpoints.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+
+from rocksdict import (
+    BlockBasedIndexType,
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    ReadOptions,
+    WriteBufferManager,
+    WriteOptions,
+)
+
+MEMORY_BYTES = 256 << 20
+"""What the states of a process share: block cache, indexes, filters, and write buffers."""
+
+_WRITE_BUFFER_RATIO = 0.5  # Flink's default share
+_ARENA_BLOCK_BYTES = 256 << 10  # a write buffer grows by this; the default of 1 MB is too much for many small states
+_BLOOM_BITS_PER_KEY = 10
+_MAX_OPEN_FILES = 512  # well below the usual limit of 1024 per process
+_LOG_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """Memory of several databases; the write buffers are charged to the cache, so that the cache's capacity bounds both.
+
+    RocksDB starts to flush at 7/8 of the write buffers' share and doesn't stop writers meanwhile, so the bound is soft by
+    what is written while a flush runs.
+    """
+
+    cache: Cache
+    write_buffers: WriteBufferManager
+
+    @staticmethod
+    def of_bytes(size: int) -> SharedMemory:
+        """Return shared memory of that many bytes."""
+        cache = Cache(size)
+        share = int(size * _WRITE_BUFFER_RATIO)
+        return SharedMemory(cache, WriteBufferManager.new_write_buffer_manager_with_cache(share, False, cache))
+
+
+def process_memory() -> SharedMemory:
+    """Return the memory that all databases of this process share."""
+    return _memory_of(os.getpid())
+
+
+@functools.lru_cache(maxsize=1)
+def _memory_of(_pid: int) -> SharedMemory:  # by process: a forked child must not touch its parent's locks
+    return SharedMemory.of_bytes(MEMORY_BYTES)
+
+
+def database_options(memory: SharedMemory) -> Options:
+    """Return the options of a database and of its column families."""
+    table = BlockBasedOptions()
+    table.set_block_cache(memory.cache)
+    table.set_format_version(5)
+    table.set_bloom_filter(_BLOOM_BITS_PER_KEY, False)
+    # indexes and filters live in the cache as well, in parts: a whole one would push out what a small cache holds
+    table.set_cache_index_and_filter_blocks(True)
+    table.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    table.set_index_type(BlockBasedIndexType.two_level_index_search())
+    table.set_partition_filters(True)
+    table.set_pin_top_level_index_and_filter(True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_block_based_table_factory(table)
+    options.set_write_buffer_manager(memory.write_buffers)
+    options.set_arena_block_size(_ARENA_BLOCK_BYTES)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_level_compaction_dynamic_level_bytes(True)
+    options.set_max_open_files(_MAX_OPEN_FILES)
+    options.set_max_log_file_size(_LOG_BYTES)
+    options.set_keep_log_file_num(2)
+    # no threads that write statistics
+    options.set_stats_dump_period_sec(0)
+    options.set_stats_persist_period_sec(0)
+    return options
+
+
+def write_options() -> WriteOptions:
+    """Return the options of all writes."""
+    options = WriteOptions()
+    options.disable_wal = True  # type: ignore[method-assign, assignment]  # rocksdict's stubs say method: it is a property
+    return options
+
+
+def scan_options() -> ReadOptions:
+    """Return the options of reads that go over all entries and must not push the hot ones out of the cache."""
+    options = ReadOptions()
+    options.fill_cache(False)  # type: ignore[call-arg]  # as above: it takes the value
+    options.set_readahead_size(1 << 20)
+    return options

@@ -1,0 +1,55 @@
+"""A snapshot of the RocksDB backend: frozen column families, written as a canonical file.
+
+Iterators are held and no RocksDB checkpoint (hard links), since the file is written from the rows anyway: making an
+iterator takes microseconds, a checkpoint must flush the write buffers first (0.05 s for 30 MB, 0.1 s for 64 MB).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import groupby
+
+from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
+from pystate.state.base.counted_snapshot import CountedSnapshot
+from pystate.state.rocksdb.database import Database, FrozenRows
+from pystate.state.rocksdb.table import KEY_GROUP_BYTES, split_row_key
+
+Row = tuple[bytes, bytes]
+
+
+class RocksDBSnapshot(CountedSnapshot):
+    """Frozen rows of all states; keeps the database open until it is released.
+
+    Args:
+        header: Of the file to be written.
+        database: Already retained for this snapshot.
+        rows: State name -> its rows.
+    """
+
+    def __init__(self, header: CanonicalHeader, database: Database, rows: dict[str, FrozenRows]) -> None:
+        super().__init__(header)
+        self._database = database
+        self._rows = rows
+
+    def _write(self, writer: CanonicalWriter) -> None:
+        for name, frozen in self._rows.items():
+            self._check_open()
+            with closing(frozen.items()) as rows:
+                for prefix, of_group in groupby(rows, _group_prefix):
+                    self._check_open()
+                    writer.write(name, int.from_bytes(prefix, "big"), _entries(of_group))
+
+    def _let_go(self) -> None:
+        self._rows = {}
+        self._database.release()
+
+
+def _group_prefix(row: Row) -> bytes:
+    return row[0][:KEY_GROUP_BYTES]
+
+
+def _entries(rows: Iterator[Row]) -> Iterator[Entry]:
+    for row, value in rows:
+        _, key, namespace = split_row_key(row)
+        yield key, namespace, value
