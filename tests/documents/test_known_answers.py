@@ -97,6 +97,28 @@ def test_printed_lines_name_their_subtask(run_job, tmp_path, capsys):
     assert len({line.split("> ")[0] for line in lines if "hello" in line}) == 1, "a key has one subtask"
 
 
+def test_a_job_whose_source_ends_takes_a_last_checkpoint_and_is_finished(run_job, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "words.txt").write_text("hello\nworld\nhello\n")
+    sink = Rows()
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.enable_checkpointing(3_600_000)
+        words = env.read_text_file(str(tmp_path / "in")).key_by(lambda word: word)
+        words.process(RunningCount(), COUNTED).uid("count").for_each_batch(sink)
+        env.execute("bounded")
+
+    job = run_job(program)
+    job.result()
+    assert job.status["state"] == "FINISHED"
+    assert sorted(sink.rows) == [("hello", 1), ("hello", 2), ("world", 1)]
+    statistics = job.master.coordinator.statistics()
+    assert statistics["counts"]["completed"] == 1
+    assert statistics["history"][0]["epoch"] == 0
+    assert not list((tmp_path / "checkpoints").glob("*/chk-*")), "a finished job leaves no checkpoint"
+
+
 WORDS = "hello world hello flink hello spark world"
 
 

@@ -44,7 +44,7 @@ class Shell:
     """Runs commands as an operator would, in a home of its own."""
 
     def __init__(self, tmp_path):
-        self.home = tmp_path / "home"
+        self.home = tmp_path / "a home with spaces"
         self.folder = tmp_path / "in"
         self.folder.mkdir()
         self.program = tmp_path / "count_words.py"
@@ -78,11 +78,11 @@ class Shell:
         part.rename(self.folder / name)
 
     def close(self):
+        address = self.home / "jobmanager.json"
+        if address.exists():  # first, for it would start the drivers again
+            kill(json.loads(address.read_text())["pid"])
         for status in self.home.glob("jobs/*/driver.json"):
             kill(json.loads(status.read_text())["pid"])
-        address = self.home / "jobmanager.json"
-        if address.exists():
-            kill(json.loads(address.read_text())["pid"])
 
 
 def kill(pid):

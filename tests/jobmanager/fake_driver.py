@@ -5,9 +5,19 @@
 --finish S          FINISHED S seconds after RUNNING began
 --fail S            FAILED S seconds after RUNNING began
 --die S CODE        the process ends with CODE (negative: a signal) S seconds after RUNNING began
+--fail-user S       FAILED by the user's own code S seconds after RUNNING began
+--epochs MS         finish an epoch of 100 rows every MS milliseconds
+--print-every MS    print a line in two pieces every MS milliseconds while RUNNING
+--name NAME         the job's name
+--die-until N       --die holds for attempts below N only
+--restart N MS      the job may be restarted N times, MS after each failure
+--ended STATE       a savepoint behind which the job ends in STATE is complete
 --print N           print N lines once RUNNING, and one behind the end
+--cancel S          seconds in CANCELLING (default 0.1)
 --savepoint S       seconds a savepoint takes (default 0.1)
 --savepoint-fails   savepoints fail
+--write-savepoint   savepoints have a file _metadata
+--most N            FAILED instead of RUNNING at a parallelism above N
 --no-directory      a savepoint without a directory is refused
 --exit CODE         the exit code behind the end
 """
@@ -20,11 +30,25 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from pystate.common.control import ControlServer
-from pystate.common.errors import CheckpointFailedError, ControlError, PystateError, RestoreError
+from pystate.common.errors import CheckpointFailedError, ControlError, PystateError, RestoreError, UserFunctionError
 from pystate.common.home import PystateHome, read_json, write_json
+from pystate.common.job_status import JobStatus
+from pystate.driver.recovery_terms import RecoveryTerms
+from pystate.driver.restart_strategy import FixedDelayRestartStrategy
+
+USER_TRACE = f"""Traceback (most recent call last):
+  File "/jobs/count.py", line 12, in process_element
+    yield self.share(value)
+  File "/jobs/lib/shares.py", line 7, in share
+    return json.loads(f"{{1 / 0}}")
+  File "{os.__file__}", line 1, in loads
+    inner()
+ZeroDivisionError: division by zero
+"""
 
 
 class FakeDriver:
@@ -37,7 +61,7 @@ class FakeDriver:
         self.end_state = "FINISHED"
         self.operations: dict[str, str] = {}
         self.status: dict[str, Any] = {
-            "name": "fake",
+            "name": self.option("--name", "fake"),
             "parallelism": self.submission["parallelism"] or 1,
             "max_parallelism": 128,
             "start_time": now(),
@@ -48,6 +72,10 @@ class FakeDriver:
             "vertices": [],
             "plan_warnings": [],
         }
+        earlier = read_json(self.directory.status)
+        if earlier is not None:
+            self.status.update(earlier)
+        self.restarted = earlier is not None
         self.lock = threading.Lock()
 
     def option(self, name: str, default: str = "", offset: int = 1) -> str:
@@ -64,7 +92,12 @@ class FakeDriver:
             write_json(self.directory.status, self.status)
 
     def run(self) -> int:
-        self.move("INITIALIZING")
+        if not self.restarted:
+            self.move("INITIALIZING")
+        if "--restart" in self.arguments:
+            attempts, delay_ms = int(self.option("--restart")), int(self.option("--restart", offset=2))
+            ended = JobStatus(self.option("--ended")) if "--ended" in self.arguments else None
+            RecoveryTerms(FixedDelayRestartStrategy(attempts, delay_ms), ended).write(self.directory)
         print("a line of noise", file=sys.stderr, flush=True)
         server = ControlServer(self.directory.secret.read_bytes(), self.handle)
         server.start()
@@ -73,7 +106,7 @@ class FakeDriver:
         address = {"pid": os.getpid(), "host": server.host, "port": server.port}
         write_json(self.directory.driver, address, mode=0o600)
         time.sleep(float(self.option("--init", "0.05")))
-        if "--fail-init" in self.arguments:
+        if "--fail-init" in self.arguments or self.status["parallelism"] > int(self.option("--most", "128")):
             error = RestoreError("The savepoint does not fit.", where="operator 'count'", hint="run -n leaves it out")
             self.fail(error)
             return 1
@@ -84,7 +117,10 @@ class FakeDriver:
         self.move("RUNNING")
         for number in range(int(self.option("--print", "0"))):
             print(f"1> line {number}", flush=True)
-        if "--die" in self.arguments:
+        if "--print-every" in self.arguments:
+            every = int(self.option("--print-every")) / 1000
+            threading.Thread(target=self.print_lines, args=(every,), daemon=True).start()
+        if "--die" in self.arguments and self.status["attempt"] < int(self.option("--die-until", "1000000")):
             time.sleep(float(self.option("--die")))
             code = int(self.option("--die", offset=2))
             if code < 0:
@@ -94,23 +130,29 @@ class FakeDriver:
         if "--fail" in self.arguments and not self.end.wait(float(self.option("--fail"))):
             self.fail(PystateError("The function of 'count' raised ValueError: no.", where="count", hint=None))
             return 1
+        if "--fail-user" in self.arguments and not self.end.wait(float(self.option("--fail-user"))):
+            error = UserFunctionError("ZeroDivisionError: division by zero", where="count (uid count), subtask 1")
+            self.fail(error, USER_TRACE)
+            return 1
         self.end.wait(float(self.option("--finish")) if "--finish" in self.arguments else None)
         if self.end_state == "CANCELED":
             self.move("CANCELLING")
-            time.sleep(0.1)
+            time.sleep(float(self.option("--cancel", "0.1")))
         self.move(self.end_state)
         if "--print" in self.arguments:
             print("behind the end", flush=True)
         return int(self.option("--exit", "0"))
 
-    def fail(self, error: PystateError) -> None:
-        stack = f"Traceback (most recent call last):\n{type(error).__name__}: {error.message}\n"
+    def fail(self, error: PystateError, stack: str = "") -> None:
+        stack = stack or f"Traceback (most recent call last):\n{type(error).__name__}: {error.message}\n"
         self.move("FAILED", failure={**error.to_dict(), "stack_trace": stack})
 
     def handle(self, request: dict[str, Any]) -> Any:
         op = request["op"]
-        if self.status["state"] == "INITIALIZING":
-            message = f"The job is INITIALIZING; it can't do {op!r} yet."
+        if op == "status":
+            return {**self.status, **self.progress()}
+        if self.status["state"] in ("INITIALIZING", "RESTARTING"):
+            message = f"The job is {self.status['state']}; it can't do {op!r} yet."
             raise ControlError(message)
         if op == "cancel":
             self.end_state = "CANCELED"
@@ -127,8 +169,23 @@ class FakeDriver:
             if done is None and request["trigger_id"] not in self.operations:
                 message = "There is no such operation."
                 raise ControlError(message)
-            return done or {"status": "IN_PROGRESS", "acknowledged": 1, "total": 2, "bytes": 10}
+            return done or {"status": "IN_PROGRESS", "acknowledged": 1, "total": 2, "bytes": 2048}
         raise ControlError(op)
+
+    def progress(self) -> dict[str, Any]:
+        started = self.status["timestamps"].get("RUNNING")
+        if "--epochs" not in self.arguments or started is None:
+            return {}
+        epoch = (now() - started) // int(self.option("--epochs"))
+        return {"epoch": epoch, "records_in": 100 * epoch, "records_out": 50 * epoch}
+
+    def print_lines(self, every: float) -> None:
+        number = 0
+        while not self.end.wait(every):
+            print(f"line {number}", end="", flush=True)
+            time.sleep(every / 4)
+            print(" end", flush=True)
+            number += 1
 
     def trigger(self, op: str, request: dict[str, Any]) -> dict[str, Any]:
         trigger_id = request["trigger_id"]
@@ -141,6 +198,9 @@ class FakeDriver:
                 "Property [target-directory] must be provided."
             )
             raise CheckpointFailedError(message)
+        if request.get("drain"):
+            message = "stop --drain needs event time, which this version does not have."
+            raise CheckpointFailedError(message, hint="stop without --drain")
         self.operations[trigger_id] = op
         threading.Thread(target=self.complete, args=(op, request, target), daemon=True).start()
         return {}
@@ -155,6 +215,10 @@ class FakeDriver:
             result["checkpoint_id"] = 7
         else:
             result["location"] = f"{target}/savepoint-{self.job_id[:6]}-0123456789ab"
+            if "--write-savepoint" in self.arguments:
+                folder = Path(result["location"])
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / "_metadata").write_bytes(b"a savepoint")
         write_json(self.directory.operation(request["trigger_id"]), result)
         if "failure" not in result and (op == "stop" or request.get("cancel_job")):
             self.end_state = "FINISHED" if op == "stop" else "CANCELED"

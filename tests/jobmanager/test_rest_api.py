@@ -357,3 +357,27 @@ def test_checkpoints_are_read_from_the_file_when_the_driver_is_gone(manager):
     assert manager.request("GET", path)[1] == {"history": [{"id": 3}]}
     assert manager.request("GET", f"{path}/details/3") == (200, {"id": 3})
     assert manager.request("GET", f"{path}/details/4")[0] == 404
+
+
+def test_progress_is_what_the_driver_says_while_it_lives(manager):
+    job = manager.submit("--epochs", "1")
+    manager.wait_for(job, "RUNNING")
+    path = f"/pystate/jobs/{job}/progress"
+
+    first = eventually(lambda: (now := manager.request("GET", path)[1]) and now["epoch"] and now)
+    assert first["records-in"] == 2 * first["records-out"] == 100 * first["epoch"]
+    assert eventually(lambda: manager.request("GET", path)[1]["epoch"] > first["epoch"])
+    assert manager.request("GET", path, token=False)[0] == 401
+
+    manager.request("PATCH", f"/jobs/{job}")
+    manager.wait_for(job, "CANCELED")
+    last = manager.request("GET", path)[1]
+    assert (last["state"], last["epoch"]) == ("CANCELED", None)
+
+
+def test_progress_of_a_job_whose_driver_does_not_answer_yet(manager):
+    job = manager.submit("--listen-after", "30")
+
+    code, answer = manager.request("GET", f"/pystate/jobs/{job}/progress")
+
+    assert (code, answer["state"], answer["epoch"]) == (200, "INITIALIZING", None)

@@ -33,6 +33,28 @@ def failed() -> dict[str, Any]:
     return status("FAILED", end_time=1500, failure=failure, timestamps=times)
 
 
+def test_progress_has_what_the_driver_knows_and_none_for_the_rest():
+    known = {"name": "keyed-count", "state": "RUNNING", "attempt": 0, "start-time": 1000, "end-time": -1}
+
+    assert rest_messages.progress(status(epoch=7, records_in=20, records_out=10)) == {
+        **known,
+        "epoch": 7,
+        "records-in": 20,
+        "records-out": 10,
+    }
+    assert rest_messages.progress(status()) == {**known, "epoch": None, "records-in": None, "records-out": None}
+
+
+def test_an_operation_in_progress_tells_how_far_it_is():
+    operation = {"status": "IN_PROGRESS", "acknowledged": 1, "total": 3, "bytes": 2048}
+
+    assert rest_messages.operation_result(operation) == {
+        "status": {"id": "IN_PROGRESS"},
+        "operation": None,
+        "pystate": {"acknowledged": 1, "total": 3, "bytes": 2048},
+    }
+
+
 def test_a_summary_has_flinks_fields_and_counts_subtasks():
     summary = rest_messages.job_summary(JOB, status(), now=5000)
 

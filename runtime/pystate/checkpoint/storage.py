@@ -28,6 +28,7 @@ TASK_OWNED_DIRECTORY = "taskowned"
 MAX_METADATA_BYTES = 1 << 30
 
 _SNAPSHOT_DIRECTORY = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
+_CHECKPOINT = re.compile(r"chk-\d+")
 _LOCAL_URI = re.compile(r"(file|local):", re.IGNORECASE)
 _OTHER_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _ANOTHER = "restore from another checkpoint or savepoint"
@@ -421,6 +422,9 @@ class CheckpointStorage:
         job_id: 32 hex digits.
         create_subdir: Whether the job's checkpoints have a directory of the job's own.
 
+    Attributes:
+        is_the_jobs_own: The same.
+
     Raises:
         SnapshotError: A directory is no path, or on a filesystem that isn't there.
     """
@@ -434,6 +438,7 @@ class CheckpointStorage:
         if checkpoint_dir:
             uri = parse_location(checkpoint_dir)[2]
             self._job_uri = _join(uri, job_id) if create_subdir else uri
+        self.is_the_jobs_own = create_subdir
 
     @property
     def job_directory(self) -> str:
@@ -469,6 +474,24 @@ class CheckpointStorage:
             CheckpointFailedError: No checkpoint directory is configured.
         """
         return SnapshotLocation(_join(self.job_directory, f"chk-{checkpoint_id}"))
+
+    def checkpoint_directories(self) -> list[tuple[int, SnapshotLocation]]:
+        """Return id and directory of all checkpoints that are there, complete or not; none where no directory is configured.
+
+        Raises:
+            SnapshotError: The storage can't be read.
+        """
+        if self._job_uri is None:
+            return []
+        fs, path, uri = parse_location(self._job_uri)
+        with _storage_errors("list", uri):
+            fs.invalidate_cache()
+            try:
+                entries = fs.ls(path, detail=False)
+            except FileNotFoundError:
+                return []
+        names = [str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in entries]
+        return [(int(name[4:]), SnapshotLocation(_join(uri, name))) for name in names if _CHECKPOINT.fullmatch(name)]
 
     def savepoint_location(self, target: str | None) -> SnapshotLocation:
         """Return where a new savepoint goes; a new place at each call.

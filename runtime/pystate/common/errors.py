@@ -70,6 +70,10 @@ class JobExecutionError(PystateError):
     """The job ended in FAILED."""
 
 
+class SparkLostError(JobExecutionError):
+    """The Spark application is gone, so that its driver process can't run the job any more; another one can."""
+
+
 class JobCancelledError(PystateError):
     """The job was cancelled while someone waited for its result."""
 

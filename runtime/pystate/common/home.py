@@ -79,6 +79,9 @@ class JobDirectory:
         self.status = path / "status.json"  # written by the driver at each change of the job's status
         self.checkpoints = path / "checkpoints.json"  # written by the driver, in the shape of Flink's REST answer
         self.epochs = path / "epochs.json"  # written by the driver: the highest epoch number reserved
+        self.recovery = path / "recovery.json"  # written by the driver: whether and when to start another one if it dies
+        self.checkpoint_ids = path / "checkpoint-ids.json"  # written by the driver: the next checkpoint id
+        self.environment = path / "environment.json"  # 0600; what a driver is started with again; deleted when the job ends
         self.operations = path / "operations"  # written by the driver: <trigger-id>.json per savepoint, stop, checkpoint
         self.stdout = path / "stdout"  # what an attached job prints
         self.log = path / "job.log"  # Spark's and our noise; also the prints of a detached job

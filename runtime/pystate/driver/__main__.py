@@ -15,7 +15,7 @@ from typing import Any
 
 from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration
-from pystate.common.errors import JobCancelledError, JobGraphError, PystateError
+from pystate.common.errors import JobCancelledError, JobGraphError, PystateError, SparkLostError
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
@@ -36,6 +36,8 @@ class DriverExecutor(LocalExecutor):
         status: Where the job stands.
         endpoint: The control endpoint.
     """
+
+    supervised = True
 
     def __init__(
         self, job_id: str, configuration: Configuration, home: PystateHome, status: JobStatusStore, endpoint: ControlEndpoint
@@ -91,6 +93,11 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
             raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
     except JobCancelledError:
         return 0
+    except SparkLostError:
+        traceback.print_exc()
+        return 1  # without a last word: the job manager starts another driver
+    except _Terminated as signalled:
+        return int(signalled.code or 0)  # the same
     except SystemExit as error:
         if not error.code and executor.executed:
             return 0
@@ -149,8 +156,12 @@ def main(arguments: list[str] | None = None) -> int:
     return run_program(job_file, options.job_arguments, executor, status)
 
 
+class _Terminated(SystemExit):
+    """A signal asked this process to end; the job has not."""
+
+
 def _exit_on_signal(number: int, _: FrameType | None) -> None:
-    sys.exit(128 + number)
+    raise _Terminated(128 + number)
 
 
 if __name__ == "__main__":

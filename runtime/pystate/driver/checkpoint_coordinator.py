@@ -35,6 +35,7 @@ from pystate.common.errors import CheckpointFailedError, ControlError, PystateEr
 from pystate.common.home import write_json
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CheckpointingOptions, WebOptions
+from pystate.driver.checkpoint_recovery import recover_checkpoints
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.epoch_tracker import EpochTracker
 from pystate.driver.restored_state import Snapshot
@@ -94,6 +95,7 @@ class CheckpointCoordinator:
         epochs: The epoch numbers of the job.
         statistics_file: Where the statistics are written at each change.
         clock: Monotonic seconds.
+        ids: Gives the checkpoints' ids.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class CheckpointCoordinator:
         epochs: EpochNumbers,
         statistics_file: Path,
         clock: Callable[[], float] = time.monotonic,
+        ids: CheckpointIdCounter | None = None,
     ) -> None:
         self._job = job
         self._epochs = epochs
@@ -129,7 +132,7 @@ class CheckpointCoordinator:
             min_pause_ms=get(CheckpointingOptions.MIN_PAUSE_BETWEEN_CHECKPOINTS),
             max_concurrent=get(CheckpointingOptions.MAX_CONCURRENT_CHECKPOINTS),
         )
-        self._ids = CheckpointIdCounter()
+        self._ids = ids or CheckpointIdCounter()
         self._lock = threading.Condition()
         self._tasks: list[TaskSpec] = []
         self._starting: Snapshot | None = None
@@ -149,6 +152,32 @@ class CheckpointCoordinator:
         self._thread = threading.Thread(target=self._loop, name="checkpoint-coordinator", daemon=True)
 
     # -- the job's life
+
+    def recover(self, say: Callable[[str], None]) -> None:
+        """Take over the checkpoints of an earlier driver of the job; to be called in front of `start`.
+
+        Args:
+            say: Takes a sentence about a damaged checkpoint that an older one stands in for.
+
+        Raises:
+            CorruptSnapshotError: There is none but a damaged one.
+            SnapshotError: The storage can't be read.
+        """
+        recovered = recover_checkpoints(self._storage, self._job.job_id, say)
+        self._store.recover(recovered.completed)
+        self._ids.continue_above(recovered.highest_id)
+
+    def give_up_latest(self) -> bool:
+        """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore.
+
+        It stays on the storage, for whoever wants to know what happened to it.
+        """
+        with self._lock:
+            kept = self._store.checkpoints
+            if len(kept) < 2:
+                return False
+            self._store.recover(kept[:-1])
+            return True
 
     def start(self, tasks: list[TaskSpec], starting: Snapshot | None) -> None:
         """Begin to work for a planned job.

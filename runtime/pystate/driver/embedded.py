@@ -25,7 +25,12 @@ class LocalExecutor(Executor):
     Args:
         configuration: What file and command line say.
         home: The installation.
+
+    Attributes:
+        supervised: Whether a job manager starts another process for the job when this one has to give up.
     """
+
+    supervised = False
 
     def __init__(self, configuration: Configuration, home: PystateHome) -> None:
         self._configuration = configuration
@@ -49,7 +54,9 @@ class LocalExecutor(Executor):
         directory = self.job_directory()
         status = self.new_status(directory, job_name)
         spark = self.spark_session(configuration)
-        master = JobMaster(self._job_id, job_name, graph, configuration, spark, directory, status)
+        master = JobMaster(
+            self._job_id, job_name, graph, configuration, spark, directory, status, supervised=self.supervised
+        )
         self.started(master)
         return JobExecutionResult(self._job_id, master.run())
 

@@ -6,8 +6,8 @@ import contextlib
 import dataclasses
 import shutil
 import sys
+import tempfile
 import threading
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,12 +22,14 @@ from pystate.driver.checkpoint_coordinator import AttemptOverError, CheckpointCo
 from pystate.driver.restored_state import RestoredState
 from pystate.driver.slot_pool import SlotPool
 from pystate.slot.output import LINE_FIELD
-from pystate.slot.process import Deployment
+from pystate.slot.process import Deployment, folder_prefix
 from pystate.slot.task import JobEnvironment
+from pystate.spark.application import local_threads
 from pystate.spark.exchange import SlotDirectory, fetch_output
 from pystate.spark.job_plan import JobPlan, SinkPlan
 from pystate.spark.slot_job import SlotJob
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.spark.source_checks import OUR_QUERIES
 from pystate.spark.stage_times import alignment_ms
 from pystate.spark.translator import kept_frame, streaming_frame
 
@@ -98,14 +100,27 @@ class ExecutionAttempt:
         self._startup_timeout_s = startup_timeout_s
         self._trigger_interval_ms = trigger_interval_ms
         self._parallelism = plan.tasks[0].parallelism
-        unix_sockets = str(spark.sparkContext.master).startswith("local")
-        self._pool = SlotPool(environment.job_id, number, self._parallelism, new_secret(), self, unix_sockets=unix_sockets)
+        one_machine = local_threads(str(spark.sparkContext.master)) is not None
+        self._pool = SlotPool(
+            environment.job_id,
+            number,
+            self._parallelism,
+            new_secret(),
+            self,
+            host="127.0.0.1" if one_machine else str(spark.conf.get("spark.driver.host")),
+            unix_sockets=one_machine,
+        )
         self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._parallelism, self._slots_ended)
         self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint")
         self._end: AttemptEnd | None = None
         self._ended = threading.Condition()
         self._query: StreamingQuery | None = None
         self._slots: SlotDirectory | None = None
+
+    @property
+    def slot_pids(self) -> dict[int, int]:
+        """The process id of each slot that has registered, by index."""
+        return self._pool.pids
 
     def run(self, on_running: Callable[[], object]) -> AttemptEnd:
         """Run until the end of the attempt, and clean up after it.
@@ -172,6 +187,7 @@ class ExecutionAttempt:
         writer = frame.writeStream.foreachBatch(self._run_batch).option(
             "checkpointLocation", str(self.spark_checkpoint.path)
         )
+        writer = writer.queryName(f"{OUR_QUERIES}{self._environment.job_id}-{self._environment.attempt}")
         if self._plan.bounded:
             writer = writer.trigger(availableNow=True)
         else:
@@ -309,9 +325,13 @@ def _stage_failure(error: Exception) -> PystateError:
 
 
 def scratch_folder(job_id: str) -> Path:
-    """Return a folder for Spark's logs: memory-backed where the machine has such a place."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder below it is made with a random name and mode 0700
-    base = str(memory) if memory.is_dir() else None
-    import tempfile
+    """Return a folder for Spark's logs: memory-backed where the machine has such a place.
 
-    return Path(tempfile.mkdtemp(prefix=f"pystate-{job_id[:6]}-{int(time.time())}-", dir=base))
+    Those that dead drivers of the job have left are removed.
+    """
+    memory = Path("/dev/shm")  # noqa: S108 - a folder below it is made with a random name and mode 0700
+    base = memory if memory.is_dir() else Path(tempfile.gettempdir())
+    prefix = f"{folder_prefix(job_id)}logs-"
+    for left in base.glob(f"{prefix}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=base))

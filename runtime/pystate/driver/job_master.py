@@ -16,7 +16,7 @@ import pystate
 from pystate.api.job_graph import StreamGraph
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.configuration import Configuration
-from pystate.common.errors import JobCancelledError, JobExecutionError, PystateError
+from pystate.common.errors import CorruptSnapshotError, JobCancelledError, JobExecutionError, PystateError, SparkLostError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import default_max_parallelism
@@ -28,14 +28,17 @@ from pystate.common.options import (
     StateRecoveryOptions,
 )
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
+from pystate.driver.checkpoint_recovery import DurableCheckpointIds
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
-from pystate.driver.restart_strategy import restart_strategy
+from pystate.driver.recovery_terms import RecoveryTerms
+from pystate.driver.restart_strategy import restart_strategy, restart_warnings
 from pystate.driver.restore import RestorePlan, load_snapshot
-from pystate.driver.restored_state import RestoredState
+from pystate.driver.restored_state import RestoredState, Snapshot
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.slot.task import JobEnvironment
+from pystate.spark.application import check_cores, is_alive
 from pystate.spark.job_plan import JobPlan, JobPlanner, check_column_names
 from pystate.spark.translator import source_type
 
@@ -53,7 +56,8 @@ class JobMaster:
         configuration: The options in force.
         spark: The session.
         directory: The job's files.
-        status: Where the job stands.
+        status: Where the job stands; an attempt number above 0 means that another driver has run the job before.
+        supervised: Whether a job manager starts another driver when this one has to give up.
         say: Takes a sentence for people: warnings, restarts.
     """
 
@@ -66,6 +70,8 @@ class JobMaster:
         spark: SparkSession,
         directory: JobDirectory,
         status: JobStatusStore,
+        *,
+        supervised: bool = False,
         say: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
     ) -> None:
         self._job_id = job_id
@@ -75,12 +81,15 @@ class JobMaster:
         self._spark = spark
         self._directory = directory
         self._status = status
+        self._supervised = supervised
         self._say = say
         self._epochs = EpochNumbers(directory.epochs)
         self._attempt: ExecutionAttempt | None = None
         self._stop_state: JobStatus | None = None
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
+        self._number = status.attempt
+        self._strategy = restart_strategy(configuration)
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
         self.coordinator = CheckpointCoordinator(
             JobDescription(
@@ -94,6 +103,7 @@ class JobMaster:
             configuration,
             self._epochs,
             directory.checkpoints,
+            ids=DurableCheckpointIds(directory.checkpoint_ids),
         )
 
     def run(self) -> int:
@@ -101,13 +111,23 @@ class JobMaster:
 
         Raises:
             JobCancelledError: It was cancelled.
+            SparkLostError: Spark is gone, and the job is to go on in another driver.
             PystateError: It failed.
         """
-        try:
-            plan, frame, restore = self._prepare()
-        except PystateError as error:
-            self._status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
-            raise
+        RecoveryTerms(self._strategy).write(self._directory)
+        taken_over = self._number > 0
+        while True:
+            try:
+                plan, frame, restore = self._prepare(taken_over=taken_over)
+                break
+            except PystateError as error:
+                if not taken_over:
+                    self._status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
+                    raise
+                # the storage may be out of reach for a while
+                self._wait_for_restart(error, traceback.format_exc())
+                if self._cancelled.is_set():
+                    return self._finish(AttemptEnd(AttemptOutcome.CANCELLED))
         try:
             return self._run_attempts(plan, frame, restore)
         finally:
@@ -137,6 +157,8 @@ class JobMaster:
         if error is not None:
             outer.set_exception(error)
             return
+        # nobody may start the job again behind this savepoint, even if this process dies now
+        RecoveryTerms(self._strategy, end_state=state).write(self._directory)
         with self._lock:
             self._stop_state = state
             attempt = self._attempt
@@ -145,7 +167,7 @@ class JobMaster:
             attempt.end(AttemptEnd(outcome))
         outer.set_result(done.result())
 
-    def _prepare(self) -> tuple[JobPlan, DataFrame, RestorePlan]:
+    def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, DataFrame, RestorePlan]:
         configuration = self._configuration
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
         explicit = configuration.get(PipelineOptions.MAX_PARALLELISM)
@@ -162,8 +184,13 @@ class JobMaster:
         plan = JobPlanner(self._graph, uids, parallelism, {}, default_max).plan(elements)
         for warning in plan.warnings:
             self._say(f"WARNING: {warning}")
+        check_cores(self._spark, parallelism, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
+        if taken_over:
+            self.coordinator.recover(self._say)
+        snapshot = self.coordinator.latest_snapshot()
         path = configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
-        snapshot = None if path is None else load_snapshot(path)
+        starting = load_snapshot(path) if snapshot is None and path is not None else None
+        snapshot = snapshot or starting
         restore = RestorePlan(
             plan,
             explicit if explicit > 0 else None,
@@ -172,13 +199,12 @@ class JobMaster:
         if snapshot is not None:
             restore.adopt_max_parallelism(snapshot)
         restore.check_parallelism()
-        self._status.describe_plan(self._name, plan.tasks, plan.warnings)
-        self.coordinator.start(plan.tasks, snapshot)
+        self._status.describe_plan(self._name, plan.tasks, [*plan.warnings, *restart_warnings(configuration)])
+        self.coordinator.start(plan.tasks, starting)
         return plan, frame, restore
 
     def _run_attempts(self, plan: JobPlan, frame: DataFrame, restore: RestorePlan) -> int:
         configuration = self._configuration
-        strategy = restart_strategy(configuration)
         environment = JobEnvironment(
             job_id=self._job_id,
             job_name=self._name,
@@ -189,29 +215,56 @@ class JobMaster:
             working_directory="",
         )
         scratch = scratch_folder(self._job_id)
-        number = 0
         try:
             while True:
-                end = self._run_attempt(number, plan, frame, restore, environment, scratch)
-                if end.outcome is not AttemptOutcome.FAILED or self._cancelled.is_set():
+                end = self._run_attempt(plan, frame, restore, environment, scratch)
+                # behind the savepoint of a stop or a cancel the job has ended, whatever befalls the attempt
+                if end.outcome is not AttemptOutcome.FAILED or self._cancelled.is_set() or self._stop_state is not None:
                     return self._finish(end)
                 error = end.error or JobExecutionError("The attempt failed.")
-                self._say(f"Attempt {number} failed: {error}\n{end.stack_trace}")
-                delay_ms = strategy.next_delay_ms(number, error)
-                failure = failure_dict(error, end.stack_trace)
-                if delay_ms is None:
-                    self._status.update(JobStatus.FAILED, failure=failure)
-                    raise error
-                number += 1
-                self._status.update(JobStatus.RESTARTING, failure=failure, attempt=number)
-                if self._cancelled.wait(delay_ms / 1000):
+                if not is_alive(self._spark):
+                    error = self._spark_lost(error)
+                self._wait_for_restart(error, end.stack_trace)
+                if self._cancelled.is_set():
                     return self._finish(AttemptEnd(AttemptOutcome.CANCELLED))
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
+    def _wait_for_restart(self, error: PystateError, stack_trace: str) -> None:
+        """Wait until the next attempt may begin, or the job is cancelled.
+
+        Raises:
+            PystateError: The error; there is no next attempt.
+        """
+        self._say(f"Attempt {self._number} failed: {error}\n{stack_trace}")
+        failure = failure_dict(error, stack_trace)
+        if isinstance(error, CorruptSnapshotError) and self.coordinator.give_up_latest():
+            self._say("The job goes back to the checkpoint before.")
+            delay_ms: int | None = 0
+        else:
+            delay_ms = self._strategy.next_delay_ms(self._number, error)
+        if delay_ms is None:
+            self._status.update(JobStatus.FAILED, failure=failure)
+            raise error
+        self._number += 1
+        self._status.update(JobStatus.RESTARTING, failure=failure, attempt=self._number)
+        self._cancelled.wait(delay_ms / 1000)
+
+    def _spark_lost(self, error: PystateError) -> PystateError:
+        """Return the end of a job whose Spark application is gone.
+
+        Raises:
+            SparkLostError: A job manager watches this process and starts another one, with a Spark of its own.
+        """
+        lost = SparkLostError(f"The job's Spark application is gone: {error.message}", where=error.where)
+        if self._supervised:
+            self._say(f"Attempt {self._number} failed: {lost}")
+            raise lost
+        self._status.update(JobStatus.FAILED, failure=failure_dict(lost, ""))
+        raise lost
+
     def _run_attempt(
         self,
-        number: int,
         plan: JobPlan,
         frame: DataFrame,
         restore: RestorePlan,
@@ -222,6 +275,7 @@ class JobMaster:
             restored = self._restored(restore)
         except PystateError as error:
             return AttemptEnd(AttemptOutcome.FAILED, error, traceback.format_exc())
+        number = self._number
         attempt = ExecutionAttempt(
             number,
             self._spark,
@@ -247,6 +301,8 @@ class JobMaster:
     def _restored(self, restore: RestorePlan) -> RestoredState:
         """Return the state to start from: the latest checkpoint, else the savepoint the job was started from, else none."""
         snapshot = self.coordinator.latest_snapshot()
+        if self._number > 0:
+            self._say(f"Attempt {self._number} starts {_describe_start(snapshot)}.")
         if snapshot is None:
             return restore.nothing(self._epochs.resume_above(-1))
         restored = restore.from_snapshot(snapshot, self._epochs.resume_above(snapshot.metadata.epoch), self._job_id)
@@ -263,3 +319,12 @@ class JobMaster:
             message = "The job was cancelled."
             raise JobCancelledError(message)
         return int(final["end_time"]) - int(final["start_time"])
+
+
+def _describe_start(snapshot: Snapshot | None) -> str:
+    if snapshot is None:
+        return "from nothing: no checkpoint has completed, and the job was started without a savepoint"
+    number = snapshot.metadata.checkpoint_id
+    if snapshot.starting:
+        return f"from the savepoint the job was started from: no checkpoint has completed ({snapshot.location.uri})"
+    return f"from checkpoint {number} ({snapshot.location.uri})"

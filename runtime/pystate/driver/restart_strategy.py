@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, CorruptSnapshotError, JobGraphError, PystateError, RestoreError
-from pystate.common.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
+from pystate.common.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType, StateRecoveryOptions
 
 NO_LIMIT = 2**31 - 1
 DEFAULT_DELAY_MS = 1000
@@ -49,3 +49,14 @@ def restart_strategy(configuration: Configuration) -> FixedDelayRestartStrategy:
         configuration.get(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS),
         configuration.get(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_DELAY),
     )
+
+
+def restart_warnings(configuration: Configuration) -> list[str]:
+    """Say where a restart begins when there is no checkpoint to begin at."""
+    if configuration.get(CheckpointingOptions.CHECKPOINTING_INTERVAL) is not None:
+        return []
+    savepoint = configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
+    start = "from nothing" if savepoint is None else f"at the savepoint the job was started from, {savepoint}"
+    restarts = restart_strategy(configuration).attempts > 0
+    failure = f"a restart begins {start}" if restarts else f"a failed job is not restarted; run again it begins {start}"
+    return [f"checkpointing is off (execution.checkpointing.interval is not set): {failure}"]

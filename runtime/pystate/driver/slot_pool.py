@@ -49,7 +49,7 @@ class SlotPool:
         parallelism: The number of slots.
         secret: What slots prove, and what we prove to them.
         events: Who is told.
-        host: The address to bind to.
+        host: The address to bind to, which the slots can reach.
         unix_sockets: Whether slots and exchanges share a machine.
     """
 
@@ -81,8 +81,13 @@ class SlotPool:
             job_id=job_id,
             attempt=attempt,
             unix_sockets=unix_sockets,
-            host=host,
         )
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """The process id of each registered slot, by index."""
+        with self._changed:
+            return {index: slot.pid for index, slot in self._slots.items()}
 
     def start(self) -> None:
         """Begin to accept slots."""

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from pystate.common.errors import PystateError
-from pystate.common.home import JobDirectory, write_json
+from pystate.common.home import JobDirectory, read_json, write_json
 from pystate.common.job_status import JobStatus
 from pystate.slot.task import TaskSpec
 
@@ -19,6 +19,9 @@ def now_ms() -> int:
 
 class JobStatusStore:
     """The status of one job; every change is written to `status.json`.
+
+    A driver that takes over from one that died goes on from what stands there: the job manager has made it RESTARTING, with
+    the number of the next attempt.
 
     Args:
         directory: The job's files.
@@ -43,12 +46,21 @@ class JobStatusStore:
             "vertices": [],
             "plan_warnings": [],
         }
+        earlier = read_json(self._path)
+        if earlier is not None:
+            self._state = JobStatus(earlier["state"])
+            self._data.update(earlier)
         self._write()
 
     @property
     def state(self) -> JobStatus:
         """Where the job stands."""
         return self._state
+
+    @property
+    def attempt(self) -> int:
+        """The number of the execution attempt that runs, or is to run next."""
+        return int(self._data["attempt"])
 
     def snapshot(self) -> dict[str, Any]:
         """Return a copy of what `status.json` holds."""

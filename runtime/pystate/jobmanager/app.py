@@ -106,13 +106,16 @@ class RestApi:
             ("GET", "/pystate/jobs/{job_id}", self._driver),
             ("GET", "/pystate/jobs/{job_id}/{name:str}", self._output),
         ]
+        ours_from_drivers: list[tuple[str, str, Handler]] = [("GET", "/pystate/jobs/{job_id}/progress", self._progress)]
         # a driver that hangs keeps its callers' threads; those who only read files must not wait for them
         driver_calls = CapacityLimiter(_DRIVER_CALLS)
         routes = []
         for prefix in ("", "/v1"):
             routes += [_route(method, prefix + path, handler, None) for method, path, handler in from_files]
             routes += [_route(method, prefix + path, handler, driver_calls) for method, path, handler in from_drivers]
-        return routes + [_route(method, path, self._owner_only(handler), None) for method, path, handler in ours]
+        for own, limiter in ((ours_from_drivers, driver_calls), (ours, None)):
+            routes += [_route(method, path, self._owner_only(handler), limiter) for method, path, handler in own]
+        return routes
 
     # -- reading
 
@@ -212,6 +215,9 @@ class RestApi:
                 "log": str(job.directory.log),
             }
         )
+
+    def _progress(self, request: Request, _body: Body) -> Response:
+        return JSONResponse(rest_messages.progress(self._of(request).progress()))
 
     def _output(self, request: Request, _body: Body) -> Response:
         name = request.path_params["name"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -18,7 +20,14 @@ from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.jobmanager.job_record import Submission
 
 DRIVER_COMMAND = ("-m", "pystate.driver")
+JOB_ID_VARIABLE = "PYSTATE_JOB_ID"
+"""Set in a driver's environment, so that what it started can be told from all other processes."""
+
+logger = logging.getLogger(__name__)
+
 _ADOPTED_POLL_SECONDS = 0.25
+_ORPHANS_GRACE_SECONDS = 10.0
+_ORPHANS_POLL_SECONDS = 0.05
 
 
 class DriverUnreachableError(ControlError):
@@ -89,7 +98,8 @@ class DriverLauncher:
         directory = self._home.job(job_id)
         command = [submission.python, *self._command, "--home", str(self._home.root), "--job-id", job_id]
         command += ["--", submission.job_file, *submission.arguments]
-        variables = {**(environment or os.environ), "PYSTATE_HOME": str(self._home.root)}
+        variables = {**(environment or os.environ), "PYSTATE_HOME": str(self._home.root), JOB_ID_VARIABLE: job_id}
+        directory.driver.unlink(missing_ok=True)  # the address of an earlier driver
         with contextlib.ExitStack() as files:
             log = files.enter_context(_open_private(directory.log))
             output = files.enter_context(_open_private(directory.stdout)) if submission.attached else log
@@ -103,6 +113,27 @@ class DriverLauncher:
                 start_new_session=True,
             )
         return ChildDriver(process)
+
+    def end_orphans(self, job_id: str, driver: int) -> None:
+        """Wait until nothing is left of a dead driver: its JVM could still write to a sink, its slots hold memory.
+
+        They end by themselves, the JVM when its input closes, the rest when their parents or the coordinator are gone; what
+        is left after a while is killed. Only where processes can be told by their environment, on Linux.
+
+        Args:
+            job_id: The job.
+            driver: The dead driver's process id, which is the number of its session: no new process gets it before the last
+                process of the session has ended.
+        """
+        deadline = time.monotonic() + _ORPHANS_GRACE_SECONDS
+        while orphans := _started_by(job_id, driver):
+            if time.monotonic() > deadline:
+                logger.warning("killing what the dead driver %d of job %s has left: %s", driver, job_id, orphans)
+                for pid in orphans:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                return
+            time.sleep(_ORPHANS_POLL_SECONDS)
 
     def find_running(self) -> dict[str, AdoptedDriver]:
         """Return the living drivers by job id: the id in a command line is unique, a pid is used again."""
@@ -163,6 +194,21 @@ def is_alive(pid: int) -> bool:
 
 def _open_private(path: Path) -> Any:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def _started_by(job_id: str, session: int) -> list[int]:
+    """Return the living processes of a session that have the job's id in their environment."""
+    if sys.platform != "linux":
+        return []
+    marker = f"{JOB_ID_VARIABLE}={job_id}".encode()
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):  # it has ended, or is not ours
+                pid = int(entry.name)
+                if os.getsid(pid) == session and marker in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                    found.append(pid)
+    return found
 
 
 def _processes() -> list[tuple[int, list[str]]]:

@@ -21,6 +21,7 @@ class RecordPhase(str, Enum):
 
     SUBMITTED = "SUBMITTED"  # on disk, no driver was started yet
     STARTED = "STARTED"  # a driver was started
+    RESTARTING = "RESTARTING"  # the driver has died, another one is to be started
     ENDED = "ENDED"  # the driver is gone, and it is known how the job ended
 
 
@@ -131,6 +132,23 @@ class Submission:
                 raise UsageError(message)
         return submission
 
+    @staticmethod
+    def read(directory: JobDirectory) -> Submission:
+        """Read what was written, to start the job's driver again.
+
+        Raises:
+            PystateError: It is damaged, or what it names doesn't exist any more.
+        """
+        try:
+            data = read_json(directory.submission)
+        except ValueError as error:
+            message = f"The submission is damaged: {error}."
+            raise PystateError(message, where=str(directory.submission)) from error
+        if not isinstance(data, dict):
+            message = "The submission is gone or damaged."
+            raise PystateError(message, where=str(directory.submission))
+        return Submission.from_json(data)
+
     def write(self, directory: JobDirectory, job_id: str, submitted_at: int) -> None:
         """Write it atomically, for the driver."""
         data = {**asdict(self), "job_id": job_id, "submitted_at": submitted_at}
@@ -138,7 +156,10 @@ class Submission:
 
 
 def environment_from_json(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the submitter's environment variables. They are handed to the driver and never written to disk."""
+    """Return the submitter's environment variables, which the driver is started with.
+
+    They may hold secrets: they are kept in a file of mode 0600 for as long as a driver may have to be started again.
+    """
     return _mapping(data.get("environment", {}), "environment")
 
 

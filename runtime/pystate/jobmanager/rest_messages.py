@@ -128,6 +128,20 @@ def job_details(job_id: str, status: Status, now: int) -> dict[str, Any]:
     }
 
 
+def progress(status: Status) -> dict[str, Any]:
+    """GET /pystate/jobs/:id/progress: how far the job is; None for what is not known."""
+    return {
+        "name": status["name"],
+        "state": status["state"],
+        "attempt": status["attempt"],
+        "start-time": status["start_time"],
+        "end-time": status["end_time"],
+        "epoch": status.get("epoch"),
+        "records-in": status.get("records_in"),
+        "records-out": status.get("records_out"),
+    }
+
+
 def execution_result(job_id: str, status: Status) -> dict[str, Any]:
     """GET /jobs/:id/execution-result."""
     state = JobStatus(status["state"])

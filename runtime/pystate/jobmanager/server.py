@@ -104,6 +104,7 @@ def job_manager(
         try:
             yield JobManagerRun(server, listener)
         finally:
+            dispatcher.close()
             _forget_address(home)
             logger.info("job manager ends")
 

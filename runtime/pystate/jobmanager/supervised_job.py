@@ -8,11 +8,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from pystate.common.errors import CheckpointFailedError, JobTerminatedError, PystateError
-from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json
+from pystate.common.errors import CheckpointFailedError, JobExecutionError, JobTerminatedError, PystateError
+from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json, write_json
 from pystate.common.job_status import JobStatus
+from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.jobmanager.driver_process import DriverProcess, DriverUnreachableError, call_driver
 from pystate.jobmanager.job_record import JobRecord, RecordPhase
 
@@ -22,6 +24,7 @@ CALL_TIMEOUT_SECONDS = 30.0
 _CALLS_AT_ONCE = 16
 """How many calls one driver may hold up, so that a hanging one leaves threads for the others."""
 _CANCEL_RETRY_SECONDS = 0.1
+_DEATH_NOTICE_SECONDS = 1.0
 _BEFORE_CANCELLING = (JobStatus.INITIALIZING, JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING)
 
 
@@ -31,6 +34,14 @@ class OperationNotFoundError(PystateError):
 
 class RequestRefusedError(PystateError):
     """The driver refuses a request at once, such as a savepoint without a directory."""
+
+
+@dataclass(frozen=True)
+class _Triggered:
+    """What was asked of a driver, and its process id."""
+
+    what: str
+    driver: int | None
 
 
 def now_ms() -> int:
@@ -44,18 +55,29 @@ class SupervisedJob:
     Args:
         record: What is known of it; must be on disk already.
         directory: Its files.
+        start_again: Starts another driver for the job; returns None where that is the next job manager's to do.
         clock: Milliseconds since 1970.
     """
 
-    def __init__(self, record: JobRecord, directory: JobDirectory, clock: Callable[[], int] = now_ms) -> None:
+    def __init__(
+        self,
+        record: JobRecord,
+        directory: JobDirectory,
+        start_again: Callable[[SupervisedJob], DriverProcess | None],
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
         self.job_id = record.job_id
         self.directory = directory
         self._record = record
+        self._start_again = start_again
         self._clock = clock
         self._lock = threading.Lock()
         self._gone = threading.Event()
+        self._cancelled = threading.Event()
+        if record.cancel_requested:
+            self._cancelled.set()
         self._calls = threading.BoundedSemaphore(_CALLS_AT_ONCE)
-        self._triggered: dict[str, str] = {}  # trigger id -> op
+        self._triggered: dict[str, _Triggered] = {}
         if record.phase is RecordPhase.ENDED:
             self._gone.set()
 
@@ -73,7 +95,7 @@ class SupervisedJob:
 
     def watch(self, process: DriverProcess) -> None:
         """Take note of a living driver and of its end, on a thread of its own."""
-        self._change(phase=RecordPhase.STARTED, pid=process.pid)
+        self._change(phase=RecordPhase.STARTED, pid=process.pid, exit_code=None)
         threading.Thread(target=self._await_end, args=(process,), name=f"watch-{self.job_id}", daemon=True).start()
         if self._record.cancel_requested:
             self._deliver_cancel()
@@ -83,12 +105,75 @@ class SupervisedJob:
         try:
             with self._lock:
                 status = self._driver_status()
-                if status is None or not JobStatus(status["state"]).is_terminal:
+                if self._record.verdict is None and (status is None or not JobStatus(status["state"]).is_terminal):
                     self._set(phase=RecordPhase.ENDED, verdict=self._verdict(message))
                 else:
                     self._set(phase=RecordPhase.ENDED)
+            self.directory.environment.unlink(missing_ok=True)
         finally:
             self._gone.set()
+
+    def driver_died(self, message: str) -> None:
+        """Take note that no driver runs the job; start another one where the job has not ended and its strategy allows it.
+
+        Args:
+            message: How the driver ended.
+        """
+        with self._lock:
+            delay_ms = self._prepare_restart(message)
+        if delay_ms is None:
+            self.give_up(message)
+        else:
+            self.restart(delay_ms)
+
+    def restart(self, delay_ms: int = 0) -> None:
+        """Start another driver after a while, on a thread of its own."""
+        threading.Thread(target=self._restart, args=(delay_ms,), name=f"restart-{self.job_id}", daemon=True).start()
+
+    def _prepare_restart(self, message: str) -> int | None:
+        """Write down that a restart is due and return the delay in ms; None where the job has ended."""
+        status = self._driver_status()
+        if self._record.cancel_requested or status is None or JobStatus(status["state"]).is_terminal:
+            return None
+        try:
+            terms = RecoveryTerms.read(self.directory)
+        except PystateError as error:
+            logger.error("job %s can't be restarted: %s", self.job_id, error)
+            return None
+        if terms is None:  # the driver died before it had come to the job
+            return None
+        now = self._clock()
+        if terms.end_state is not None:
+            # it was stopped or cancelled with a savepoint, which is complete
+            self._set(verdict={"state": terms.end_state.value, "failure": None, "end_time": now})
+            return None
+        restarts = int(status["attempt"])
+        delay_ms = terms.strategy.next_delay_ms(restarts, JobExecutionError(message))
+        if delay_ms is None:
+            return None
+        # there is no driver that could write its status at this time; the next one goes on from what stands there
+        state = JobStatus.RESTARTING.value
+        vertices = [{**vertex, "status": state} for vertex in status["vertices"]]
+        timestamps = {**status["timestamps"], state: now}
+        changes = {"state": state, "attempt": restarts + 1, "vertices": vertices, "timestamps": timestamps}
+        write_json(self.directory.status, {**status, **changes, "failure": self._failure(message)})
+        self._set(phase=RecordPhase.RESTARTING)
+        logger.info("job %s: %s It is restarted in %d ms (attempt %d).", self.job_id, message, delay_ms, restarts + 1)
+        return delay_ms
+
+    def _restart(self, delay_ms: int) -> None:
+        if self._cancelled.wait(delay_ms / 1000):
+            self.give_up("The job was cancelled before its driver was started again.")
+            return
+        try:
+            process = self._start_again(self)
+        except PystateError as error:
+            self.give_up(f"The job's driver can't be started again: {error.message} ({error.where})")
+        except OSError as error:
+            self.driver_died(f"The job's driver can't be started again: {error}.")
+        else:
+            if process is not None:
+                self.watch(process)
 
     def _await_end(self, process: DriverProcess) -> None:
         exit_code = process.wait()
@@ -96,14 +181,16 @@ class SupervisedJob:
         with self._lock:
             # in memory only: give_up() writes it together with what it means
             self._record = self._record.with_changes(exit_code=exit_code)
-        self.give_up(f"The driver process ended {describe_exit(exit_code)}.")
+        self.driver_died(f"The driver process ended {describe_exit(exit_code)}.")
 
     def _verdict(self, message: str) -> dict[str, Any]:
         if self._record.cancel_requested:
             return {"state": JobStatus.CANCELED.value, "failure": None, "end_time": self._clock()}
+        return {"state": JobStatus.FAILED.value, "failure": self._failure(message), "end_time": self._clock()}
+
+    def _failure(self, message: str) -> dict[str, Any]:
         error = PystateError(message, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
-        failure = {**error.to_dict(), "stack_trace": message}
-        return {"state": JobStatus.FAILED.value, "failure": failure, "end_time": self._clock()}
+        return {**error.to_dict(), "stack_trace": message}
 
     # -- what is known
 
@@ -121,6 +208,17 @@ class SupervisedJob:
             status["vertices"] = [{**vertex, "status": end_state} for vertex in status["vertices"]]
         elif record.cancel_requested and state in _BEFORE_CANCELLING:
             status["state"] = JobStatus.CANCELLING.value
+        return status
+
+    def progress(self) -> dict[str, Any]:
+        """Return the status with what only a living driver knows: `epoch`, `records_in`, `records_out`."""
+        status = self.status()
+        if not self.driver_is_gone and not JobStatus(status["state"]).is_terminal:
+            try:
+                # the state stays ours, which knows of a cancel that the driver has not heard of yet
+                return {**self._call("status"), "state": status["state"]}
+            except PystateError as error:
+                logger.info("the progress of job %s is not known: %s", self.job_id, error.message)
         return status
 
     def state(self) -> JobStatus:
@@ -174,6 +272,7 @@ class SupervisedJob:
             if self._record.cancel_requested:
                 return
             self._set(cancel_requested=True)
+        self._cancelled.set()
         self._deliver_cancel()
 
     def trigger(self, op: str, trigger_id: str | None, **arguments: Any) -> str:
@@ -190,13 +289,14 @@ class SupervisedJob:
         if state.is_terminal:
             message = f"Job {self.job_id} has already ended ({state.value})."
             raise JobTerminatedError(message, hint="pystate list -a")
+        triggered = _Triggered(op.removeprefix("trigger_"), self._record.pid)
         try:
             self._call(op, trigger_id=chosen, **arguments)
         except DriverUnreachableError:
             raise
         except PystateError as error:
             raise RequestRefusedError(error.message, where=error.where, hint=error.hint) from error
-        self._triggered[chosen] = op
+        self._triggered[chosen] = triggered
         return chosen
 
     def operation(self, trigger_id: str) -> dict[str, Any]:
@@ -206,22 +306,25 @@ class SupervisedJob:
             OperationNotFoundError: There is none of this id.
         """
         path = self.directory.operation(trigger_id)
-        gone = self.driver_is_gone  # asked before the file, which the driver may write as its last act
+        # asked before the file, which the driver may write as its last act
+        gone, triggered, record = self.driver_is_gone, self._triggered.get(trigger_id), self._record
+        if triggered is not None and (record.pid != triggered.driver or record.phase is RecordPhase.RESTARTING):
+            gone = True
         done: dict[str, Any] | None = read_json(path)
         if done is not None:
             return done
         message = f"There is no operation with trigger id {trigger_id} of job {self.job_id}."
         if gone:
-            if trigger_id not in self._triggered:
+            if triggered is None:
                 raise OperationNotFoundError(message)
-            what = self._triggered[trigger_id].removeprefix("trigger_")
-            ended = f"The job ended ({self.state().value}) before its {what} was complete."
-            error = CheckpointFailedError(ended, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
-            return {"kind": what, "status": "COMPLETED", "failure": error.to_dict()}
+            how = f"The job ended ({self.state().value})" if self.driver_is_gone else "The job's driver died"
+            lost = f"{how} before its {triggered.what} was complete."
+            error = CheckpointFailedError(lost, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
+            return {"kind": triggered.what, "status": "COMPLETED", "failure": error.to_dict()}
         try:
             return dict(self._call("operation", trigger_id=trigger_id))
         except DriverUnreachableError:
-            if self._gone.wait(1.0):
+            if self._has_lost_driver(record.pid):
                 return self.operation(trigger_id)
             raise
         except PystateError as refusal:
@@ -240,6 +343,16 @@ class SupervisedJob:
         return data, gone and len(data) < limit
 
     # -- inner workings
+
+    def _has_lost_driver(self, pid: int | None) -> bool:
+        """Wait for a moment whether the driver that did not answer turns out to be dead."""
+        deadline = time.monotonic() + _DEATH_NOTICE_SECONDS
+        while time.monotonic() < deadline:
+            if self._gone.wait(_DEATH_NOTICE_SECONDS / 20):
+                return True
+            if self._record.pid != pid or self._record.phase is RecordPhase.RESTARTING:
+                return True
+        return False
 
     def _call(self, op: str, **arguments: Any) -> Any:
         if not self._calls.acquire(blocking=False):

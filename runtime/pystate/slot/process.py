@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import tempfile
 import threading
 import traceback
@@ -32,7 +33,6 @@ class SlotDescription:
     Attributes:
         coordinator: Host and port of the coordinator's endpoint.
         unix_sockets: Exchanges are on the same machine and use a Unix socket.
-        host: Otherwise the address the slot binds to.
     """
 
     coordinator: tuple[str, int]
@@ -40,7 +40,6 @@ class SlotDescription:
     job_id: str
     attempt: int
     unix_sockets: bool = True
-    host: str = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -75,17 +74,19 @@ class SlotProcess:
         self._task_attempt = task_attempt
         self._ended = threading.Event()
         self._subtasks: dict[str, Subtask] = {}
-        self._directory = tempfile.mkdtemp(prefix=f"pystate-{description.job_id[:6]}-{description.attempt}-{index}-")
+        remove_dead_folders(description.job_id, description.attempt)
+        self._directory = tempfile.mkdtemp(prefix=f"{folder_prefix(description.job_id)}{description.attempt}-{index}-")
+        host = own_address(description.coordinator)
         self._uploads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="snapshot")
         identity = {"slot": index, "attempt": description.attempt}
         self._gateway = CoordinatorGateway(self._connect, identity)
-        self._control = ControlServer(description.secret, self._handle, host=description.host)
+        self._control = ControlServer(description.secret, self._handle, host=host)
         self._data = DataServer(
             description.secret,
             description.job_id,
             description.attempt,
             self._subtasks,
-            host=description.host,
+            host=host,
             path=f"{self._directory}/exchange" if description.unix_sockets else None,
         )
 
@@ -107,7 +108,7 @@ class SlotProcess:
                 except Exception:
                     traceback.print_exc()
             self._uploads.shutdown(wait=False, cancel_futures=True)
-            shutil.rmtree(self._directory, ignore_errors=True)
+            _remove_folder(self._directory)
 
     def _connect(self) -> ControlClient:
         return ControlClient(*self._description.coordinator, self._description.secret)
@@ -132,7 +133,7 @@ class SlotProcess:
             except ControlError:
                 alive = False
             if not alive:
-                shutil.rmtree(self._directory, ignore_errors=True)
+                _remove_folder(self._directory)
                 os._exit(1)
         client.close()
 
@@ -160,6 +161,36 @@ class SlotProcess:
             subtask.open([(uri, KeyedStateHandle.from_plain(plain)) for uri, plain in pairs])
             opened[task.uid] = subtask
         self._subtasks.update(opened)
+
+
+def own_address(peer: tuple[str, int]) -> str:
+    """Return the address of this machine that `peer` sees: loopback where it is on this machine, too."""
+    family, kind, protocol, _, address = socket.getaddrinfo(*peer, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.connect(address)  # sends nothing: a datagram socket only looks up the route
+        return str(probe.getsockname()[0])
+
+
+def folder_prefix(job_id: str) -> str:
+    """Return how the names of a job's temporary folders begin; short, for the path of a Unix socket has about 100 bytes."""
+    return f"pystate-{job_id[:16]}-"
+
+
+def remove_dead_folders(job_id: str, attempt: int) -> None:
+    """Remove what killed slots of earlier attempts have left on this machine."""
+    prefix = folder_prefix(job_id)
+    for name in os.listdir(tempfile.gettempdir()):
+        number = name[len(prefix) :].split("-")[0] if name.startswith(prefix) else ""
+        if number.isdigit() and int(number) < attempt:
+            shutil.rmtree(os.path.join(tempfile.gettempdir(), name), ignore_errors=True)
+
+
+def _remove_folder(directory: str) -> None:
+    """Remove a folder in which a state backend's own threads may still make files: by its new name they don't find it."""
+    removed = f"{directory}.removed"
+    with contextlib.suppress(OSError):
+        os.rename(directory, removed)
+    shutil.rmtree(removed, ignore_errors=True)
 
 
 def run_slot(description: SlotDescription, index: int) -> None:

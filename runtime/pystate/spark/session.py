@@ -77,7 +77,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
     settings.update(users)
     log4j = log.with_name("log4j2.properties")
     log4j.write_text(_LOG4J.format(log=log), encoding="utf-8")
-    java_options = f"-Dlog4j2.configurationFile={log4j}"
+    java_options = f'"-Dlog4j2.configurationFile={log4j.as_uri()}"'  # quoted for Spark, which splits at spaces
     settings["spark.driver.extraJavaOptions"] = " ".join(
         part for part in (users.get("spark.driver.extraJavaOptions"), java_options) if part
     )

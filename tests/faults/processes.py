@@ -1,0 +1,83 @@
+"""The processes of a running job, found by their parents."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    """Return the first true value of `condition`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
+    """Send a signal; nothing where the process is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def is_gone(pid: int) -> bool:
+    """Return whether a process has ended; one that only waits for its parent to take note has."""
+    fields = _stat(pid)
+    return fields is None or fields[0] == "Z"
+
+
+def children(parent: int) -> list[int]:
+    """Return the living children of a process."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            fields = _stat(int(name))
+            if fields is not None and fields[0] != "Z" and int(fields[1]) == parent:
+                found.append(int(name))
+    return found
+
+
+def descendants(ancestor: int) -> list[int]:
+    """Return all living processes below one."""
+    found = []
+    for child in children(ancestor):
+        found += [child, *descendants(child)]
+    return found
+
+
+def command_of(pid: int) -> str:
+    """Return a process's command line."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    return ""
+
+
+def daemons(spark: Any) -> list[int]:
+    """Return the processes that fork a session's Python workers."""
+    jvm = spark.sparkContext._gateway.proc.pid
+    return [pid for pid in descendants(jvm) if "pyspark.daemon" in command_of(pid) and "pyspark.daemon" not in parent(pid)]
+
+
+def parent(pid: int) -> str:
+    """Return the command line of a process's parent."""
+    fields = _stat(pid)
+    return "" if fields is None else command_of(int(fields[1]))
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None

@@ -1,0 +1,167 @@
+"""The driver, its JVM and the job manager killed: the job comes back by itself, from its latest checkpoint."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from pystate.common.home import read_json
+from pystate.slot.process import folder_prefix
+from tests.e2e.test_command_line import Shell, state
+from tests.faults.processes import command_of, descendants, is_gone, kill, needs_proc, wait_until
+from tests.faults.workload import RECOVERING, Watched
+
+pytestmark = [needs_proc, pytest.mark.timeout(300)]
+
+PAIR = re.compile(r"\('(word-\d+)', (\d+)\)")
+
+
+class Job:
+    """A detached word count, as an operator sees it."""
+
+    def __init__(self, shell: Shell, root: Path) -> None:
+        self.shell = shell
+        self.watched = Watched(root)
+        shell.folder = self.watched.folder
+        self.options = [part for key, value in RECOVERING.items() for part in ("-D", f"{key}={value}")]
+
+    def start(self):
+        self.id = self.shell.run("-p", "2", *self.options)
+        self.directory = self.shell.home / "jobs" / self.id
+        return self
+
+    @property
+    def driver(self) -> int:
+        return int(read_json(self.directory / "driver.json")["pid"])
+
+    @property
+    def job_manager(self) -> int:
+        return int(read_json(self.shell.home / "jobmanager.json")["pid"])
+
+    def start_job_manager(self) -> None:
+        command = [sys.executable, "-m", "pystate.jobmanager", "--home", str(self.shell.home), "--port", "0"]
+        with (self.shell.home / "jobmanager.log").open("ab") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=self.shell.environment
+            )
+        wait_until(lambda: (read_json(self.shell.home / "jobmanager.json") or {}).get("pid") == process.pid)
+
+    def kill_job_manager(self) -> None:
+        pid = self.job_manager
+        kill(pid)
+        wait_until(lambda: is_gone(pid))
+
+    @property
+    def status(self) -> dict:
+        return read_json(self.directory / "status.json")
+
+    @property
+    def log(self) -> str:
+        return (self.directory / "job.log").read_text()
+
+    def seen(self) -> set:
+        return {(word, int(count)) for word, count in PAIR.findall(self.log)}
+
+    def wait_for_words(self):
+        wait_until(lambda: self.seen() >= self.watched.pairs, 90)
+
+    def wait_for_checkpoint(self):
+        def latest():
+            return max(
+                (int(path.parent.name[4:]) for path in self.shell.home.glob("checkpoints/*/chk-*/_metadata")), default=0
+            )
+
+        seen = latest()
+        return wait_until(lambda: latest() > seen and latest())
+
+    def wait_for_attempt(self, number):
+        wait_until(lambda: self.status["attempt"] == number and self.status["state"] == "RUNNING", 120)
+
+    def check_exact(self):
+        self.wait_for_words()
+        path = self.shell("cancel", "-s", self.id).stdout.strip()
+        assert state(path) == dict(self.watched.words), "state is neither lost nor doubled"
+        assert self.seen() == self.watched.pairs, "every row came out, and none with a count that never was"
+
+
+@pytest.fixture
+def job(tmp_path):
+    shell = Shell(tmp_path)
+    yield Job(shell, tmp_path)
+    shell.close()
+
+
+def test_a_job_outlives_its_driver_and_its_job_manager(job):
+    job.watched.add(3)
+    job.start().wait_for_words()
+    checkpoint = job.wait_for_checkpoint()
+    first = job.driver
+    left = descendants(first)
+    assert any("java" in command_of(pid) for pid in left)
+
+    kill(first)
+    wait_until(lambda: job.status["state"] == "RESTARTING")
+    assert f"{job.id} : word count (RESTARTING)" in job.shell("list").stdout
+    job.watched.add(3)
+    job.wait_for_attempt(1)
+    number = int(re.findall(r"Attempt 1 starts from checkpoint (\d+) ", job.log)[-1])
+    assert number >= checkpoint
+    assert "signal SIGKILL" in job.status["failure"]["message"]
+    assert [pid for pid in left if not is_gone(pid)] == [], "nothing of the dead driver is left"
+    job.wait_for_words()
+    assert job.wait_for_checkpoint() > number, "checkpoint ids go on"
+    scratch = list(Path("/dev/shm").glob(f"{folder_prefix(job.id)}*"))
+    assert len(scratch) == 1, "the dead driver's is removed"
+    slots = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith(folder_prefix(job.id))]
+    assert sorted(name.split("-")[2] for name in slots) == ["1", "1"]
+
+    # a job manager that comes back finds its driver again, and starts another one when it dies
+    second = job.driver
+    job.kill_job_manager()
+    job.start_job_manager()
+    assert f"{job.id} : word count (RUNNING)" in job.shell("list").stdout
+    assert job.driver == second
+    job.kill_job_manager()
+    kill(second)
+    wait_until(lambda: is_gone(second))
+    job.watched.add(3)
+    job.start_job_manager()
+    assert f"{job.id} : word count (RESTARTING)" in job.shell("list").stdout
+    job.wait_for_attempt(2)
+    job.check_exact()
+    assert not (job.directory / "environment.json").exists()
+
+
+@pytest.mark.slow
+def test_a_job_outlives_its_jvm_and_a_stopped_driver_is_left_alone(job):
+    job.watched.add(3)
+    job.start().wait_for_words()
+    job.wait_for_checkpoint()
+    first = job.driver
+
+    os.kill(first, signal.SIGSTOP)
+    time.sleep(2)
+    assert job.status["attempt"] == 0
+    assert job.driver == first
+    os.kill(first, signal.SIGCONT)
+    job.watched.add(1)
+    job.wait_for_words()
+    assert job.status["attempt"] == 0, "a driver that was only slow is not started twice"
+
+    jvms = [pid for pid in descendants(first) if command_of(pid).split(" ")[0].endswith("java")]
+    for jvm in jvms:
+        kill(jvm)
+    job.watched.add(3)
+    job.wait_for_attempt(1)
+    assert job.driver != first
+    assert "The job's Spark application is gone" in job.log
+    assert "from checkpoint" in job.log
+    job.check_exact()
