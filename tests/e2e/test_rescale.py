@@ -175,7 +175,7 @@ def test_two_keyed_steps_in_a_row_are_one_cut(run_job, tmp_path):
 
 
 def test_the_alignment_of_a_checkpoint_shows_an_upstream_partition_that_was_held_back(run_job, tmp_path):
-    watched, sink, gate = Watched(tmp_path), Sink(), tmp_path / "gate"
+    watched, sink, gate, fast = Watched(tmp_path), Sink(), tmp_path / "gate", tmp_path / "fast"
     watched.add(1)
     (watched.folder / "slow.txt").write_text("slow")
 
@@ -183,6 +183,8 @@ def test_the_alignment_of_a_checkpoint_shows_an_upstream_partition_that_was_held
         deadline = time.monotonic() + 30
         while word == "slow" and not gate.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
+        if word != "slow":
+            fast.touch()
         return word
 
     def run():
@@ -197,7 +199,8 @@ def test_the_alignment_of_a_checkpoint_shows_an_upstream_partition_that_was_held
     coordinator = job.master.coordinator
     job.wait_for(lambda: coordinator._tracker is not None and coordinator._tracker.running is not None)
     future = coordinator.trigger_savepoint(str(tmp_path / "savepoints"), hold=False)
-    time.sleep(3)
+    job.wait_for(fast.exists)
+    time.sleep(2)  # what the other partition waits
     gate.touch()
     future.result(60)
     (latest,) = coordinator.statistics()["history"]

@@ -291,11 +291,16 @@ class CheckpointCoordinator:
             message = f"Spark ended epoch {epoch}, but these subtasks never ran it: {missing}."
             raise ControlError(message)
 
-    def stages_of_barrier(self, epoch: int) -> dict[str, int]:
-        """Return the stage of each task's exchange where the epoch carries a barrier, to be measured; else nothing."""
+    def stages_of_barrier(self, epoch: int) -> tuple[dict[str, int], int]:
+        """Return what is to be measured for the barrier on an epoch: the stage of each task's exchange, the trigger time.
+
+        No stages where it carries none.
+        """
         with self._lock:
-            carried = any(entry.pending.epoch == epoch for entry in self._entries.values())
-            return dict(self._stages) if carried else {}
+            for entry in self._entries.values():
+                if entry.pending.epoch == epoch:
+                    return dict(self._stages), entry.pending.trigger_timestamp
+        return {}, 0
 
     def report_alignment(self, epoch: int, milliseconds: dict[str, int | None]) -> None:
         """Take note, by task, how long the epoch's upstream partitions were apart at their ends."""

@@ -28,8 +28,8 @@ from pystate.spark.application import local_threads
 from pystate.spark.exchange import SlotDirectory, fetch_output
 from pystate.spark.job_plan import JobPlan, SinkPlan
 from pystate.spark.slot_job import SlotJob
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 from pystate.spark.source_checks import OUR_QUERIES
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 from pystate.spark.stage_times import alignment_ms
 from pystate.spark.translator import kept_frame, streaming_frame
 
@@ -261,10 +261,10 @@ class ExecutionAttempt:
             raise
 
     def _measure_alignment(self, epoch: int) -> None:
-        stages = self._coordinator.stages_of_barrier(epoch)
+        stages, triggered = self._coordinator.stages_of_barrier(epoch)
         if stages and self._query is not None:
             context, group = self._spark.sparkContext, str(self._query.runId)
-            measured = {uid: alignment_ms(context, group, stage) for uid, stage in stages.items()}
+            measured = {uid: alignment_ms(context, group, stage, triggered) for uid, stage in stages.items()}
             self._coordinator.report_alignment(epoch, measured)
 
     def _deliver(self, sink: SinkPlan, epoch: int) -> None:

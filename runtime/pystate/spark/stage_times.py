@@ -14,13 +14,16 @@ _LISTENERS_TIMEOUT_MS = 1000
 _MAX_TASKS = 100_000
 
 
-def alignment_ms(context: SparkContext, job_group: str, exchange_stage: int) -> int | None:
+def alignment_ms(context: SparkContext, job_group: str, exchange_stage: int, triggered: int) -> int | None:
     """Return the time from the first to the last end of a task of the stage that feeds an exchange.
+
+    A task that ended before the checkpoint was triggered waits for the others only since then.
 
     Args:
         context: The Spark application.
         job_group: The group of the epoch's jobs: the query's run id.
         exchange_stage: The stage of the exchange's tasks.
+        triggered: When the checkpoint was triggered, ms since 1970.
 
     Returns:
         Milliseconds; None where the store doesn't know (yet).
@@ -41,7 +44,7 @@ def alignment_ms(context: SparkContext, job_group: str, exchange_stage: int) -> 
                 ends.append(task.launchTime().getTime() + task.duration().get())
     except Exception:  # a figure must never fail an epoch: py4j raises whatever the JVM did
         return None
-    return max(ends) - min(ends) if ends else None
+    return max(0, max(ends) - max(min(ends), triggered)) if ends else None
 
 
 def _stage_before(context: SparkContext, job_group: str, stage: int) -> int | None:

@@ -1,0 +1,30 @@
+"""Renders the picture of the checkpoint table in the README from the statistics of a real job.
+
+python docs/images/render.py $PYSTATE_HOME/jobs/JOBID/checkpoints.json docs/images/checkpoints.svg
+"""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from pystate_cli.views.checkpoint_list import CheckpointRow, summary_line, table
+
+WIDTH = 150
+
+
+def main():
+    """Write the picture."""
+    statistics = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    rows = [CheckpointRow.of(entry) for entry in statistics["history"]]
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    console.print(table(rows, WIDTH, unicode=True))
+    console.print()
+    console.print(summary_line(statistics))
+    console.save_svg(sys.argv[2], title="pystate checkpoints")
+
+
+if __name__ == "__main__":
+    main()
