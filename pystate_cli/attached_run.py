@@ -8,12 +8,16 @@ import time
 from pystate.common.errors import JobCancelledError, JobExecutionError, PystateError
 from pystate.common.job_status import JobStatus
 from pystate_cli.console import Console
+from pystate_cli.job_sampler import JobSampler
+from pystate_cli.live_region import LiveRegion
 from pystate_cli.rest_client import RestClient
-from pystate_cli.session import job_failure, job_state, show_warnings
+from pystate_cli.session import job_failure, job_state, restart_sentence
 from pystate_cli.waiting import await_end
 
 INTERRUPTED = 130
 _POLL_SECONDS = 0.1
+_REDRAW_SECONDS = 0.25
+_NEWS_SECONDS = 1.0
 
 
 class AttachedRun:
@@ -31,6 +35,8 @@ class AttachedRun:
         self._job_id = job_id
         self._offset = 0
         self._warned = False
+        self._attempt = 0
+        self._next_news = 0.0
 
     def follow(self) -> int:
         """Hand the job's output on until its driver has ended; return the exit code.
@@ -39,7 +45,10 @@ class AttachedRun:
             PystateError: The job failed, or was cancelled by somebody else.
         """
         try:
-            self._copy_output()
+            if self._console.can_redraw:
+                self._copy_below_live_view()
+            else:
+                self._copy_output(None)
         except KeyboardInterrupt:
             return self._interrupted()
         except BrokenPipeError:
@@ -48,7 +57,16 @@ class AttachedRun:
             raise
         return self._report()
 
-    def _copy_output(self) -> None:
+    def _copy_below_live_view(self) -> None:
+        sampler = JobSampler(self._client.another(), self._job_id)
+        sampler.start()
+        try:
+            with self._console.live_view() as region:
+                self._copy_output(_View(region, sampler, unicode=self._console.story_has_unicode))
+        finally:
+            sampler.stop()
+
+    def _copy_output(self, view: _View | None) -> None:
         """Copy until the driver has ended: programs print behind execute(), too."""
         while True:
             data, ended = self._client.read(f"/pystate/jobs/{self._job_id}/stdout?offset={self._offset}")
@@ -57,22 +75,34 @@ class AttachedRun:
                 self._offset += len(data)
             if ended:
                 return
+            if view is not None:
+                view.draw()
+            self._tell_news()
             if not data:
-                self._show_warnings()
                 time.sleep(_POLL_SECONDS)
 
-    def _show_warnings(self) -> None:
-        if self._warned or job_state(self._client, self._job_id) is not JobStatus.RUNNING:
+    def _tell_news(self) -> None:
+        """Tell what the plan warns of once the job runs, and each restart."""
+        now = time.monotonic()
+        if now < self._next_news:
             return
-        self._warned = True
-        show_warnings(self._console, self._client, self._job_id)
+        details = self._client.get(f"/jobs/{self._job_id}")
+        if not self._warned and details["state"] == JobStatus.RUNNING.value:
+            self._warned = True
+            for warning in details["pystate"]["warnings"]:
+                self._console.warning(warning)
+        attempt = details["pystate"]["attempt"]
+        if attempt > self._attempt:
+            self._attempt = attempt
+            self._console.warning(restart_sentence(details, attempt - 1))
+        self._next_news = now + (_NEWS_SECONDS if self._warned else 0)
 
     def _report(self) -> int:
         result = self._client.get(f"/jobs/{self._job_id}/execution-result")["job-execution-result"]
         driver = self._client.get(f"/pystate/jobs/{self._job_id}")
         outcome = result["application-status"]
         if outcome == "FAILED":
-            raise job_failure(self._console, self._client, self._job_id)
+            raise job_failure(self._client, self._job_id)
         if outcome == "CANCELED":
             message = "Job was cancelled."
             raise JobCancelledError(message, where=f"job {self._job_id}")
@@ -90,7 +120,8 @@ class AttachedRun:
                 return INTERRUPTED
             self._console.story(f"Cancelling job {self._job_id}. Ctrl-C once more leaves at once.")
             self._cancel()
-            state = await_end(self._client, self._job_id)
+            with self._console.waiting("The job is ending"):
+                state = await_end(self._client, self._job_id)
         except KeyboardInterrupt:
             self._console.story(f"Job {self._job_id} is still being cancelled.")
             return INTERRUPTED
@@ -102,3 +133,23 @@ class AttachedRun:
     def _cancel(self) -> None:
         with contextlib.suppress(PystateError):  # it may have ended in this moment
             self._client.patch(f"/jobs/{self._job_id}?mode=cancel")
+
+
+class _View:
+    """The live view, drawn often enough for a person."""
+
+    def __init__(self, region: LiveRegion, sampler: JobSampler, *, unicode: bool) -> None:
+        self._region = region
+        self._sampler = sampler
+        self._unicode = unicode
+        self._next = 0.0
+
+    def draw(self) -> None:
+        now = time.monotonic()
+        sample = self._sampler.latest
+        if now < self._next or sample is None:
+            return
+        from pystate_cli.views.run_view import run_view
+
+        self._next = now + _REDRAW_SECONDS
+        self._region.draw(run_view(sample, self._region.width, unicode=self._unicode))

@@ -5,6 +5,8 @@ Exit codes: 0 for success, 1 for failure, 2 for a wrong call, 130 after Ctrl-C.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -16,6 +18,7 @@ from pystate_cli.commands.checkpoints import checkpoints
 from pystate_cli.commands.list_jobs import list_jobs
 from pystate_cli.commands.run import run, with_job_file_behind_options
 from pystate_cli.commands.savepoint import savepoint
+from pystate_cli.commands.stop import stop
 from pystate_cli.commands.version import version
 from pystate_cli.console import Console
 from pystate_cli.session import Session
@@ -33,6 +36,7 @@ app = typer.Typer(
 app.command("run", context_settings={"allow_interspersed_args": False})(run)
 app.command("list")(list_jobs)
 app.command("savepoint")(savepoint)
+app.command("stop")(stop)
 app.command("cancel")(cancel)
 app.command("checkpoints")(checkpoints)
 app.command("version")(version)
@@ -72,6 +76,10 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         return UsageError.exit_code
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # nobody reads the result any more, as behind `| head`; Python would complain again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except Exception as error:
         # a bug of ours; whoever sees it can't use a stack trace, whoever mends it asks for it
         message = f"{type(error).__name__}: {error}"

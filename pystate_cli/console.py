@@ -10,13 +10,19 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pystate.common.errors import PystateError
+from pystate_cli.failures import JobStackTrace
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from pystate_cli.live_region import LiveRegion
+
+ShowProgress = Callable[[int, int, int], None]
+"""Takes how many subtasks acknowledged, of how many, and the bytes written so far."""
 
 _RED, _YELLOW, _DIM, _RESET = "\x1b[1;31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
 _MIN_WIDTH = 40
@@ -34,6 +40,8 @@ class Console:
         self._stdout = stdout or sys.stdout
         self._stderr = stderr or sys.stderr
         self.verbose = False
+        self._region: LiveRegion | None = None
+        self._unfinished_line = b""
         for stream in (self._stdout, self._stderr):
             if hasattr(stream, "reconfigure"):  # a name of a job must not be able to break a terminal without UTF-8
                 stream.reconfigure(errors="backslashreplace")
@@ -47,8 +55,9 @@ class Console:
 
     def result(self, line: str) -> None:
         """Print a line of the result."""
-        self._stdout.write(f"{line}\n")
-        self._stdout.flush()
+        with self._above_region():
+            self._stdout.write(f"{line}\n")
+            self._stdout.flush()
 
     def result_json(self, data: Any) -> None:
         """Print the result as JSON."""
@@ -57,14 +66,27 @@ class Console:
         self.result(json.dumps(data, indent=2))
 
     def raw(self, data: bytes) -> None:
-        """Hand bytes on as they are."""
-        self._stdout.flush()
-        self._stdout.buffer.write(data)
-        self._stdout.buffer.flush()
+        """Hand bytes on as they are; above a live view on the same terminal only whole lines."""
+        if self._region is not None and self._stdout.isatty():
+            whole, newline, rest = (self._unfinished_line + data).rpartition(b"\n")
+            data, self._unfinished_line = whole + newline, rest
+        with self._above_region():
+            self._stdout.flush()
+            self._stdout.buffer.write(data)
+            self._stdout.buffer.flush()
 
     def render(self, renderable: RenderableType) -> None:
         """Print something of rich."""
-        self._rich(self._stdout).print(renderable)
+        with self._above_region():
+            self._rich(self._stdout).print(renderable)
+
+    @contextlib.contextmanager
+    def redrawn_result(self) -> Iterator[LiveRegion]:
+        """Give a result that is redrawn in place on the terminal; its last drawing stays."""
+        from pystate_cli.live_region import LiveRegion
+
+        with LiveRegion(self._stdout, self._rich(self._stdout), keep=True) as region:
+            yield region
 
     @property
     def width(self) -> int:
@@ -74,14 +96,41 @@ class Console:
     @property
     def has_unicode(self) -> bool:
         """Whether stdout can show more than ASCII."""
-        return (self._stdout.encoding or "").lower().replace("-", "").startswith("utf")
+        return _speaks_unicode(self._stdout)
 
     # -- stderr
 
+    @property
+    def can_redraw(self) -> bool:
+        """Whether a person looks at stderr, on a terminal whose cursor can be moved."""
+        return self._stderr.isatty() and not _is_dumb()
+
+    @property
+    def story_has_unicode(self) -> bool:
+        """Whether stderr can show more than ASCII."""
+        return _speaks_unicode(self._stderr)
+
+    @contextlib.contextmanager
+    def live_view(self) -> Iterator[LiveRegion]:
+        """Give a view below everything else that is printed meanwhile; it is gone at the end."""
+        from pystate_cli.live_region import LiveRegion
+
+        with LiveRegion(self._stderr, self._rich(self._stderr), keep=False) as region:
+            self._region = region
+            try:
+                yield region
+            finally:
+                self._region = None
+                region.erase()
+                rest, self._unfinished_line = self._unfinished_line, b""
+                if rest:
+                    self.raw(rest + b"\n")
+
     def story(self, line: str) -> None:
         """Tell what happens."""
-        self._stderr.write(f"{line}\n")
-        self._stderr.flush()
+        with self._above_region():
+            self._stderr.write(f"{line}\n")
+            self._stderr.flush()
 
     def warning(self, line: str) -> None:
         """Tell what should be changed."""
@@ -94,26 +143,46 @@ class Console:
         for line in rest:
             self.story(line)
         if self.verbose:
-            self.story(self._style(_DIM, "".join(traceback.format_exception(error)).rstrip()))
-
-    def details(self, text: str) -> None:
-        """Tell what only -v asks for."""
-        if self.verbose:
-            self.story(self._style(_DIM, text.rstrip()))
+            there = error.__cause__
+            trace = there.text if isinstance(there, JobStackTrace) else "".join(traceback.format_exception(error))
+            self.story(self._style(_DIM, trace.rstrip()))
 
     @contextlib.contextmanager
     def waiting(self, text: str) -> Iterator[None]:
         """Show on a terminal that something takes its time."""
-        if not self._stderr.isatty() or os.environ.get("TERM") == "dumb":
+        if not self.can_redraw:
             yield
             return
-        with self._rich(self._stderr).status(text):
+        with self._rich(self._stderr).status(text, spinner="dots" if self.story_has_unicode else "line"):
             yield
+
+    @contextlib.contextmanager
+    def progress(self, text: str) -> Iterator[ShowProgress | None]:
+        """Give what moves a bar of acknowledgements on a terminal; None where nobody would see it."""
+        if not self.can_redraw:
+            yield None
+            return
+        from pystate_cli.views.progress_bar import progress_bar
+
+        with progress_bar(self._rich(self._stderr), text, unicode=self.story_has_unicode) as show:
+            yield show
 
     # -- inner workings
 
+    @contextlib.contextmanager
+    def _above_region(self) -> Iterator[None]:
+        region = self._region
+        if region is None:
+            yield
+            return
+        region.erase()
+        try:
+            yield
+        finally:
+            region.redraw()
+
     def _style(self, style: str, text: str) -> str:
-        plain = not self._stderr.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        plain = not self.can_redraw or "NO_COLOR" in os.environ
         return text if plain else f"{style}{text}{_RESET}"
 
     @staticmethod
@@ -121,3 +190,11 @@ class Console:
         from rich.console import Console as RichConsole
 
         return RichConsole(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def _is_dumb() -> bool:
+    return os.environ.get("TERM") == "dumb"
+
+
+def _speaks_unicode(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "").startswith("utf")

@@ -23,6 +23,11 @@ def format_size(size: int | None) -> str:
     return f"{value:.{digits}f} {unit}"
 
 
+def format_count(count: int | None) -> str:
+    """Return a count with its thousands apart: `1,234,567`."""
+    return UNKNOWN if count is None or count < 0 else f"{count:,}"
+
+
 def format_millis(millis: int | None) -> str:
     """Return a length of time in the two units that fit: `110 ms`, `2.3 s`, `4 m 05 s`, `1 h 02 m`, `3 d 04 h`."""
     if millis is None or millis < 0:

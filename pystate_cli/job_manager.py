@@ -8,15 +8,21 @@ import sys
 import time
 from collections.abc import Sequence
 
-from pystate.common.errors import PystateError
+import pystate
+from pystate.common.errors import ControlError, PystateError
 from pystate.common.home import PystateHome, read_json
 from pystate_cli.rest_client import NoJobManagerError, RestClient, parse_address
 
 JOB_MANAGER_COMMAND = (sys.executable, "-m", "pystate.jobmanager")
+VERSION = pystate.__version__
 _ALREADY_RUNNING_EXIT_CODE = 3
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _LOG_LINES = 10
+
+
+class VersionMismatchError(ControlError):
+    """The job manager is of another version than this command."""
 
 
 def find_job_manager(home: PystateHome, address: str | None, timeout: float) -> RestClient:
@@ -29,12 +35,21 @@ def find_job_manager(home: PystateHome, address: str | None, timeout: float) -> 
 
     Raises:
         NoJobManagerError: The home has none.
+        VersionMismatchError: It is of another version.
     """
     if address is not None:
         host, port = parse_address(address)
-        return RestClient(host, port, timeout=timeout, token=_token(home))
+        client = RestClient(host, port, timeout=timeout, token=_token(home))
+        hint = "call the pystate that it came with, or another one with -m"
+        _check_version(client.get("/config"), f"job manager at {client.address}", hint)
+        return client
     running = _healthy(home, timeout)
     if running is None:
+        entry = read_json(home.jobmanager)
+        if entry is not None and not _is_alive(entry["pid"]):  # one that was told to end takes its address with it
+            message = f"The job manager of this home (process {entry['pid']}) is dead."
+            hint = "the next pystate run starts one, which finds the jobs again"
+            raise NoJobManagerError(message, where=str(home.root), hint=hint)
         message = f"No job manager is running for this home ({home.root})."
         raise NoJobManagerError(message, hint="pystate run starts one; PYSTATE_HOME names another home")
     return running
@@ -47,6 +62,7 @@ def ensure_job_manager(
 
     Raises:
         PystateError: It could not be started.
+        VersionMismatchError: The one that runs is of another version.
     """
     running = _healthy(home, timeout)
     if running is not None:
@@ -81,10 +97,20 @@ def _healthy(home: PystateHome, timeout: float) -> RestClient | None:
     # who answers must show the instance's mark before it gets to see the token
     probe = RestClient(entry["address"], entry["port"], timeout=timeout, instance=entry["instance"])
     try:
-        probe.get("/config")
+        config = probe.get("/config")
     except NoJobManagerError:
         return None
+    hint = f"kill {entry['pid']} ends it, its jobs go on; the next pystate run starts one of version {VERSION}"
+    _check_version(config, f"process {entry['pid']} at {probe.address}", hint)
     return _client(home, entry, timeout)
+
+
+def _check_version(config: dict[str, object], where: str, hint: str) -> None:
+    version = config.get("pystate-version")
+    if version != VERSION:
+        named = f"has version {version}" if version else "is not one of pystate"
+        message = f"The job manager {named}; this command has version {VERSION}."
+        raise VersionMismatchError(message, where=where, hint=hint)
 
 
 def _client(home: PystateHome, entry: dict[str, object], timeout: float) -> RestClient:

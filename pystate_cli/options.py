@@ -31,7 +31,9 @@ VerboseOption = Annotated[
     bool, typer.Option(*VERBOSE_NAMES, callback=_be_verbose, help="Show stack traces.", show_default=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
-JobIdArgument = Annotated[str, typer.Argument(metavar="JOBID", help="32 hex digits, as pystate list shows them.")]
+JobIdArgument = Annotated[
+    str, typer.Argument(metavar="JOBID", help="The job's id, at least 4 digits it begins with, or the job's name.")
+]
 
 
 def absolute_path(text: str) -> str:

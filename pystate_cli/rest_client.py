@@ -51,6 +51,11 @@ class RestClient:
         self._peer = (host, port)
         self._connection = http.client.HTTPConnection(host, port, timeout=timeout)
 
+    def another(self) -> RestClient:
+        """Return a client with a connection of its own, for another thread."""
+        host, port = self._peer
+        return RestClient(host, port, timeout=self._timeout, token=self._token, instance=self._instance)
+
     def get(self, path: str) -> Any:
         """Return the JSON at a path."""
         return self._json("GET", path, None)

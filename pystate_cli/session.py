@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from pystate.common.errors import PystateError, error_from_dict
+from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome
 from pystate.common.job_status import JobStatus
 from pystate_cli.console import Console
+from pystate_cli.failures import failure_of
 from pystate_cli.job_manager import find_job_manager
 from pystate_cli.rest_client import RestClient
 
@@ -62,24 +63,9 @@ def job_state(client: RestClient, job_id: str) -> JobStatus:
     return JobStatus(client.get(f"/jobs/{job_id}/status")["status"])
 
 
-def failure_of(cause: dict[str, Any]) -> PystateError:
-    """Return the error in a failure cause."""
-    ours = cause.get("pystate")
-    if isinstance(ours, dict):
-        error = error_from_dict(ours)
-        name = ours.get("class")
-        if type(error) is PystateError and name not in (None, PystateError.__name__):
-            # somebody else's exception: its message alone may say little
-            return PystateError(f"{name}: {error.message}", where=error.where, hint=error.hint)
-        return error
-    return PystateError(str(cause.get("stack-trace") or cause.get("class") or "unknown failure").splitlines()[0])
-
-
-def job_failure(console: Console, client: RestClient, job_id: str) -> PystateError:
-    """Return the error of a job that has FAILED; its stack trace is told with -v."""
-    cause = client.get(f"/jobs/{job_id}/execution-result")["job-execution-result"]["failure-cause"]
-    console.details(cause["stack-trace"])
-    error = failure_of(cause)
+def job_failure(client: RestClient, job_id: str) -> PystateError:
+    """Return the error of a job that has FAILED."""
+    error = failure_of(client.get(f"/jobs/{job_id}/execution-result")["job-execution-result"]["failure-cause"])
     if error.hint is None:
         error.hint = f"see {client.get(f'/pystate/jobs/{job_id}')['log']}"
     return error
@@ -89,3 +75,19 @@ def show_warnings(console: Console, client: RestClient, job_id: str) -> None:
     """Tell what the job's plan warns of."""
     for warning in client.get(f"/jobs/{job_id}")["pystate"]["warnings"]:
         console.warning(warning)
+
+
+def restart_sentence(details: dict[str, Any], attempt: int) -> str:
+    """Say that a job was restarted, and what its attempt failed of.
+
+    Args:
+        details: The answer to GET /jobs/:id.
+        attempt: The attempt that failed.
+    """
+    sentence = f"attempt {attempt} failed and the job restarts"
+    cause = details["pystate"]["failure"]
+    if cause is None:
+        return sentence
+    error = failure_of(cause)
+    error.hint = None
+    return f"{sentence}: {error}"

@@ -7,14 +7,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from pystate.common.job_status import JobStatus
+from pystate_cli.console import ShowProgress
+from pystate_cli.failures import failure_of
 from pystate_cli.rest_client import RestClient
-from pystate_cli.session import failure_of, job_state
+from pystate_cli.session import job_state
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.03, 0.3
 
 
-def await_operation(client: RestClient, path: str) -> dict[str, Any]:
+def await_operation(client: RestClient, path: str, show: ShowProgress | None = None) -> dict[str, Any]:
     """Return the result of a triggered operation.
+
+    Args:
+        client: The job manager.
+        path: Where it answers for the operation.
+        show: Is told how far it is.
 
     Raises:
         PystateError: It failed.
@@ -27,6 +34,9 @@ def await_operation(client: RestClient, path: str) -> dict[str, Any]:
             if cause is not None:
                 raise failure_of(cause)
             return operation
+        if show is not None:
+            progress = answer.get("pystate") or {}
+            show(progress.get("acknowledged", 0), progress.get("total", 0), progress.get("bytes", 0))
     raise AssertionError(path)
 
 

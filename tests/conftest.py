@@ -107,7 +107,9 @@ def run_job(spark, tmp_path) -> Iterator[Callable[..., RunningJob]]:
     """Start programs as jobs: `run_job(program, {"parallelism.default": "2"})`; they are cancelled behind the test."""
     jobs: list[RunningJob] = []
 
-    def start(program: Callable[[], object], options: dict[str, str] | None = None) -> RunningJob:
+    def start(
+        program: Callable[[], object], options: dict[str, str] | None = None, *, job_id: str | None = None
+    ) -> RunningJob:
         home = PystateHome(tmp_path / "home")
         defaults = {
             "parallelism.default": "2",
@@ -115,6 +117,8 @@ def run_job(spark, tmp_path) -> Iterator[Callable[..., RunningJob]]:
             "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
         }
         job = RunningJob(spark, home, Configuration({**defaults, **(options or {})}))
+        if job_id is not None:  # take over a job that is there already
+            job._job_id = job_id
         jobs.append(job)
         job.start(program)
         return job

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
 
 from pystate.common.errors import JobTerminatedError, PystateError, UsageError
-from pystate.common.home import parse_job_id
 from pystate.common.job_status import JobStatus
+from pystate_cli.job_selection import JOB_ID, find_job
 from pystate_cli.options import JobManagerOption, VerboseOption, absolute_path
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session, job_failure
 from pystate_cli.waiting import await_end, await_operation
-
-_JOB_ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
 def cancel(
@@ -35,8 +32,9 @@ def cancel(
 ) -> None:
     """Cancel a job and wait for its end; with -s print the path of its savepoint."""
     session = Session.of(context)
-    job_id, directory = split_words(words, with_savepoint)
+    job, directory = split_words(words, with_savepoint)
     client = session.connect(job_manager)
+    job_id = find_job(client, job)
     if with_savepoint:
         _cancel_with_savepoint(session, client, job_id, directory)
     else:
@@ -44,10 +42,10 @@ def cancel(
 
 
 def split_words(words: list[str], with_savepoint: bool) -> tuple[str, str | None]:
-    """Return job id and directory: the job is what has 32 hex digits, the last one if several have.
+    """Return job and directory: the job is the last word of 32 hex digits; where none is one, it is the last word.
 
     Raises:
-        UsageError: There are too many words, or none is a job id.
+        UsageError: There are too many words.
     """
     if len(words) > 2:
         message = f"cancel takes one job, and with -s a directory, not {' '.join(words)!r}."
@@ -55,10 +53,10 @@ def split_words(words: list[str], with_savepoint: bool) -> tuple[str, str | None
     if len(words) == 2 and not with_savepoint:
         message = "A directory needs -s."
         raise UsageError(message, hint=f"pystate cancel -s {' '.join(words)}")
-    jobs = [index for index, word in enumerate(words) if _JOB_ID.fullmatch(word)]
+    jobs = [index for index, word in enumerate(words) if JOB_ID.fullmatch(word)]
     chosen = jobs[-1] if jobs else len(words) - 1
     others = [word for index, word in enumerate(words) if index != chosen]
-    return parse_job_id(words[chosen]), others[0] if others else None
+    return words[chosen], others[0] if others else None
 
 
 def _cancel(session: Session, client: RestClient, job_id: str) -> None:
@@ -80,8 +78,8 @@ def _cancel_with_savepoint(session: Session, client: RestClient, job_id: str, di
     session.console.story(f"Cancelling job {job_id} with CANONICAL savepoint to {where}.")
     body = {"target-directory": target, "cancel-job": True, "formatType": "CANONICAL", "triggerId": None}
     request_id = client.post(f"/jobs/{job_id}/savepoints", body)["request-id"]
-    with session.console.waiting("The savepoint is being written"):
-        path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}")["location"]
+    with session.console.progress("The savepoint is being written") as show:
+        path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
     with session.console.waiting("The job is ending"):
         state = await_end(client, job_id)
     session.console.result(path)  # the savepoint is there, however the job ended
@@ -93,6 +91,6 @@ def _check_cancelled(session: Session, client: RestClient, job_id: str, state: J
     if state is JobStatus.CANCELED:
         return
     if state is JobStatus.FAILED:
-        raise job_failure(session.console, client, job_id)
+        raise job_failure(client, job_id)
     message = f"Job {job_id} had ended ({state.value}) before it could be cancelled."
     raise JobTerminatedError(message)

@@ -1,16 +1,22 @@
-"""`pystate list [-r] [-s] [-a]`."""
+"""`pystate list [-r] [-s] [-a] [--watch [-n SECONDS]]`."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
 from pystate_cli.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.session import Session
-from pystate_cli.views.job_list import JobGroups, plain_lines
+from pystate_cli.views.job_list import JobGroups, plain_lines, table
+from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, watch
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_OTHER_LINES = 3
 _SCHEDULED = (JobStatus.INITIALIZING, JobStatus.CREATED)
 
 
@@ -21,29 +27,69 @@ def list_jobs(
         bool, typer.Option("-s", "--scheduled", help="Only jobs that are about to run.", show_default=False)
     ] = False,
     everything: Annotated[bool, typer.Option("-a", "--all", help="Also jobs that have ended.", show_default=False)] = False,
+    watched: WatchOption = False,
+    seconds: IntervalOption = DEFAULT_INTERVAL,
     as_json: JsonOption = False,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """List jobs: a table on a terminal, the flink client's lines in a pipe."""
     session = Session.of(context)
-    jobs = session.connect(job_manager).get("/jobs/overview")["jobs"]
-    groups = group_jobs(
-        jobs,
-        running=running or everything or not scheduled,
-        scheduled=scheduled or everything or not running,
-        terminated=everything,
-    )
     console = session.console
-    if as_json:
-        console.result_json({"jobs": groups.all()})
-    elif console.is_terminal:
-        from pystate_cli.views.job_list import table
+    if watched and as_json:
+        message = "--watch shows no JSON."
+        raise UsageError(message, hint="leave one of --watch and --json out")
+    client = session.connect(job_manager)
 
-        console.render(table(groups, console.width, unicode=console.has_unicode))
+    def groups() -> JobGroups:
+        return group_jobs(
+            client.get("/jobs/overview")["jobs"],
+            running=running or everything or not scheduled,
+            scheduled=scheduled or everything or not running,
+            terminated=everything,
+        )
+
+    if watched:
+        watch(console, lambda: _Look(groups(), unicode=console.has_unicode), seconds)
+    elif as_json:
+        console.result_json({"jobs": groups().all()})
+    elif console.is_terminal:
+        console.render(table(groups(), console.width, unicode=console.has_unicode))
     else:
-        for line in plain_lines(groups):
+        for line in plain_lines(groups()):
             console.result(line)
+
+
+class _Look:
+    """The jobs at one moment."""
+
+    is_last = False  # somebody may run another one
+
+    def __init__(self, groups: JobGroups, *, unicode: bool) -> None:
+        self._groups = groups
+        self._unicode = unicode
+
+    def block(self) -> list[str]:
+        return plain_lines(self._groups)
+
+    def view(self, width: int, height: int) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        shown, left_out = first_jobs(self._groups, max(1, height - _OTHER_LINES))
+        end = f"{left_out} more (q: quit)." if left_out else "(q: quit)"
+        return Group(table(shown, width, unicode=self._unicode), Text(end, style="dim"))
+
+
+def first_jobs(groups: JobGroups, count: int) -> tuple[JobGroups, int]:
+    """Return the first `count` jobs, in their groups, and how many are left out."""
+    room = count
+    kept = []
+    for group in (groups.running, groups.scheduled, groups.terminated):
+        part = None if group is None else group[:room]
+        room -= len(part or ())
+        kept.append(part)
+    return JobGroups(*kept), len(groups.all()) - (count - room)
 
 
 def group_jobs(jobs: list[dict[str, Any]], *, running: bool, scheduled: bool, terminated: bool) -> JobGroups:

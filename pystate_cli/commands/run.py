@@ -14,6 +14,7 @@ from pystate.common.job_status import JobStatus
 from pystate_cli.attached_run import AttachedRun
 from pystate_cli.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.options import JOB_MANAGER_NAMES, VERBOSE_NAMES, JobManagerOption, VerboseOption, absolute_path
+from pystate_cli.program_check import check_program
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session, job_failure, show_warnings
 from pystate_cli.waiting import await_state
@@ -67,6 +68,8 @@ def run(
 
     session = Session.of(context)
     path = _job_path(job_file)
+    if path.suffix == ".py":  # Python also runs archives and compiled programs
+        check_program(path)
     configuration = session.configuration(conf_dir, parse_dynamic_properties(properties or [])).configuration
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     if job_manager is None:
@@ -143,7 +146,7 @@ def _await_start(session: Session, client: RestClient, job_id: str) -> int:
         session.console.story(f"Job {job_id} goes on; pystate cancel {job_id} ends it.")
         raise
     if state is JobStatus.FAILED:
-        raise job_failure(session.console, client, job_id)
+        raise job_failure(client, job_id)
     if state is JobStatus.CANCELED:
         message = f"Job {job_id} was cancelled before it ran."
         raise JobCancelledError(message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,6 @@ from pystate_cli.formats import UNKNOWN, format_iso, format_millis, format_momen
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_NARROW = 74
-_WIDE = 120
-_WITH_LOCATION = 150
 _TIME_LENGTH = len("08:56:52")
 _STYLES = {"COMPLETED": "green", "FAILED": "bold red", "IN_PROGRESS": "yellow"}
 _MARKS = {"COMPLETED": "✓", "FAILED": "✗", "IN_PROGRESS": "…"}
@@ -25,7 +22,8 @@ _PLAIN_COLUMNS = (
     ("status", 11),
     ("triggered", 29),
     ("duration_ms", 11),
-    ("size_bytes", 12),
+    ("full_bytes", 12),
+    ("incremental_bytes", 17),
     ("start_delay_ms", 14),
     ("alignment_ms", 12),
     ("sync_ms", 7),
@@ -33,6 +31,27 @@ _PLAIN_COLUMNS = (
     ("acknowledged", 12),
     ("path", 0),
 )
+
+
+# name -> heading, and heading where there is little room
+_COLUMNS = {
+    "id": ("ID", "ID"),
+    "kind": ("Kind", "Kind"),
+    "status": ("Status", ""),
+    "triggered": ("Triggered", "Triggered"),
+    "duration": ("Duration", "Duration"),
+    "full": ("Full size", "Full"),
+    "incremental": ("Incremental", "Incr"),
+    "start_delay": ("Start delay", "Delay"),
+    "alignment": ("Alignment", "Align"),
+    "sync": ("Sync", "Sync"),
+    "async": ("Async", "Async"),
+    "acknowledged": ("Acknowledged", "Ack"),
+    "location": ("Location", ""),
+}
+_LEFT = ("kind", "status", "location")
+_DROPPED = ("start_delay", "sync", "async", "alignment", "incremental", "full", "triggered", "kind")
+_SHORT_KINDS = {"checkpoint": "chk", "savepoint": "save"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +63,8 @@ class CheckpointRow:
     status: str
     trigger_timestamp: int
     duration: int | None
-    size: int | None
+    full_size: int | None
+    incremental_size: int | None
     start_delay: int | None
     alignment: int | None
     sync: int | None
@@ -64,7 +84,8 @@ class CheckpointRow:
             status=entry["status"],
             trigger_timestamp=entry["trigger_timestamp"],
             duration=entry.get("end_to_end_duration"),
-            size=entry.get("checkpointed_size"),
+            full_size=entry.get("state_size"),
+            incremental_size=entry.get("checkpointed_size"),
             start_delay=entry.get("start_delay"),
             alignment=entry.get("alignment_duration"),
             sync=entry.get("sync_duration"),
@@ -117,7 +138,8 @@ def plain_lines(rows: Sequence[CheckpointRow]) -> list[str]:
     """Return a header and a line per row in columns of fixed width, for programs."""
     lines = ["  ".join(f"{name:<{width}}" for name, width in _PLAIN_COLUMNS).rstrip()]
     for row in rows:
-        numbers = (row.duration, row.size, row.start_delay, row.alignment, row.sync, row.asynchronous)
+        sizes = (row.full_size, row.incremental_size)
+        numbers = (row.duration, *sizes, row.start_delay, row.alignment, row.sync, row.asynchronous)
         cells = [
             str(row.checkpoint_id),
             row.kind,
@@ -132,49 +154,87 @@ def plain_lines(rows: Sequence[CheckpointRow]) -> list[str]:
     return lines
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """How much a table says: in words or in marks, with long or short names, and which columns."""
+
+    columns: tuple[str, ...]
+    wide: bool
+    short_kinds: bool = False
+
+    @property
+    def gap(self) -> int:
+        return 2 if self.wide else 1
+
+    def heading(self, column: str) -> str:
+        return _COLUMNS[column][0 if self.wide else 1]
+
+
+def _layouts() -> Iterator[_Layout]:
+    """Yield layouts from the widest to the narrowest."""
+    columns = tuple(_COLUMNS)
+    yield _Layout(columns, wide=True)
+    columns = columns[:-1]
+    yield _Layout(columns, wide=True)
+    yield _Layout(columns, wide=False)
+    yield _Layout(columns, wide=False, short_kinds=True)
+    for dropped in _DROPPED:
+        columns = tuple(column for column in columns if column != dropped)
+        yield _Layout(columns, wide=False)
+        yield _Layout(columns, wide=False, short_kinds=True)
+
+
+def _cells(row: CheckpointRow, layout: _Layout, marks: Mapping[str, str], now: int) -> dict[str, str]:
+    mark = marks.get(row.status, "?")
+    triggered = format_moment(row.trigger_timestamp, now)
+    location = UNKNOWN if row.path is None else row.path.rstrip("/").rpartition("/")[2]
+    return {
+        "id": str(row.checkpoint_id),
+        "kind": _SHORT_KINDS[row.kind] if layout.short_kinds else row.kind,
+        "status": f"{mark} {row.status}" if layout.wide else mark,
+        "triggered": triggered if layout.wide or len(triggered) <= _TIME_LENGTH else triggered[5:16],
+        "duration": format_millis(now - row.trigger_timestamp if row.status == "IN_PROGRESS" else row.duration),
+        "full": format_size(row.full_size),
+        "incremental": format_size(row.incremental_size),
+        "start_delay": format_millis(row.start_delay),
+        "alignment": format_millis(row.alignment),
+        "sync": format_millis(row.sync),
+        "async": format_millis(row.asynchronous),
+        "acknowledged": f"{row.acknowledged}/{row.subtasks}",
+        "location": "(deleted)" if row.discarded else location,
+    }
+
+
 def table(rows: Sequence[CheckpointRow], width: int, *, unicode: bool, now: int | None = None) -> RenderableType:
-    """Return the table for a terminal of that width; a narrow one gets marks for words and shorter headings."""
+    """Return the table for a terminal of that width; a narrow one gets marks for words, short names, then fewer columns."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     now = int(time.time() * 1000) if now is None else now
-    wide = width >= _WIDE
+    marks = _MARKS if unicode else _ASCII_MARKS
+    for layout in _layouts():
+        lines = [_cells(row, layout, marks, now) for row in rows]
+        widths = [
+            max(len(text) for text in (layout.heading(column), *(line[column] for line in lines)))
+            for column in layout.columns
+        ]
+        if sum(widths) + layout.gap * (len(widths) - 1) <= width:
+            break
     grid = Table(
         box=box.SIMPLE_HEAD if unicode else box.ASCII2,
-        padding=(0, 1, 0, 0) if wide else 0,
+        padding=(0, layout.gap - 1, 0, 0),
         pad_edge=False,
         show_edge=False,
         header_style="bold",
     )
-    names = ("Start delay", "Alignment", "Sync", "Async", "Acknowledged")
-    short = ("Delay", "Align", "Sync", "Async", "Ack")
-    grid.add_column("ID", justify="right", no_wrap=True)
-    grid.add_column("Kind", no_wrap=True)
-    grid.add_column("Status" if wide else "", no_wrap=True)
-    shown = names if wide else short if width >= _NARROW else short[-1:]
-    for name in ("Triggered", "Duration", "Size", *shown):
-        grid.add_column(name, justify="right", no_wrap=True)
-    if width >= _WITH_LOCATION:
-        grid.add_column("Location", no_wrap=True, overflow="ellipsis")
-    marks = _MARKS if unicode else _ASCII_MARKS
-    for row in rows:
-        style = _STYLES.get(row.status, "")
-        mark = marks.get(row.status, "?")
-        triggered = format_moment(row.trigger_timestamp, now)
-        parts = (row.start_delay, row.alignment, row.sync, row.asynchronous)
-        cells: list[Text | str] = [
-            str(row.checkpoint_id),
-            Text(row.kind, style="cyan" if row.is_savepoint else ""),
-            Text(f"{mark} {row.status}" if wide else mark, style=style),
-            triggered if wide or len(triggered) <= _TIME_LENGTH else triggered[5:16],
-            format_millis(now - row.trigger_timestamp if row.status == "IN_PROGRESS" else row.duration),
-            format_size(row.size),
-            *(format_millis(millis) for millis in parts if width >= _NARROW),
-            f"{row.acknowledged}/{row.subtasks}",
-        ]
-        if width >= _WITH_LOCATION:
-            location = UNKNOWN if row.path is None else row.path.rstrip("/").rpartition("/")[2]
-            cells.append(Text("(deleted)" if row.discarded else location, style="dim" if row.discarded else ""))
+    for column in layout.columns:
+        grid.add_column(layout.heading(column), justify="left" if column in _LEFT else "right", no_wrap=True)
+    for row, line in zip(rows, lines, strict=True):
+        styles = {
+            "kind": "cyan" if row.is_savepoint else "",
+            "status": _STYLES.get(row.status, ""),
+        }
+        cells = (Text(line[column], style=styles.get(column, "")) for column in layout.columns)
         grid.add_row(*cells, style="dim" if row.discarded else "")
     return grid

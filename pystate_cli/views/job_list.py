@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _WIDTH = 62  # of the flink client's rules
-_STYLES = {
+STATE_STYLES = {
     "RUNNING": "green",
     "FINISHED": "cyan",
     "CANCELED": "yellow",
@@ -96,7 +96,7 @@ def table(groups: JobGroups, width: int, *, unicode: bool, now: int | None = Non
         justify: Literal["left", "right"] = "right" if heading in ("Started", "Duration", "Tasks") else "left"
         grid.add_column(heading, width=column_width, justify=justify, no_wrap=True, overflow="ellipsis")
     for job, row in zip(jobs, rows, strict=True):
-        style = _STYLES.get(job["state"], "dim")
+        style = STATE_STYLES.get(job["state"], "dim")
         shown = row[: len(widths)]
         grid.add_row(*(Text(cell, style=style if column == 2 else "") for column, cell in enumerate(shown)))
     return grid

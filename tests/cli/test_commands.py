@@ -162,10 +162,13 @@ def test_a_job_goes_on_when_its_last_savepoint_fails(manager, pystate):
         ([A, "dir"], (A, "dir")),
         (["dir", A], (A, "dir")),
         ([B, A], (A, B)),
-        ([A.upper()], (A, None)),
+        ([A.upper()], (A.upper(), None)),
+        (["dir", "beef"], ("beef", "dir")),
+        (["dir", "word count"], ("word count", "dir")),
+        ([A, "word count"], (A, "word count")),
     ],
 )
-def test_the_job_is_what_looks_like_an_id(words, result):
+def test_the_job_is_what_looks_like_an_id_or_the_last_word(words, result):
     assert split_words(words, with_savepoint=True) == result
 
 
@@ -173,10 +176,9 @@ def test_wrong_words_of_cancel(pystate):
     assert pystate("cancel", "dir", A) == (2, "", f"error: A directory needs -s.\n  try: pystate cancel -s dir {A}\n")
     assert pystate("cancel", "-s", "a", "b", "c").code == 2
     assert pystate("cancel").code == 2
-    assert 'Cannot parse JobID from "dir"' in pystate("cancel", "-s", "dir").err
 
 
-@pytest.mark.parametrize("command", ["savepoint", "cancel", "checkpoints"])
+@pytest.mark.parametrize("command", ["savepoint", "stop", "cancel", "checkpoints"])
 def test_unknown_and_malformed_ids(manager, pystate, command):
     code, out, err = pystate(command, UNKNOWN)
     assert (code, out) == (1, "")
@@ -185,12 +187,105 @@ def test_unknown_and_malformed_ids(manager, pystate, command):
     assert pystate(command, "nothex") == (
         2,
         "",
-        'error: Cannot parse JobID from "nothex". The expected format is [0-9a-fA-F]{32}, '
-        f"e.g. fd72014d4c864993a2e5a9287b4a9c5d.\n{HELP}",
+        'error: Cannot parse JobID from "nothex": it is neither 32 hex digits, nor at least 4 that an id begins with, '
+        f"nor the name of a job.\n{HELP}",
+    )
+    assert pystate(command, "beef") == (
+        1,
+        "",
+        f'error: There is no job whose id begins with "beef", and none of that name.\n{HELP}',
     )
 
 
-@pytest.mark.parametrize("command", [("list",), ("savepoint", A), ("cancel", A), ("checkpoints", A)])
+@pytest.mark.parametrize("command", [("savepoint", "JOB", "/tmp/s"), ("stop", "-p", "/tmp/s", "JOB"), ("cancel", "JOB")])
+@pytest.mark.parametrize("given", ["name", "prefix", "upper"])
+def test_a_job_is_given_by_its_name_or_its_first_digits(manager, pystate, command, given):
+    job = manager.submit("--name", "word count")
+    manager.submit("--name", "other")
+    manager.wait_for(job, "RUNNING")
+    meant = {"name": "word count", "prefix": job[:8], "upper": job.upper()}[given]
+
+    code, _, err = pystate(*(meant if word == "JOB" else word for word in command))
+
+    assert code == 0, err
+    assert job in err
+
+
+def test_a_running_job_wins_over_one_that_ended_under_its_name(manager, pystate):
+    ended = manager.submit("--name", "word count", "--finish", "0")
+    manager.wait_for(ended, "FINISHED")
+    job = manager.submit("--name", "word count")
+    manager.wait_for(job, "RUNNING")
+
+    assert pystate("cancel", "word count").err == f"Cancelling job {job}.\nCancelled job {job}.\n"
+
+
+def test_an_ambiguous_name_lists_who_may_be_meant(manager, pystate):
+    jobs = [manager.submit("--name", "word count") for _ in range(2)]
+    for job in jobs:
+        manager.wait_for(job, "RUNNING")
+
+    code, out, err = pystate("cancel", "word count")
+
+    assert (code, out) == (2, "")
+    lines = err.splitlines()
+    assert lines[0] == 'error: "word count" may mean any of 2 jobs:'
+    assert set(lines[1:3]) == {f"  {job}  word count  RUNNING" for job in jobs}
+    assert lines[3:] == ["  try: give the id, or more digits of it"]
+    assert [manager.state(job) for job in jobs] == ["RUNNING", "RUNNING"]
+
+
+@pytest.mark.parametrize(
+    "words", [("-p", "DIR", "JOB"), ("JOB", "-p", "DIR"), ("--savepointPath", "DIR", "JOB"), ("--savepointPath=DIR", "JOB")]
+)
+def test_stop_ends_the_job_behind_its_savepoint(manager, running, pystate, tmp_path, words):
+    path = f"{tmp_path}/mine/savepoint-{running[:6]}-0123456789ab"
+
+    given = [word.replace("DIR", "mine").replace("JOB", running) for word in words]
+    assert pystate("stop", *given) == (
+        0,
+        f"{path}\n",
+        f'Suspending job "{running}" with a CANONICAL savepoint.\n'
+        f"Triggering stop-with-savepoint for job {running}.\n"
+        "Waiting for response...\n"
+        f"Savepoint completed. Path: {path}\n",
+    )
+    assert manager.state(running) == "FINISHED"
+
+
+def test_stop_without_a_directory_anywhere_leaves_the_job_alone(manager, running, pystate):
+    code, out, err = pystate("stop", running)
+
+    assert (code, out) == (1, "")
+    assert "Config key [execution.checkpointing.savepoint-dir] is not set." in err
+    assert manager.state(running) == "RUNNING"
+
+
+@pytest.mark.parametrize("flag", ["-d", "--drain"])
+def test_stop_with_drain_is_refused_by_the_driver(manager, running, pystate, flag):
+    assert pystate("stop", flag, "-p", "/tmp/s", running) == (
+        1,
+        "",
+        f'Draining job "{running}" with a CANONICAL savepoint.\n'
+        f"Triggering stop-with-savepoint for job {running}.\n"
+        "error: stop --drain needs event time, which this version does not have.\n"
+        "  try: stop without --drain\n",
+    )
+    assert manager.state(running) == "RUNNING"
+
+
+def test_a_job_goes_on_when_the_savepoint_of_its_stop_fails(manager, pystate):
+    job = manager.submit("--savepoint-fails")
+    manager.wait_for(job, "RUNNING")
+
+    code, out, err = pystate("stop", "-p", "/tmp/s", job)
+
+    assert (code, out) == (1, "")
+    assert err.endswith("error: The savepoint can't be written.\n  at: /tmp/s\n  try: free some space\n")
+    assert manager.state(job) == "RUNNING"
+
+
+@pytest.mark.parametrize("command", [("list",), ("savepoint", A), ("stop", A), ("cancel", "x"), ("checkpoints", A)])
 def test_without_a_job_manager(pystate, own_home, command):
     code, out, err = pystate(*command)
 

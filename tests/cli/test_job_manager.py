@@ -108,3 +108,44 @@ def test_a_job_manager_that_does_not_come_up_is_explained_with_its_last_words(ho
         "The job manager ended at once with exit code 1.\n  | the disk is on fire\n  | one"
     ) or caught.value.message == ("The job manager ended at once with exit code 1.\n  | one\n  | the disk is on fire")
     assert caught.value.hint == f"see {home.jobmanager_log}"
+
+
+def test_a_job_manager_that_was_killed_is_said_to_be_dead(tmp_path):
+    home = PystateHome(tmp_path / "killed")
+    home.root.mkdir()
+    pid = dead_pid()
+    write_json(home.jobmanager, {"pid": pid, "address": "127.0.0.1", "port": 1, "instance": "x"})
+
+    with pytest.raises(NoJobManagerError) as caught:
+        find_job_manager(home, None, 10)
+
+    assert str(caught.value) == (
+        f"The job manager of this home (process {pid}) is dead.\n"
+        f"  at: {home.root}\n"
+        "  try: the next pystate run starts one, which finds the jobs again"
+    )
+
+
+@pytest.mark.parametrize("words", [("list",), ("run", "JOB"), ("stop", "x")])
+def test_a_job_manager_of_another_version_is_refused(manager, pystate, monkeypatch, words):
+    monkeypatch.setattr("pystate_cli.job_manager.VERSION", "9.9.9")
+    entry = read_json(manager.home.jobmanager)
+
+    assert pystate(*(manager.job_file if word == "JOB" else word for word in words)) == (
+        1,
+        "",
+        f"error: The job manager has version {entry['version']}; this command has version 9.9.9.\n"
+        f"  at: process {entry['pid']} at 127.0.0.1:{entry['port']}\n"
+        f"  try: kill {entry['pid']} ends it, its jobs go on; the next pystate run starts one of version 9.9.9\n",
+    )
+    assert manager.request("GET", "/jobs")[1]["jobs"] == []
+
+
+def test_a_job_manager_of_another_version_is_refused_where_it_is_addressed(manager, pystate, monkeypatch):
+    monkeypatch.setattr("pystate_cli.job_manager.VERSION", "9.9.9")
+
+    code, out, err = pystate("list", "-m", f"localhost:{manager.port}")
+
+    assert (code, out) == (1, "")
+    assert "this command has version 9.9.9." in err
+    assert "try: call the pystate that it came with" in err

@@ -15,6 +15,7 @@ from pystate.common.home import read_json
 from pystate_cli.commands.run import with_job_file_behind_options
 from pystate_cli.rest_client import RestClient
 from tests.cli.conftest import without_times
+from tests.jobmanager.fake_driver import USER_TRACE
 from tests.jobmanager.harness import eventually
 
 
@@ -85,6 +86,49 @@ def test_an_attached_job_that_fails(manager, pystate):
     )
 
 
+def test_an_exception_of_the_user_shows_the_users_last_frame(manager, pystate):
+    code, out, err = pystate("run", manager.job_file, "--fail-user", "0")
+
+    job = only_job(manager)
+    assert (code, out) == (1, "")
+    assert err == (
+        f"Job has been submitted with JobID {job}\n"
+        "error: ZeroDivisionError: division by zero\n"
+        "  at: count (uid count), subtask 1\n"
+        '      File "/jobs/lib/shares.py", line 7, in share\n'
+        f"  try: see {manager.home.job(job).log}\n"
+    )
+
+
+def test_with_v_the_whole_trace_follows_the_sentence(manager, pystate):
+    err = pystate("run", "-v", manager.job_file, "--fail-user", "0").err
+
+    assert err.endswith(USER_TRACE)
+    assert err.count("Traceback") == 1, "how the command itself got there is of no interest"
+    assert err.index("error: ZeroDivisionError") < err.index("Traceback")
+
+
+def test_a_job_file_with_a_syntax_error_starts_nothing(manager, pystate):
+    manager.job_file.write_text("x = 1\nfor x in :\n    pass\n")
+
+    for flags in ((), ("-d",)):
+        code, out, err = pystate("run", *flags, manager.job_file)
+        assert (code, out) == (1, "")
+        assert err.splitlines()[:3] == [
+            "error: SyntaxError: invalid syntax",
+            f'  at: File "{manager.job_file}", line 2',
+            "    for x in :",
+        ]
+    assert manager.request("GET", "/jobs")[1]["jobs"] == []
+
+
+def test_what_is_no_source_file_is_left_to_python(manager, pystate):
+    archive = manager.job_file.with_suffix(".zip")
+    archive.write_bytes(b"PK\0\0")
+
+    assert pystate("run", archive, "--finish", "0").code == 0
+
+
 def test_an_attached_job_whose_driver_is_killed(manager, pystate):
     code, _, err = pystate("run", manager.job_file, "--die", "0", "-9")
 
@@ -103,6 +147,15 @@ def test_an_attached_job_that_is_cancelled_elsewhere(manager, pystate):
 
     assert (code, out) == (1, "")
     assert err.endswith(f"error: Job was cancelled.\n  at: job {only_job(manager)}\n")
+
+
+def test_an_attached_run_tells_of_restarts(manager, pystate):
+    words = ("--die", "0.3", "-9", "--die-until", "1", "--restart", "3", "50", "--finish", "1.5")
+    code, _, err = pystate("run", manager.job_file, *words)
+
+    assert code == 0, err
+    assert "warning: attempt 0 failed and the job restarts: The driver process ended with signal SIGKILL." in err
+    assert err.count("warning:") == 1
 
 
 def test_a_program_that_fails_behind_its_job(manager, pystate):

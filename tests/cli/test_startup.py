@@ -10,7 +10,7 @@ import pytest
 HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "starlette", "uvicorn", "msgpack", "asyncio", "rich", "py4j")
 
 
-@pytest.mark.parametrize("command", ["list", "run", "savepoint", "cancel", "checkpoints"])
+@pytest.mark.parametrize("command", ["list", "run", "savepoint", "stop", "cancel", "checkpoints"])
 def test_no_command_imports_what_it_does_not_need(command, manager):
     words = {"list": ["list"], "run": ["run", "nosuch.py"]}.get(command, [command, "0" * 32])
     program = (

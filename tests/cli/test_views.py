@@ -37,6 +37,7 @@ def entry(number: int, status: str = "COMPLETED", **changes: Any) -> dict[str, A
         "is_savepoint": False,
         "trigger_timestamp": NOW - 11_000,
         "end_to_end_duration": 110,
+        "state_size": 5 * 9330,
         "checkpointed_size": 9330,
         "num_subtasks": 6,
         "num_acknowledged_subtasks": 6,
@@ -88,13 +89,13 @@ def test_checkpoints_on_80_columns():
     assert (
         rendered(checkpoint_list.table(ROWS, 80, unicode=True, now=NOW), 80)
         == """\
-ID Kind           Triggered  Duration    Size Delay Align Sync Async Ack
-────────────────────────────────────────────────────────────────────────
-14 checkpoint …    11:59:49    11.0 s     0 B     -     -    -     - 2/6
-13 checkpoint ✓    11:59:49     2.3 s  118 MB 34 ms 12 ms 4 ms 2.2 s 6/6
-12 savepoint  ✓    11:59:49    110 ms 9.11 KB 34 ms  0 ms 4 ms  5 ms 6/6
-11 checkpoint ✗    11:59:49 10 m 00 s 9.11 KB     -     -    -     - 5/6
-10 checkpoint ✓ 11-19 12:00    110 ms 9.11 KB 34 ms     - 4 ms  5 ms 6/6
+ID Kind           Triggered  Duration    Full    Incr Delay Align Sync Async Ack
+────────────────────────────────────────────────────────────────────────────────
+14 checkpoint …    11:59:49    11.0 s 45.6 KB     0 B     -     -    -     - 2/6
+13 checkpoint ✓    11:59:49     2.3 s 45.6 KB  118 MB 34 ms 12 ms 4 ms 2.2 s 6/6
+12 savepoint  ✓    11:59:49    110 ms 45.6 KB 9.11 KB 34 ms  0 ms 4 ms  5 ms 6/6
+11 checkpoint ✗    11:59:49 10 m 00 s 45.6 KB 9.11 KB     -     -    -     - 5/6
+10 checkpoint ✓ 11-19 12:00    110 ms 45.6 KB 9.11 KB 34 ms     - 4 ms  5 ms 6/6
 """
     )
 
@@ -108,16 +109,17 @@ def test_checkpoints_on_160_columns():
 def test_checkpoints_on_a_terminal_without_unicode():
     text = rendered(checkpoint_list.table(ROWS, 80, unicode=False, now=NOW), 80, "ascii")
 
-    assert text.splitlines()[2] == "14|checkpoint|..|   11:59:49|   11.0 s|    0 B|    -|    -|   -|    -|2/6"
+    assert text.splitlines()[2] == "14|chk |..|   11:59:49|   11.0 s|45.6 KB|    0 B|    -|    -|   -|    -|2/6"
     assert text.isascii()
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
+@pytest.mark.parametrize("width", [40, 50, 60, 72, 80, 100, 120, 160])
 def test_no_row_of_the_checkpoint_table_is_cut(width):
     lines = rendered(checkpoint_list.table(ROWS[1:], width, unicode=True, now=NOW), width).splitlines()
 
     assert len(lines) == 2 + len(ROWS[1:])
     assert not any("…" in line for line in lines)
+    assert max(map(len, lines)) <= width
 
 
 def test_the_summary_tells_counts():
@@ -145,7 +147,8 @@ def test_checkpoints_for_programs_have_plain_numbers_in_fixed_columns():
         "status",
         "triggered",
         "duration_ms",
-        "size_bytes",
+        "full_bytes",
+        "incremental_bytes",
         "start_delay_ms",
         "alignment_ms",
         "sync_ms",
@@ -155,10 +158,10 @@ def test_checkpoints_for_programs_have_plain_numbers_in_fixed_columns():
     ]
     cells = [line.split() for line in lines[1:]]
     assert [row[0] for row in cells] == ["14", "13", "12", "11", "10"]
-    assert cells[0][4:] == ["-", "0", "-", "-", "-", "-", "2/6", "-"]
-    assert cells[1][4:] == ["2310", "123456789", "34", "12", "4", "2200", "6/6", f"{DIRECTORY}/chk-13"]
+    assert cells[0][4:] == ["-", "46650", "0", "-", "-", "-", "-", "2/6", "-"]
+    assert cells[1][4:] == ["2310", "46650", "123456789", "34", "12", "4", "2200", "6/6", f"{DIRECTORY}/chk-13"]
     assert cells[4][-1] == "-"
-    assert len({line.index(row[10]) for line, row in zip(lines[1:], cells, strict=True)}) == 1
+    assert len({line.index(row[11]) for line, row in zip(lines[1:], cells, strict=True)}) == 1
 
 
 def test_jobs_on_80_columns():

@@ -219,6 +219,7 @@ def test_sizes_survive_being_written_and_read(size: int) -> None:
 def test_flinks_other_names_of_values_are_accepted() -> None:
     backend, strategy = StateBackendOptions.STATE_BACKEND.type, RestartStrategyOptions.RESTART_STRATEGY.type
     assert {backend.parse(name) for name in ("hashmap", "memory", "filesystem", "jobmanager")} == {StateBackendType.HASHMAP}
+    assert backend.parse("rocksdb") is StateBackendType.ROCKSDB
     assert {strategy.parse(name) for name in ("none", "off", "disable")} == {RestartStrategyType.NONE}
     assert strategy.parse("fixeddelay") is strategy.parse("Fixed-Delay") is RestartStrategyType.FIXED_DELAY
 

@@ -157,8 +157,11 @@ class JobMaster:
         if error is not None:
             outer.set_exception(error)
             return
-        # nobody may start the job again behind this savepoint, even if this process dies now
-        RecoveryTerms(self._strategy, end_state=state).write(self._directory)
+        try:
+            # nobody may start the job again behind this savepoint, even if this process dies now
+            RecoveryTerms(self._strategy, end_state=state).write(self._directory)
+        except OSError as failure:
+            self._say(f"WARNING: {self._directory.recovery} can't be written: {failure}")
         with self._lock:
             self._stop_state = state
             attempt = self._attempt

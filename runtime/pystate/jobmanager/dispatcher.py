@@ -50,6 +50,7 @@ class Dispatcher:
             job = SupervisedJob(record, directory, self._start_again, self._clock)
             self._jobs[record.job_id] = job
             if record.phase is RecordPhase.ENDED:
+                directory.environment.unlink(missing_ok=True)  # we may have been killed in front of that
                 continue
             process = running.get(record.job_id)
             if process is not None:

@@ -124,7 +124,11 @@ def job_details(job_id: str, status: Status, now: int) -> dict[str, Any]:
             "nodes": [_plan_node(vertex) for vertex in status["vertices"]],
         },
         "pending-operators": 0,
-        "pystate": {"attempt": status["attempt"], "warnings": status["plan_warnings"]},
+        "pystate": {
+            "attempt": status["attempt"],
+            "warnings": status["plan_warnings"],
+            "failure": None if status["failure"] is None else failure_cause(status["failure"]),
+        },
     }
 
 

@@ -331,7 +331,7 @@ def test_state_moves_to_another_parallelism_complete(
 def test_a_snapshot_of_one_backend_restores_on_another(backend_name: str, target: str, parallelism: int) -> None:
     harness = BackendHarness(backend_name, None, 2)
     expected: dict[tuple[Any, int], Any] = {}
-    keys = ["a", "", 1, 1.0, True, b"a", ("a", 1), 2**70, *range(100)]
+    keys = ["a", "", 1, 1.0, True, b"a", ("a", 1), 2**70, *range(2, 100)]
     for number, (type_info, first, second) in enumerate(VALUES):
         for position, key in enumerate(keys):
             value = second if position % 2 else first

@@ -132,6 +132,6 @@ class _ValueStateMachine(RuleBasedStateMachine):
 for _name in state_backend_names():
     _machine: Any = type(f"{_name.title()}ValueStateMachine", (_ValueStateMachine,), {"backend_name": _name})
     _case = _machine.TestCase
-    _case.settings = settings(max_examples=EXAMPLES.get(_name, 50), stateful_step_count=40, deadline=None)
+    _case.settings = settings(max_examples=EXAMPLES.get(_name, 30), stateful_step_count=40, deadline=None)
     globals()[f"Test{_name.title()}ValueStateModel"] = _case
 del _machine, _case  # else pytest runs the last one twice

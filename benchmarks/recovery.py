@@ -1,0 +1,212 @@
+"""Seconds from a kill to processing again, per kind of kill.
+
+    python benchmarks/recovery.py [ROUNDS]
+
+A word count at parallelism 2 takes a checkpoint every 500 ms. A process is killed with SIGKILL, a file with a new word is
+put into the source's folder, and the clock stops when that word is in the output. The restart delay is 0; folders are
+polled every 100 ms. Linux only.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from keyed_count import machine
+
+ROOT = Path(__file__).parents[1]
+PYSTATE = [sys.executable, "-m", "pystate_cli"]
+SLOT_THREADS = 4
+"""A slot listens, beats and uploads on threads of its own; a worker of the micro-batch has fewer."""
+
+PROGRAM = """
+import sys
+from pystate.common import Types
+from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
+from pystate.datastream.connectors.file_system import FileSource
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value, count
+
+env = StreamExecutionEnvironment.get_execution_environment()
+source = FileSource(sys.argv[1], monitor_interval_ms=100)
+words = env.from_source(source, None, "words").key_by(lambda word: word, key_type=Types.STRING())
+words.process(Count()).uid("count").print()
+env.execute("recovery")
+"""
+OPTIONS = {
+    "execution.checkpointing.interval": "500 ms",
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "1000",
+    "restart-strategy.fixed-delay.delay": "0 ms",
+}
+
+
+def children(parent):
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if fields[0] != "Z" and int(fields[1]) == parent:
+                    found.append(int(entry.name))
+    return found
+
+
+def kill(pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 120
+    while not condition():
+        if time.monotonic() > deadline:
+            sys.exit("timed out")
+        time.sleep(0.01)
+
+
+class Job:
+    """The word count, under a job manager of its own."""
+
+    def __init__(self, root):
+        self.home = root / "home"
+        self.watched = root / "watched"
+        self.watched.mkdir()
+        program = root / "program.py"
+        program.write_text(PROGRAM)
+        self.environment = {**os.environ, "PYSTATE_HOME": str(self.home), "PYSTATE_CONF_DIR": str(ROOT / "conf")}
+        options = [word for key, value in OPTIONS.items() for word in ("-D", f"{key}={value}")]
+        command = [*PYSTATE, "run", "-d", "-p", "2", *options, str(program), str(self.watched)]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
+        self.directory = self.home / "jobs" / done.stdout.strip()
+        self.words = 0
+
+    def process_a_word(self):
+        self.words += 1
+        word = f"word-{self.words}"
+        part = self.watched.with_name("part")
+        part.write_text(word)
+        part.rename(self.watched / f"{word}.txt")
+        wait_for(lambda: f"('{word}', 1)" in (self.directory / "job.log").read_text())
+
+    def settle(self):
+        """Process a word and let a checkpoint pass, so that each kill meets a job at work."""
+        self.process_a_word()
+        time.sleep(2)
+
+    @property
+    def driver(self):
+        return json.loads((self.directory / "driver.json").read_text())["pid"]
+
+    @property
+    def job_manager(self):
+        return json.loads((self.home / "jobmanager.json").read_text())["pid"]
+
+    @property
+    def jvm(self):
+        return children(self.driver)[0]
+
+    @property
+    def workers(self):
+        """The children of pyspark's daemon: (slots, others)."""
+        found = [pid for daemon in children(self.jvm) for pid in children(daemon)]
+        slots = [pid for pid in found if len(os.listdir(f"/proc/{pid}/task")) >= SLOT_THREADS]
+        return slots, [pid for pid in found if pid not in slots]
+
+    def start_job_manager(self):
+        command = [sys.executable, "-m", "pystate.jobmanager", "--home", str(self.home), "--port", "0"]
+        with (self.home / "jobmanager.log").open("ab") as log:
+            subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=self.environment)
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            kill([self.job_manager])
+            kill([self.driver])
+
+
+def nothing(job):
+    del job
+
+
+def a_worker(job):
+    kill(job.workers[1])
+
+
+def a_slot(job):
+    kill(job.workers[0][:1])
+
+
+def the_daemon(job):
+    kill(children(job.jvm))
+
+
+def the_jvm(job):
+    kill([job.jvm])
+
+
+def the_driver(job):
+    kill([job.driver])
+
+
+def the_job_manager(job):
+    kill([job.job_manager])
+    job.start_job_manager()
+
+
+def driver_and_job_manager(job):
+    kill([job.job_manager, job.driver])
+    job.start_job_manager()
+
+
+KINDS = [
+    ("nothing, for comparison", nothing),
+    ("the Python workers of the micro-batch", a_worker),
+    ("a slot", a_slot),
+    ("pyspark.daemon, with all slots and workers", the_daemon),
+    ("the driver's JVM", the_jvm),
+    ("the driver", the_driver),
+    ("the job manager, started again at once", the_job_manager),
+    ("job manager and driver, the first started again at once", driver_and_job_manager),
+]
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    results = {name: [] for name, _ in KINDS}
+    with tempfile.TemporaryDirectory(prefix="pystate-benchmark-") as root:
+        job = Job(Path(root).resolve())
+        try:
+            for _ in range(rounds):
+                for name, strike in KINDS:
+                    job.settle()
+                    started = time.perf_counter()
+                    strike(job)
+                    job.process_a_word()
+                    results[name].append(time.perf_counter() - started)
+        finally:
+            job.close()
+            time.sleep(5)  # what is left ends by itself
+    print(machine())
+    print(f"{rounds} kills of each kind\n")
+    print("| killed with SIGKILL | median s | worst s |")
+    print("|---|---|---|")
+    for name, seconds in results.items():
+        print(f"| {name} | {statistics.median(seconds):.1f} | {max(seconds):.1f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""`--watch`: shows something again and again until it ends or a person has seen enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import typer
+
+from pystate_cli.console import Console
+from pystate_cli.keyboard import Keyboard
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+WatchOption = Annotated[
+    bool, typer.Option("--watch", help="Show it again and again; q or Ctrl-C ends that.", show_default=False)
+]
+IntervalOption = Annotated[float, typer.Option("-n", "--interval", metavar="SECONDS", min=0.1, help="How often to look.")]
+DEFAULT_INTERVAL = 2.0
+
+
+class Watched(Protocol):
+    """What a command shows at one moment."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing will change any more."""
+
+    def block(self) -> list[str]:
+        """Return the lines for a pipe; a block like the one before is not printed."""
+
+    def view(self, width: int, height: int) -> RenderableType:
+        """Return what a terminal of that size shows."""
+
+
+def watch(console: Console, look: Callable[[], Watched], seconds: float) -> None:
+    """Show what `look` returns, redrawn in place on a terminal, a block per change in a pipe.
+
+    It ends with the last look, with q and with Ctrl-C; neither of them is a failure.
+    """
+    with ExitStack() as stack:
+        keyboard = stack.enter_context(Keyboard())
+        try:
+            if console.is_terminal:
+                _watch_on_terminal(console, look, seconds, keyboard)
+            else:
+                _watch_in_pipe(console, look, seconds, keyboard)
+        except KeyboardInterrupt:
+            return
+
+
+def _watch_on_terminal(console: Console, look: Callable[[], Watched], seconds: float, keyboard: Keyboard) -> None:
+    with console.redrawn_result() as region:
+        while True:
+            watched = look()
+            region.draw(watched.view(region.width, region.height))
+            if watched.is_last or "q" in keyboard.wait(seconds).lower():
+                return
+
+
+def _watch_in_pipe(console: Console, look: Callable[[], Watched], seconds: float, keyboard: Keyboard) -> None:
+    before: list[str] | None = None
+    while True:
+        watched = look()
+        block = watched.block()
+        if block != before:
+            for line in [*([""] if before is not None else []), *block]:
+                console.result(line)
+            before = block
+        if watched.is_last:
+            return
+        keyboard.wait(seconds)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from pystate.common.home import JobDirectory
+from pystate.common.job_status import JobStatus
+from pystate.driver import __main__ as driver
+from pystate.driver.status import JobStatusStore
+
+
+class Executed:
+    executed = True
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", [])
+    monkeypatch.setattr("sys.path", [])
+    before = signal.signal(signal.SIGTERM, driver._exit_on_signal)
+
+    def run_program(text: str):
+        program = tmp_path / "job.py"
+        program.write_text(text)
+        status = JobStatusStore(JobDirectory(tmp_path), "job")
+        return driver.run_program(program, [], Executed(), status), status.state
+
+    yield run_program
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_driver_that_is_told_to_end_leaves_its_job_to_the_next_one(run):
+    code, state = run("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nwhile True: pass")
+    assert code == 128 + signal.SIGTERM
+    assert not state.is_terminal
+
+
+def test_a_driver_that_lost_its_spark_leaves_its_job_to_the_next_one(run):
+    code, state = run("from pystate.common.errors import SparkLostError\nraise SparkLostError('The JVM is gone.')")
+    assert code == 1
+    assert not state.is_terminal
+
+
+def test_a_program_that_fails_has_failed(run):
+    code, state = run("1 / 0")
+    assert (code, state) == (1, JobStatus.FAILED)
+
+
+def test_a_program_that_gives_up_before_its_job_has_failed(run):
+    code, state = run("raise SystemExit(3)")
+    assert (code, state) == (1, JobStatus.FAILED)

@@ -1,0 +1,108 @@
+"""What a driver does that takes over from a dead one, in this process: another executor under the same job id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pystate.common.errors import CorruptSnapshotError, JobCancelledError
+from pystate.common.home import read_json, write_json
+from tests.faults.processes import kill, needs_proc
+from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
+
+pytestmark = [needs_proc, pytest.mark.timeout(180)]
+
+OPTIONS = {
+    **RECOVERING,
+    "execution.checkpointing.num-retained": "3",
+    "execution.checkpointing.data-inline-threshold": "0",  # so that state has files of its own
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+}
+
+
+def snapshots(tmp_path: Path) -> list[Path]:
+    found = [path.parent for path in tmp_path.glob("checkpoints/*/chk-*/_metadata")]
+    return sorted(found, key=lambda path: int(path.name[4:]))
+
+
+@pytest.fixture
+def dead_job(run_job, tmp_path):
+    """A job that ended with three checkpoints, as if its driver had been killed; returns how to take it over."""
+    watched, sink = Watched(tmp_path), Sink()
+    job = run_job(counting(watched, sink), OPTIONS)
+    for _ in range(3):
+        watched.add(1)
+        job.wait_for(lambda: set(sink.rows) >= watched.pairs)
+        seen = job.master.coordinator.statistics()["counts"]["completed"]
+        job.wait_for(lambda seen=seen: job.master.coordinator.statistics()["counts"]["completed"] > seen)
+    job.cancel()
+    with pytest.raises(JobCancelledError):
+        job.result()
+    directory = job.job_directory()
+    status = read_json(directory.status)
+    write_json(directory.status, {**status, "state": "RESTARTING", "attempt": 1, "end_time": -1})
+
+    def take_over(options=OPTIONS):
+        prepared = run_job(counting(watched, sink), options, job_id=job.job_id)
+        return prepared, watched, sink
+
+    return take_over
+
+
+def damage_state(snapshot: Path) -> None:
+    (state, *_) = [path for path in snapshot.iterdir() if "keyed" in path.name]
+    data = bytearray(state.read_bytes())
+    data[len(data) // 2] ^= 1
+    state.write_bytes(data)
+
+
+def finish(job, watched, sink, tmp_path):
+    watched.add(1)
+    job.wait_for(lambda: set(sink.rows) >= watched.pairs)
+    path = job.savepoint(tmp_path / "savepoints")
+    assert state_in(path) == dict(watched.words)
+    return path
+
+
+def test_epochs_checkpoint_ids_attempts_and_retained_checkpoints_go_on(dead_job, tmp_path):
+    before = snapshots(tmp_path)
+    assert len(before) == 3
+    job, watched, sink = dead_job()
+    finish(job, watched, sink, tmp_path)
+    assert job.status["attempt"] == 1
+    assert sink.epochs == sorted(set(sink.epochs)), "no number is given twice"
+    job.wait_for(lambda: snapshots(tmp_path)[0].name not in [path.name for path in before])
+    assert len(snapshots(tmp_path)) == 3, "those of the dead driver count, and go when they are subsumed"
+
+
+def test_a_checkpoint_with_a_damaged_file_gives_way_to_the_one_before(dead_job, tmp_path, capfd):
+    newest = snapshots(tmp_path)[-1]
+    damage_state(newest)
+    job, watched, sink = dead_job()
+    finish(job, watched, sink, tmp_path)
+    assert "goes back to the checkpoint before" in capfd.readouterr().err
+    assert job.master.coordinator.statistics()["latest"]["restored"]["id"] < int(newest.name[4:])
+
+
+def test_a_damaged_checkpoint_without_another_stops_the_job_with_the_files_name(dead_job, tmp_path):
+    for snapshot in snapshots(tmp_path):
+        damage_state(snapshot)
+    job, _, _ = dead_job()
+    with pytest.raises(CorruptSnapshotError, match=snapshots(tmp_path)[0].name):
+        job.result()
+    assert job.status["state"] == "FAILED"
+
+
+def test_the_starting_savepoint_is_not_needed_any_more_once_there_is_a_checkpoint(dead_job, tmp_path):
+    job, watched, sink = dead_job({**OPTIONS, "execution.state-recovery.path": str(tmp_path / "deleted since")})
+    finish(job, watched, sink, tmp_path)
+
+
+def test_kills_count_over_drivers(dead_job):
+    job, _, _ = dead_job({**OPTIONS, "restart-strategy.fixed-delay.attempts": "1"})
+    job.wait_running()
+    kill(job.master._attempt.slot_pids[0])
+    with pytest.raises(Exception, match="lost"):
+        job.result()
+    assert job.status["state"] == "FAILED"
