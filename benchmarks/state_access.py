@@ -8,8 +8,8 @@ A value is a LONG counter, or a LIST of three LONGs whose last is counted up; ke
 - *hot*: 1,000 keys, all seen before in the same epoch, in random order; the flush of the epoch isn't counted.
 - *cold*: every key once, in random order, 20,000 accesses to an epoch; flushes are counted.
 
-The dict holds the values as they are. Bare rocksdict (raw mode, no WAL, its default options) holds msgpack: get, unpack, change,
-pack, put. Each figure is the best of the rounds; the sides take turns.
+The dict holds the values as they are. Bare rocksdict (raw mode, no WAL, its default options) holds msgpack: get, unpack,
+change, pack, put. Each figure is the best of the rounds; the sides take turns.
 """
 
 import argparse
