@@ -19,7 +19,9 @@ def finish(job, watched, sink, tmp_path):
     return path
 
 
-@pytest.mark.parametrize(("first", "second"), [("hashmap", "rocksdb"), ("rocksdb", "hashmap")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("hashmap", "rocksdb"), pytest.param("rocksdb", "hashmap", marks=pytest.mark.slow)]
+)
 def test_golden_run(run_job, tmp_path, first, second):
     plain, plain_sink = Watched(tmp_path / "plain"), Sink()
     plain.add(12)

@@ -89,6 +89,7 @@ def test_a_job_without_restarts_fails_with_its_slot(run_job, tmp_path):
     with pytest.raises(JobExecutionError, match="lost"):
         job.result()
     assert job.status["state"] == "FAILED"
+    assert not [name for name in os.listdir(tempfile.gettempdir()) if name.startswith(folder_prefix(job.job_id))]
 
 
 def test_without_a_checkpoint_a_job_begins_again_at_its_savepoint(run_job, tmp_path, capfd):

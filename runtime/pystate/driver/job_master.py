@@ -37,6 +37,7 @@ from pystate.driver.restore import RestorePlan, load_snapshot
 from pystate.driver.restored_state import RestoredState, Snapshot
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.driver.status import JobStatusStore, failure_dict
+from pystate.slot.process import remove_dead_folders
 from pystate.slot.task import JobEnvironment
 from pystate.spark.application import check_cores, is_alive
 from pystate.spark.job_plan import JobPlan, JobPlanner, check_column_names
@@ -232,6 +233,7 @@ class JobMaster:
                     return self._finish(AttemptEnd(AttemptOutcome.CANCELLED))
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+            remove_dead_folders(self._job_id, self._number + 1)
 
     def _wait_for_restart(self, error: PystateError, stack_trace: str) -> None:
         """Wait until the next attempt may begin, or the job is cancelled.
