@@ -179,6 +179,12 @@ def test_what_user_code_raises_is_told_with_its_own_frames_and_fails_all_further
     assert slot.coordinator.finished == [("count", 0, 0, 1, 1)]
 
 
+def test_an_exchange_that_still_sends_gets_to_the_error_that_ended_its_epoch(slot):
+    for attempt in range(3):
+        with pytest.raises(PystateError, match="poisoned"):
+            slot.run_epoch(0, ["poison", *(f"word-{i}" for i in range(20_000))], attempt=attempt)
+
+
 class Appending(KeyedProcessFunction):
     """Changes its value in place, with update() for upper-case words only."""
 

@@ -58,6 +58,9 @@ class DataServer:
                 self._answer(header, connection)
             except PystateError as error:
                 refuse(connection, error)
+                # an asker that still sends must get to the answer: closing now would cut it off with a broken pipe
+                while True:
+                    connection.recv_bytes()
         except (EOFError, OSError):
             return  # the asker is gone; whatever it had begun has been rolled back
 
