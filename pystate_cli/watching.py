@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
+from pystate.common.errors import UsageError
 from pystate_cli.console import Console
 from pystate_cli.keyboard import Keyboard
 
@@ -19,6 +20,17 @@ WatchOption = Annotated[
 ]
 IntervalOption = Annotated[float, typer.Option("-n", "--interval", metavar="SECONDS", min=0.1, help="How often to look.")]
 DEFAULT_INTERVAL = 2.0
+
+
+def refuse_watched_json(watched: bool, as_json: bool) -> None:
+    """Refuse `--watch` beside `--json`.
+
+    Raises:
+        UsageError: Both were given.
+    """
+    if watched and as_json:
+        message = "--watch shows no JSON."
+        raise UsageError(message, hint="leave one of --watch and --json out")
 
 
 class Watched(Protocol):

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pystate.common.errors import UsageError
 from pystate_cli.console import Console
 from pystate_cli.job_selection import find_job
 from pystate_cli.options import JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session, job_state
 from pystate_cli.views.checkpoint_list import CheckpointRow, path_lines, plain_lines, summary_line, table
-from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, watch
+from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,9 +33,7 @@ def checkpoints(
     """Show the latest checkpoints and savepoints of a job."""
     session = Session.of(context)
     console = session.console
-    if watched and as_json:
-        message = "--watch shows no JSON."
-        raise UsageError(message, hint="leave one of --watch and --json out")
+    refuse_watched_json(watched, as_json)
     client = session.connect(job_manager)
     job_id = find_job(client, job)
     if watched:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
 from pystate_cli.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.session import Session
 from pystate_cli.views.job_list import JobGroups, plain_lines, table
-from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, watch
+from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,9 +35,7 @@ def list_jobs(
     """List jobs: a table on a terminal, the flink client's lines in a pipe."""
     session = Session.of(context)
     console = session.console
-    if watched and as_json:
-        message = "--watch shows no JSON."
-        raise UsageError(message, hint="leave one of --watch and --json out")
+    refuse_watched_json(watched, as_json)
     client = session.connect(job_manager)
 
     def groups() -> JobGroups:
