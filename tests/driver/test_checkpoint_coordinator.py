@@ -16,7 +16,7 @@ from pystate.driver.checkpoint_coordinator import AttemptOverError, CheckpointCo
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.slot.records import KeyColumn
-from pystate.slot.task import TaskSpec
+from pystate.slot.task import TaskInput, TaskSpec
 from pystate.spark.job_plan import vertex_id
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
@@ -98,8 +98,7 @@ class Bench:
             vertex_id=vertex_id("count"),
             parallelism=2,
             max_parallelism=128,
-            input_type=Types.STRING(),
-            key=KeyColumn("value", Types.STRING()),
+            inputs=[TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))],
         )
         self.coordinator.start([task], None)
         self.start_attempt()

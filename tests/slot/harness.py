@@ -27,7 +27,7 @@ from pystate.slot.protocol import (
 )
 from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn
 from pystate.slot.subtask import SnapshotRequest, Subtask
-from pystate.slot.task import JobEnvironment, TaskSpec
+from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.state.base.keys import KeyCodec
 
 JOB_ID = "b" * 32
@@ -97,9 +97,8 @@ class SlotHarness:
             vertex_id="c" * 32,
             parallelism=parallelism,
             max_parallelism=MAX_PARALLELISM,
-            input_type=Types.STRING(),
+            inputs=[TaskInput(Types.STRING(), KeyColumn("value", key_type))],
             head=OperatorSpec(UID, "count", OperatorKind.PROCESS, function or Count()),
-            key=KeyColumn("value", key_type),
             chain=Chain(outputs=[OutputSpec(OUT_TAG, OutputKind.FRAME, "out", COUNTED)]),
         )
         environment = JobEnvironment(JOB_ID, "job", 0, {}, "hashmap", 1 << 20, str(self.directory))

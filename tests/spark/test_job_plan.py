@@ -70,7 +70,7 @@ def test_functions_in_front_of_key_by_run_in_one_chain_on_the_source():
     assert [operator.name for operator in made.source.chain.all_operators()] == ["first", "second"]
     (edge,) = made.source.chain.all_outputs()
     assert (edge.kind, edge.target, edge.selector) == (OutputKind.EDGE, made.tasks[0].uid, len)
-    assert made.tasks[0].input_type == Types.STRING()
+    assert made.tasks[0].inputs[0].type_info == Types.STRING()
 
 
 def test_two_keyed_operators_are_two_tasks_joined_by_an_edge():
@@ -91,7 +91,7 @@ def test_a_stateless_job_is_one_task_without_a_head():
     (task,) = made.tasks
     assert task.head is None
     assert task.key is None
-    assert task.input_type == ROWS
+    assert task.inputs[0].type_info == ROWS
 
 
 def test_several_sinks_of_one_task_have_tags_of_their_own():

@@ -4,12 +4,12 @@ import pytest
 from pystate.common import Types
 from pystate.slot.output import OutputKind, OutputSpec
 from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn
-from pystate.slot.task import TaskSpec
+from pystate.slot.task import TaskInput, TaskSpec
 from pystate.spark.level import TASK_FIELD, Level
 
 
 def task(uid, parallelism, key=None):
-    return TaskSpec(uid, uid, uid, parallelism, 128, Types.STRING(), key=key)
+    return TaskSpec(uid, uid, uid, parallelism, 128, [TaskInput(Types.STRING(), key)])
 
 
 @pytest.fixture

@@ -6,13 +6,54 @@ Names and signatures are those of `pyflink.datastream.functions`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from pystate.api.state import ValueState, ValueStateDescriptor
+from pystate.api.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    BroadcastState,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReadOnlyBroadcastState,
+    ReducingState,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
 
 
-class RuntimeContext(ABC):
+class KeyedStateStore(ABC):
+    """Gives out keyed states. Each is scoped to the key of the element in hand.
+
+    All methods raise StateError where the stream is not keyed, or the name is taken by a state of another kind or type.
+    """
+
+    @abstractmethod
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """Return the value state of that name."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return the list state of that name."""
+
+    @abstractmethod
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """Return the map state of that name."""
+
+    @abstractmethod
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """Return the reducing state of that name."""
+
+    @abstractmethod
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """Return the aggregating state of that name."""
+
+
+class RuntimeContext(KeyedStateStore):
     """What a function may ask of the subtask it runs in. Handed to `Function.open`."""
 
     @abstractmethod
@@ -38,14 +79,6 @@ class RuntimeContext(ABC):
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a value of the job's configuration."""
-
-    @abstractmethod
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """Return the keyed value state of that name.
-
-        Raises:
-            StateError: The stream is not keyed, or the name is taken by a state of another type.
-        """
 
 
 class Function(ABC):  # noqa: B024 - the root of all functions; none of its methods must be overridden
@@ -82,6 +115,76 @@ class FilterFunction(Function):
         """Return whether to keep `value`."""
 
 
+class ReduceFunction(Function):
+    """Two elements in, one of the same type out. Must be associative."""
+
+    @abstractmethod
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Return what takes the place of both values."""
+
+
+class AggregateFunction(Function):
+    """Gathers elements in an accumulator."""
+
+    @abstractmethod
+    def create_accumulator(self) -> Any:
+        """Return an empty accumulator."""
+
+    @abstractmethod
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """Return the accumulator with `value` in it; it may be the same object."""
+
+    @abstractmethod
+    def get_result(self, accumulator: Any) -> Any:
+        """Return what the accumulator says."""
+
+    @abstractmethod
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        """Return an accumulator with the elements of both."""
+
+
+class SinkFunction(Function):
+    """Takes the elements out of the job. Runs in the slots, next to the state.
+
+    After a failure elements since the latest checkpoint come again: at-least-once, unless the function itself does better.
+    """
+
+    class Context(ABC):
+        """What is known about the element in hand."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the time, ms since 1970."""
+
+    @abstractmethod
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        """Take one element."""
+
+
+class CoMapFunction(Function):
+    """One element of either of two streams in, one element out."""
+
+    @abstractmethod
+    def map1(self, value: Any) -> Any:
+        """Return the element that takes the place of one of the first stream."""
+
+    @abstractmethod
+    def map2(self, value: Any) -> Any:
+        """Return the element that takes the place of one of the second stream."""
+
+
+class CoFlatMapFunction(Function):
+    """One element of either of two streams in, any number out."""
+
+    @abstractmethod
+    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+        """Return or yield what takes the place of an element of the first stream."""
+
+    @abstractmethod
+    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+        """Return or yield what takes the place of an element of the second stream."""
+
+
 class KeySelector(Function):
     """Names the key of an element. Must be deterministic."""
 
@@ -103,3 +206,110 @@ class KeyedProcessFunction(Function):
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
         """Process one element; yield or return what goes on downstream."""
+
+
+class ProcessFunction(Function):
+    """One element in, any number out, on a stream without a key."""
+
+    class Context(ABC):  # noqa: B024 - nothing but an element is known so far
+        """What is known about the element in hand."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
+        """Process one element; yield or return what goes on downstream."""
+
+
+class CoProcessFunction(Function):
+    """One element of either of two streams in, any number out."""
+
+    class Context(ABC):  # noqa: B024 - nothing but an element is known so far
+        """What is known about the element in hand."""
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+        """Process an element of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+        """Process an element of the second stream."""
+
+
+class KeyedCoProcessFunction(Function):
+    """One element of either of two keyed streams in, any number out; both see the same state of a key."""
+
+    class Context(ABC):
+        """What is known about the element in hand."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any:
+            """Return the key of the element."""
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+        """Process an element of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+        """Process an element of the second stream."""
+
+
+class BaseBroadcastProcessFunction(Function):
+    """What the two broadcast functions share."""
+
+    class ReadOnlyContext(ABC):
+        """What an element of the data stream may ask."""
+
+        @abstractmethod
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+            """Return a broadcast state; it can't be written from here: each subtask sees other elements."""
+
+    class Context(ABC):
+        """What a broadcast element may ask."""
+
+        @abstractmethod
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+            """Return a broadcast state."""
+
+
+class BroadcastProcessFunction(BaseBroadcastProcessFunction):
+    """Elements of a stream without a key, with state that another stream broadcasts to every subtask.
+
+    Within an epoch broadcast elements are processed before data elements.
+    """
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Iterable[Any] | None:
+        """Process an element of the data stream."""
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: BroadcastProcessFunction.Context) -> Iterable[Any] | None:
+        """Process an element of the broadcast stream; every subtask gets it, and must do the same with it."""
+
+
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
+    """Elements of a keyed stream, with keyed state and state that another stream broadcasts to every subtask.
+
+    Within an epoch broadcast elements are processed before data elements.
+    """
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
+        """What an element of the data stream may ask."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any:
+            """Return the key of the element."""
+
+    class Context(BaseBroadcastProcessFunction.Context):
+        """What a broadcast element may ask."""
+
+        @abstractmethod
+        def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
+            """Call `function(key, state)` for every key of this subtask that has a value in a keyed state."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Iterable[Any] | None:
+        """Process an element of the data stream."""
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.Context) -> Iterable[Any] | None:
+        """Process an element of the broadcast stream; every subtask gets it, and must do the same with it."""

@@ -22,6 +22,15 @@ class OperatorKind(Enum):
     FLAT_MAP = "FlatMap"
     FILTER = "Filter"
     PROCESS = "KeyedProcess"
+    REDUCE = "Reduce"
+    PLAIN_PROCESS = "Process"
+    SINK = "Sink"
+    CO_MAP = "CoMap"
+    CO_FLAT_MAP = "CoFlatMap"
+    CO_PROCESS = "CoProcess"
+    KEYED_CO_PROCESS = "KeyedCoProcess"
+    BROADCAST_PROCESS = "BroadcastProcess"
+    KEYED_BROADCAST_PROCESS = "KeyedBroadcastProcess"
 
 
 class SinkKind(Enum):

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
 
 
 class StateKind(str, Enum):
     """The kinds of keyed state; the values stand in snapshots."""
 
     VALUE = "VALUE"
+    LIST = "LIST"
+    MAP = "MAP"
+    REDUCING = "REDUCING"
+    AGGREGATING = "AGGREGATING"
 
 
 class State(ABC):
@@ -50,6 +59,198 @@ class ValueState(State, Generic[T]):
             StateError: The value doesn't have the state's type. Basic types are checked at once; what a list, map or row
                 holds is checked when the epoch ends.
         """
+
+
+class AppendingState(State, Generic[IN, OUT]):
+    """Elements are added one by one."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self) -> OUT | None:
+        """Return what the current key's elements come to; None where none was added (an empty list for list state)."""
+
+    @abstractmethod
+    def add(self, value: IN) -> None:
+        """Add an element to the current key.
+
+        Raises:
+            StateError: The value is None, or doesn't have the state's type.
+        """
+
+
+class MergingState(AppendingState[IN, OUT]):
+    """Appending state whose parts can be merged, as session windows do."""
+
+    __slots__ = ()
+
+
+class ListState(MergingState[T, Iterable[T]]):
+    """A list per key."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self) -> list[T]:
+        """Return the elements in the order they were added; an empty list where there is none."""
+
+    @abstractmethod
+    def update(self, values: list[T]) -> None:
+        """Put these elements in the place of all others; an empty list removes the key."""
+
+    @abstractmethod
+    def add_all(self, values: list[T]) -> None:
+        """Add several elements."""
+
+    def __iter__(self) -> Iterator[T]:
+        """Iterate over the elements."""
+        return iter(self.get())
+
+
+class ReducingState(MergingState[T, T]):
+    """One value per key: a `ReduceFunction` over all that was added."""
+
+    __slots__ = ()
+
+
+class AggregatingState(MergingState[IN, OUT]):
+    """The result of an `AggregateFunction` over all that was added to a key."""
+
+    __slots__ = ()
+
+
+class MapState(State, Generic[K, V]):
+    """A map per key. Entries are read and written one by one, so a map may be larger than memory on RocksDB.
+
+    Iteration shows the map as it was when the iteration began, whatever the function writes meanwhile. A mutable value that
+    `get` handed out counts as updated when it is changed in place; one that iteration hands out must be `put` back.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """Return the value of a map key; None where there is none."""
+
+    @abstractmethod
+    def put(self, key: K, value: V | None) -> None:
+        """Set the value of a map key; None is a value of its own, as in Flink."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V | None]) -> None:
+        """Set several entries."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove a map key; nothing happens where it isn't there."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Return whether a map key is there."""
+
+    @abstractmethod
+    def items(self) -> Iterator[tuple[K, V | None]]:
+        """Iterate over the entries, in no order to rely on."""
+
+    @abstractmethod
+    def keys(self) -> Iterator[K]:
+        """Iterate over the map keys."""
+
+    @abstractmethod
+    def values(self) -> Iterator[V | None]:
+        """Iterate over the values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Return whether there is no entry."""
+
+    def __getitem__(self, key: K) -> V | None:
+        """Return the value of a map key; None where there is none, as PyFlink has it."""
+        return self.get(key)
+
+    def __setitem__(self, key: K, value: V | None) -> None:
+        """Set the value of a map key."""
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        """Remove a map key."""
+        self.remove(key)
+
+    def __contains__(self, key: K) -> bool:
+        """Return whether a map key is there."""
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        """Iterate over the map keys."""
+        return self.keys()
+
+
+class ReadOnlyBroadcastState(State, Generic[K, V]):
+    """Broadcast state as elements of the data stream see it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """Return the value of a map key; None where there is none. What it holds must not be changed in place."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Return whether a map key is there."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V | None]]:
+        """Return the entries."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """Return the map keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V | None]:
+        """Return the values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Return whether there is no entry."""
+
+    def __getitem__(self, key: K) -> V | None:
+        """Return the value of a map key; None where there is none."""
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        """Return whether a map key is there."""
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        """Iterate over the map keys."""
+        return iter(self.keys())
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V]):
+    """A map that is the same in every subtask, as long as all do the same with each broadcast element."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def put(self, key: K, value: V | None) -> None:
+        """Set the value of a map key."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V | None]) -> None:
+        """Set several entries."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove a map key."""
+
+    def __setitem__(self, key: K, value: V | None) -> None:
+        """Set the value of a map key."""
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        """Remove a map key."""
+        self.remove(key)
 
 
 class StateDescriptor(ABC):
@@ -111,3 +312,80 @@ class ValueStateDescriptor(StateDescriptor):
     def kind(self) -> StateKind:
         """Return `StateKind.VALUE`."""
         return StateKind.VALUE
+
+
+class ListStateDescriptor(StateDescriptor):
+    """Declares a `ListState`.
+
+    Args:
+        name: See `StateDescriptor`.
+        elem_type_info: The type of the elements; None for untyped.
+    """
+
+    def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, elem_type_info)
+
+    @property
+    def kind(self) -> StateKind:
+        """Return `StateKind.LIST`."""
+        return StateKind.LIST
+
+
+class MapStateDescriptor(StateDescriptor):
+    """Declares a `MapState`, or a broadcast state.
+
+    Args:
+        name: See `StateDescriptor`.
+        key_type_info: The type of the map keys; None for untyped. The rules of `key_by` keys hold for them: 1, 1.0 and True
+            are three keys.
+        value_type_info: The type of the values; None for untyped.
+    """
+
+    def __init__(
+        self, name: str, key_type_info: TypeInformation | None = None, value_type_info: TypeInformation | None = None
+    ) -> None:
+        super().__init__(name, value_type_info)
+        self.key_type_info = key_type_info
+
+    @property
+    def kind(self) -> StateKind:
+        """Return `StateKind.MAP`."""
+        return StateKind.MAP
+
+
+class ReducingStateDescriptor(StateDescriptor):
+    """Declares a `ReducingState`.
+
+    Args:
+        name: See `StateDescriptor`.
+        reduce_function: A `ReduceFunction`, or a function of two values.
+        type_info: The type of the values; None for untyped.
+    """
+
+    def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, type_info)
+        self.reduce_function = reduce_function
+
+    @property
+    def kind(self) -> StateKind:
+        """Return `StateKind.REDUCING`."""
+        return StateKind.REDUCING
+
+
+class AggregatingStateDescriptor(StateDescriptor):
+    """Declares an `AggregatingState`.
+
+    Args:
+        name: See `StateDescriptor`.
+        agg_function: An `AggregateFunction`.
+        state_type_info: The type of the accumulators; None for untyped.
+    """
+
+    def __init__(self, name: str, agg_function: Any, state_type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, state_type_info)
+        self.agg_function = agg_function
+
+    @property
+    def kind(self) -> StateKind:
+        """Return `StateKind.AGGREGATING`."""
+        return StateKind.AGGREGATING

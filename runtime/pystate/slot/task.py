@@ -13,14 +13,29 @@ from pystate.slot.records import KeyColumn
 
 
 @dataclass
+class TaskInput:
+    """One stream that comes into a task.
+
+    Attributes:
+        type_info: The type of the elements, None where they are untyped.
+        key: Where the key stands in the rows; None where this input isn't keyed.
+        broadcast: Every subtask gets every row, and within an epoch gets them before the rows of other inputs.
+    """
+
+    type_info: TypeInformation | None
+    key: KeyColumn | None = None
+    broadcast: bool = False
+
+
+@dataclass
 class TaskSpec:
     """A vertex of the running job: a stateful operator, or the end of a stateless stream, with all that is chained to it.
 
     Attributes:
         uid: The uid of the operator that heads the task.
-        head: The operator that runs on keyed elements; None where the input goes straight into the chain.
-        input_type: The type of the elements that come in.
-        key: Where the key stands in the rows that come in; None where the task isn't keyed.
+        inputs: The streams that come in, one or two; a batch of rows names its input by index. Several streams that are
+            united are one input.
+        head: The operator that runs on the inputs; None where the only input goes straight into the chain.
         chain: What follows the head.
     """
 
@@ -29,10 +44,14 @@ class TaskSpec:
     vertex_id: str
     parallelism: int
     max_parallelism: int
-    input_type: TypeInformation | None
+    inputs: list[TaskInput]
     head: OperatorSpec | None = None
-    key: KeyColumn | None = None
     chain: Chain = field(default_factory=Chain)
+
+    @property
+    def key(self) -> KeyColumn | None:
+        """Where the key stands in the rows of the first keyed input; None where the task isn't keyed."""
+        return next((read.key for read in self.inputs if read.key is not None), None)
 
     @property
     def outputs(self) -> list[OutputSpec]:

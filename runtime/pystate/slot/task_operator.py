@@ -10,7 +10,21 @@ import pyarrow.compute as pc
 
 from pystate.api.functions import Function, KeyedProcessFunction, RuntimeContext
 from pystate.api.job_graph import OperatorKind
-from pystate.api.state import ValueState, ValueStateDescriptor
+from pystate.api.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    State,
+    StateDescriptor,
+    StateKind,
+    ValueState,
+    ValueStateDescriptor,
+)
 from pystate.common.errors import ControlError, StateError
 from pystate.slot.chain import CompiledChain, OperatorSpec, plain_callable
 from pystate.slot.output import OutputBuffer, OutputSpec, line_prefix
@@ -74,11 +88,32 @@ class SubtaskRuntimeContext(RuntimeContext):
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """Return the keyed value state of that name."""
+        return cast("ValueState[Any]", self._keyed_state(state_descriptor, StateKind.VALUE))
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return the keyed list state of that name."""
+        return cast("ListState[Any]", self._keyed_state(state_descriptor, StateKind.LIST))
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """Return the keyed map state of that name."""
+        return cast("MapState[Any, Any]", self._keyed_state(state_descriptor, StateKind.MAP))
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """Return the keyed reducing state of that name."""
+        return cast("ReducingState[Any]", self._keyed_state(state_descriptor, StateKind.REDUCING))
+
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """Return the keyed aggregating state of that name."""
+        return cast("AggregatingState[Any, Any]", self._keyed_state(state_descriptor, StateKind.AGGREGATING))
+
+    def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
         if self._backend is None:
-            name = state_descriptor.get_name()
-            message = f"{self._operator.name!r} asks for the keyed state {name!r} on a stream without a key."
+            message = f"{self._operator.name!r} asks for the keyed state {descriptor.name!r} on a stream without a key."
             raise StateError(message, where=f"uid {self._operator.uid}", hint="put key_by(...) directly in front of it")
-        return cast("ValueState[Any]", self._backend.get_partitioned_state(state_descriptor))
+        if descriptor.kind is not kind:
+            message = f"{descriptor!r} declares {descriptor.kind.value} state, {kind.value} state was asked for."
+            raise StateError(message, where=f"uid {self._operator.uid}")
+        return self._backend.get_partitioned_state(descriptor)
 
 
 class _KeyedContext(KeyedProcessFunction.Context):
@@ -112,7 +147,7 @@ class TaskOperator:
         self._environment = environment
         self.key_groups = task.key_group_range(subtask)
         self.backend: KeyedStateBackend | None = None
-        self._codec = RecordCodec(task.input_type, task.name)
+        self._codec = RecordCodec(task.inputs[0].type_info, task.name)
         if task.key is not None:
             key_codec = KeyCodec(task.key.key_type)
             self.backend = create_state_backend(

@@ -70,7 +70,7 @@ def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment, level
 
         buffers = {edge.tag: OutputBuffer(edge, sink) for edge in level.edges}
         compiled = CompiledChain(chain, buffers, make_context)
-        decode = RecordCodec(task.input_type, task.name).decode
+        decode = RecordCodec(task.inputs[0].type_info, task.name).decode
         emit = compiled.emit
         compiled.open()
         try:

@@ -25,7 +25,7 @@ from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.slot.chain import Chain, ChainNode, OperatorSpec
 from pystate.slot.output import OutputKind, OutputSpec
 from pystate.slot.records import KEY_FIELD, RESERVED_PREFIX, KeyColumn
-from pystate.slot.task import TaskSpec
+from pystate.slot.task import TaskInput, TaskSpec
 
 
 @dataclass
@@ -174,9 +174,8 @@ class JobPlanner:
             vertex_id=vertex_id(uid),
             parallelism=self._parallelism,
             max_parallelism=self._max_parallelism.get(uid, self._default_max),
-            input_type=target.root.output_type,
+            inputs=[TaskInput(target.root.output_type, None if target.key_by is None else self._key_column(target.key_by))],
             head=head,
-            key=None if target.key_by is None else self._key_column(target.key_by),
         )
         targets: list[_Target] = []
         task.chain = self._chain_in_task(below, plan, task, itertools.count(), targets)

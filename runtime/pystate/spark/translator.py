@@ -13,7 +13,7 @@ from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
 from pystate.slot.output import OutputKind
 from pystate.slot.records import KEY_GROUP_FIELD, ROUTE_FIELD, KeyColumn
-from pystate.slot.task import JobEnvironment, TaskSpec
+from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.spark.exchange import SlotDirectory, chain_stage, exchange_stage, fetch_stage
 from pystate.spark.job_plan import JobPlan, SinkPlan, vertex_id
 from pystate.spark.level import EDGE_FIELD, TASK_FIELD, Level
@@ -54,7 +54,7 @@ def streaming_frame(plan: JobPlan, frame: DataFrame, slots: SlotDirectory, envir
             vertex_id=vertex_id(plan.source.uid),
             parallelism=plan.tasks[0].parallelism,
             max_parallelism=plan.tasks[0].max_parallelism,
-            input_type=plan.source.step.output_type,
+            inputs=[TaskInput(plan.source.step.output_type)],
         )
         stage = chain_stage(head, plan.source.chain, environment, first)
         frame = frame.mapInArrow(stage, from_arrow_schema(first.schema()))
