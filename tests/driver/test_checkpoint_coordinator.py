@@ -8,12 +8,14 @@ import pytest
 from pystate.checkpoint.metadata import OperatorSubtaskState
 from pystate.checkpoint.reader import SnapshotReader
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ControlError
 from pystate.common.job_status import JobStatus
-from pystate.driver.checkpoint_coordinator import AttemptOverError, CheckpointCoordinator
+from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_numbers import EpochNumbers
+from pystate.driver.epoch_tracker import AttemptOverError
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.slot.records import KeyColumn
 from pystate.slot.task import TaskInput, TaskSpec
@@ -203,6 +205,49 @@ def test_a_checkpoint_is_complete_only_when_spark_has_committed_its_epoch(bench)
     assert not future.done()
     one.spark.commit(0)
     assert future.result(10).epoch == 0
+
+
+def test_a_checkpoint_whose_metadata_is_being_written_when_its_attempt_ends_is_what_the_next_attempt_starts_from(
+    bench, monkeypatch
+):
+    one = bench()
+    writing, go_on = threading.Event(), threading.Event()
+    write_metadata = SnapshotLocation.write_metadata
+
+    def slow(location, data):
+        writing.set()
+        go_on.wait(10)
+        write_metadata(location, data)
+
+    monkeypatch.setattr(SnapshotLocation, "write_metadata", slow)
+    one.epoch(0)
+    future = one.coordinator.trigger_checkpoint()
+    assert writing.wait(10)
+    one.coordinator.attempt_over()
+    found = []
+    waiting = in_thread(lambda: found.append(one.coordinator.latest_snapshot()))
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    assert not future.done()
+    go_on.set()
+    waiting.join(10)
+    completed = future.result(10)
+    assert found[0].metadata.checkpoint_id == completed.checkpoint_id
+    assert SnapshotReader(completed.path)
+
+
+def test_a_checkpoint_whose_metadata_can_not_be_written_keeps_nobody_waiting(bench, monkeypatch):
+    one = bench()
+
+    def broken(location, data):
+        raise RuntimeError
+
+    monkeypatch.setattr(SnapshotLocation, "write_metadata", broken)
+    one.epoch(0)
+    with pytest.raises(CheckpointFailedError, match="RuntimeError"):
+        one.coordinator.trigger_checkpoint().result(10)
+    one.coordinator.attempt_over()
+    assert one.coordinator.latest_snapshot() is None
 
 
 def test_the_next_epoch_waits_for_the_synchronous_part_of_a_snapshot_between_epochs(bench):

@@ -24,10 +24,8 @@ def test_an_epoch_ends_when_all_subtasks_have_finished_it(tracker):
 
 def test_the_barrier_of_an_epoch_is_decided_once(tracker):
     tracker.begin(5)
-    assert tracker.open_for_barrier
     assert tracker.decide(A1, 5) is True
     assert tracker.decide(A0, 5) is False
-    assert not tracker.open_for_barrier
 
 
 def test_an_epoch_that_was_finished_or_restored_never_begins_again(tracker):

@@ -10,13 +10,11 @@ begins, unless it fails.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +27,20 @@ from pystate.checkpoint.metadata import CheckpointType, OperatorSubtaskState, Sa
 from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.checkpoint.request_decider import CheckpointRequestDecider
 from pystate.checkpoint.stats import CheckpointStatsTracker, SubtaskCheckpointMetrics
-from pystate.checkpoint.storage import CheckpointStorage, SnapshotLocation
+from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ControlError, PystateError, SnapshotError, error_from_dict
 from pystate.common.home import write_json
 from pystate.common.job_status import JobStatus
-from pystate.common.options import CheckpointingOptions, WebOptions
 from pystate.driver.checkpoint_recovery import recover_checkpoints
+from pystate.driver.checkpoint_settings import CheckpointSettings
 from pystate.driver.epoch_numbers import EpochNumbers
-from pystate.driver.epoch_tracker import EpochTracker
+from pystate.driver.epoch_tracker import AttemptOverError, EpochTracker
+from pystate.driver.record_counts import RecordCounter
 from pystate.driver.restored_state import Snapshot
+from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.driver.slot_pool import SlotPool
+from pystate.driver.snapshot_disposal import FailedCheckpoints, discard, discard_all
 from pystate.driver.snapshot_metadata import JobDescription, SourceFiles, write_snapshot
 from pystate.driver.status import now_ms
 from pystate.slot.subtask import SnapshotRequest
@@ -48,42 +49,6 @@ from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 _COMMIT_POLL_S = 0.01
 _IDLE_WAIT_S = 1.0
-_KEPT_FAILURES = 1000
-
-
-class AttemptOverError(ControlError):
-    """The execution attempt has ended; whoever waits in it gives up."""
-
-
-@dataclass
-class RecordCounts:
-    """Records that the subtasks of a task have read and written since the driver started."""
-
-    read: int = 0
-    written: int = 0
-
-
-@dataclass
-class _Request:
-    """A checkpoint someone wants, until it is triggered."""
-
-    checkpoint_type: CheckpointType
-    future: Future[CompletedCheckpoint] = field(default_factory=Future)
-    location: SnapshotLocation | None = None
-    hold: bool = False  # no epoch may begin behind it, unless it fails
-
-
-@dataclass
-class _Entry:
-    """A triggered checkpoint and what belongs to it here."""
-
-    pending: PendingCheckpoint
-    request: _Request
-    location: SnapshotLocation
-    deadline: float
-    sources: SourceFiles | None = None
-    error: PystateError | None = None
-    alignment: dict[str, int | None] = field(default_factory=dict)
 
 
 class CheckpointCoordinator:
@@ -111,26 +76,17 @@ class CheckpointCoordinator:
         self._epochs = epochs
         self._statistics_file = statistics_file
         self._clock = clock
-        get = configuration.get
-        self._interval_ms = get(CheckpointingOptions.CHECKPOINTING_INTERVAL)
-        self._timeout_s = get(CheckpointingOptions.CHECKPOINTING_TIMEOUT) / 1000
-        self._inline_threshold = get(CheckpointingOptions.FS_SMALL_FILE_THRESHOLD)
-        self._retention = get(CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION)
-        self._storage = CheckpointStorage(
-            get(CheckpointingOptions.CHECKPOINTS_DIRECTORY),
-            get(CheckpointingOptions.SAVEPOINT_DIRECTORY),
-            job.job_id,
-            get(CheckpointingOptions.CREATE_CHECKPOINT_SUB_DIR),
-        )
-        self._store = CompletedCheckpointStore(get(CheckpointingOptions.MAX_RETAINED_CHECKPOINTS))
-        self._failures = CheckpointFailureManager(get(CheckpointingOptions.TOLERABLE_FAILURE_NUMBER))
-        self._stats = CheckpointStatsTracker(get(WebOptions.CHECKPOINTS_HISTORY_SIZE), now_ms)
-        self._decider: CheckpointRequestDecider[_Request] = CheckpointRequestDecider(
+        self._settings = settings = CheckpointSettings.of(configuration, job.job_id)
+        self._storage = settings.storage
+        self._store = CompletedCheckpointStore(settings.retained)
+        self._failures = CheckpointFailureManager(settings.tolerable_failures)
+        self._stats = CheckpointStatsTracker(settings.history_size, now_ms)
+        self._decider: CheckpointRequestDecider[CheckpointRequest] = CheckpointRequestDecider(
             lambda: int(clock() * 1000),
-            lambda: _Request(CheckpointType.CHECKPOINT),
-            interval_ms=self._interval_ms,
-            min_pause_ms=get(CheckpointingOptions.MIN_PAUSE_BETWEEN_CHECKPOINTS),
-            max_concurrent=get(CheckpointingOptions.MAX_CONCURRENT_CHECKPOINTS),
+            lambda: CheckpointRequest(CheckpointType.CHECKPOINT),
+            interval_ms=settings.interval_ms,
+            min_pause_ms=settings.min_pause_ms,
+            max_concurrent=settings.max_concurrent,
         )
         self._ids = ids or CheckpointIdCounter()
         self._lock = threading.Condition()
@@ -140,14 +96,13 @@ class CheckpointCoordinator:
         self._pool: SlotPool | None = None
         self._spark: SparkCheckpointDirectory | None = None
         self._on_intolerable: Callable[[PystateError], None] = lambda _: None
-        self._entries: dict[int, _Entry] = {}
-        self._rider: _Entry | None = None  # triggered, its place among the epochs still open
+        self._entries: dict[int, RunningCheckpoint] = {}
+        self._rider: RunningCheckpoint | None = None  # triggered, its place among the epochs still open
         self._syncing = False
         self._stopped = False  # a savepoint is complete behind which no epoch may begin
-        self._failed_locations: dict[int, SnapshotLocation] = {}
-        self._late: set[int] = set()
+        self._failed = FailedCheckpoints()
         self._stages: dict[str, int] = {}  # by task: the stage of its exchange in the running epoch
-        self._records: dict[str, RecordCounts] = {}
+        self._records = RecordCounter()
         self._closed = False
         self._thread = threading.Thread(target=self._loop, name="checkpoint-coordinator", daemon=True)
 
@@ -193,7 +148,7 @@ class CheckpointCoordinator:
         self._starting = starting
         if starting is not None:
             self._ids.continue_above(starting.metadata.checkpoint_id)
-        if self._interval_ms is not None:
+        if self._settings.interval_ms is not None:
             self._storage.initialize()
         self._thread.start()
 
@@ -205,13 +160,19 @@ class CheckpointCoordinator:
             self._lock.notify_all()
         if self._thread.is_alive():
             self._thread.join(30)
-        for checkpoint in self._store.discard_on(status, self._retention):
-            self._discard(SnapshotLocation(checkpoint.path))
+        discard_all(
+            SnapshotLocation(checkpoint.path) for checkpoint in self._store.discard_on(status, self._settings.retention)
+        )
         self._publish()
 
     def latest_snapshot(self) -> Snapshot | None:
-        """Return what a new attempt starts from: the job's latest checkpoint, else the snapshot it was started from."""
-        latest = self._store.latest
+        """Return what a new attempt starts from: the job's latest checkpoint, else the snapshot it was started from.
+
+        Waits for a checkpoint whose metadata is being written, so that it isn't completed behind the new attempt's back.
+        """
+        with self._lock:
+            self._lock.wait_for(lambda: not any(entry.finalizing for entry in self._entries.values()))
+            latest = self._store.latest
         if latest is None:
             return self._starting
         return Snapshot(SnapshotLocation(latest.path), latest.metadata, starting=False)
@@ -259,7 +220,9 @@ class CheckpointCoordinator:
             self._spark = None
             self._rider = None
             self._stopped = False
-            entries, requests = list(self._entries.values()), self._decider.stop()
+            # one whose metadata is being written is whole: it is completed, and the next attempt starts from it
+            entries = [entry for entry in self._entries.values() if not entry.finalizing]
+            requests = self._decider.stop()
             self._lock.notify_all()
         for entry in entries:
             self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
@@ -328,9 +291,7 @@ class CheckpointCoordinator:
         if op == "epoch_finished":
             with self._lock:
                 self._live_tracker().subtask_finished((uid, subtask), arguments["epoch"])
-                counts = self._records.setdefault(uid, RecordCounts())
-                counts.read += arguments["rows_in"]
-                counts.written += arguments["rows_out"]
+                self._records.add(uid, arguments["rows_in"], arguments["rows_out"])
             return None
         if op == "acknowledge":
             state = OperatorSubtaskState.from_plain(arguments["state"])
@@ -348,7 +309,7 @@ class CheckpointCoordinator:
     def trigger_checkpoint(self) -> Future[CompletedCheckpoint]:
         """Ask for a checkpoint now."""
         self._storage.initialize()
-        return self._enqueue(_Request(CheckpointType.CHECKPOINT))
+        return self._enqueue(CheckpointRequest(CheckpointType.CHECKPOINT))
 
     def trigger_savepoint(self, target_directory: str | None, *, hold: bool) -> Future[CompletedCheckpoint]:
         """Ask for a savepoint.
@@ -361,7 +322,7 @@ class CheckpointCoordinator:
             CheckpointFailedError: There is neither.
         """
         location = self._storage.savepoint_location(target_directory)
-        return self._enqueue(_Request(CheckpointType.SAVEPOINT, location=location, hold=hold))
+        return self._enqueue(CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold))
 
     def final_checkpoint(self, timeout_s: float) -> None:
         """Take the last checkpoint of a job whose sources are read; nothing where checkpoints are off.
@@ -369,7 +330,7 @@ class CheckpointCoordinator:
         Raises:
             CheckpointFailedError: It failed.
         """
-        if self._interval_ms is not None:
+        if self._settings.interval_ms is not None:
             self.trigger_checkpoint().result(timeout_s)
 
     def progress(self) -> dict[str, Any]:
@@ -379,14 +340,7 @@ class CheckpointCoordinator:
         """
         with self._lock:
             epoch = None if self._tracker is None else self._tracker.finished
-            counts = {task.uid: self._records.get(task.uid, RecordCounts()) for task in self._tasks}
-        tasks = list(counts.values())
-        return {
-            "epoch": epoch,
-            "records_in": tasks[0].read if tasks else 0,
-            "records_out": tasks[-1].written if tasks else 0,
-            "records": {uid: {"read-records": c.read, "write-records": c.written} for uid, c in counts.items()},
-        }
+            return {"epoch": epoch, **self._records.to_plain(task.uid for task in self._tasks)}
 
     def statistics(self) -> dict[str, Any]:
         """Return the statistics as Flink's REST has them."""
@@ -425,7 +379,7 @@ class CheckpointCoordinator:
             entry = self._entries.get(checkpoint_id)
             if entry is None:
                 result = AckResult.UNKNOWN
-                self._late.add(checkpoint_id)
+                self._failed.report_late(checkpoint_id)
             else:
                 result = entry.pending.acknowledge(uid, subtask, state, metrics)
                 if result is AckResult.SUCCESS:
@@ -440,12 +394,12 @@ class CheckpointCoordinator:
                 entry.error = error
             self._lock.notify_all()
 
-    def _snapshot_request(self, entry: _Entry, epoch: int) -> SnapshotRequest:
+    def _snapshot_request(self, entry: RunningCheckpoint, epoch: int) -> SnapshotRequest:
         return SnapshotRequest(
             checkpoint_id=entry.pending.checkpoint_id,
             epoch=epoch,
             location=entry.location.uri,
-            inline_threshold=self._inline_threshold,
+            inline_threshold=self._settings.inline_threshold,
             trigger_timestamp=entry.pending.trigger_timestamp,
         )
 
@@ -481,9 +435,9 @@ class CheckpointCoordinator:
             action = self._next_action_for(entry, now)
             if action is not None:
                 return action
-        if self._late:
-            late, self._late = self._late, set()
-            return lambda: self._discard_late(late)
+        late = self._failed.take_late()
+        if late:
+            return lambda: discard_all(late)
         tracker = self._tracker
         if tracker is None:
             return None
@@ -494,13 +448,13 @@ class CheckpointCoordinator:
         request = self._decider.next_request(len(self._entries))
         return None if request is None else lambda: self._trigger(request)
 
-    def _next_action_for(self, entry: _Entry, now: float) -> Callable[[], None] | None:
+    def _next_action_for(self, entry: RunningCheckpoint, now: float) -> Callable[[], None] | None:
         reason = CheckpointFailureReason
         if entry.error is not None:
             error = entry.error
             return lambda: self._fail(entry, reason.CHECKPOINT_DECLINED, error)
         if now >= entry.deadline:
-            expired = CheckpointFailedError(f"The checkpoint did not complete within {self._timeout_s:g} s.")
+            expired = CheckpointFailedError(f"The checkpoint did not complete within {self._settings.timeout_s:g} s.")
             return lambda: self._fail(entry, reason.CHECKPOINT_EXPIRED, expired)
         if entry.sources is None or self._spark is None or not entry.pending.is_fully_acknowledged:
             return None
@@ -515,7 +469,7 @@ class CheckpointCoordinator:
         wait_ms = self._decider.wait_ms(len(self._entries))
         return _IDLE_WAIT_S if wait_ms is None else min(_IDLE_WAIT_S, wait_ms / 1000)
 
-    def _enqueue(self, request: _Request) -> Future[CompletedCheckpoint]:
+    def _enqueue(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
         with self._lock:
             self._live_tracker()
             rejected = self._decider.submit(request)
@@ -525,7 +479,7 @@ class CheckpointCoordinator:
             rejected.future.set_exception(CheckpointFailedError(message, hint="wait for one of them"))
         return request.future
 
-    def _trigger(self, request: _Request) -> None:
+    def _trigger(self, request: CheckpointRequest) -> None:
         checkpoint_id = self._ids.get_and_increment()
         location = request.location or self._storage.checkpoint_location(checkpoint_id)
         tasks = {(task.uid, index) for task in self._tasks for index in range(task.parallelism)}
@@ -537,7 +491,7 @@ class CheckpointCoordinator:
             tasks=tasks,
             location=location.uri,
         )
-        entry = _Entry(pending, request, location, deadline=self._clock() + self._timeout_s)
+        entry = RunningCheckpoint(pending, request, location, deadline=self._clock() + self._settings.timeout_s)
         self._stats.report_pending(pending)
         try:
             location.create()
@@ -551,7 +505,7 @@ class CheckpointCoordinator:
                 return
         self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
 
-    def _snapshot_between_epochs(self, entry: _Entry) -> None:
+    def _snapshot_between_epochs(self, entry: RunningCheckpoint) -> None:
         with self._lock:
             tracker, pool = self._tracker, self._pool
             if tracker is None or pool is None or tracker.running is not None or self._rider is not entry:
@@ -572,7 +526,7 @@ class CheckpointCoordinator:
             self._syncing = False
             self._lock.notify_all()
 
-    def _capture(self, entry: _Entry, batch: int) -> None:
+    def _capture(self, entry: RunningCheckpoint, batch: int) -> None:
         if self._spark is None:
             return
         try:
@@ -580,22 +534,28 @@ class CheckpointCoordinator:
         except SnapshotError as error:
             entry.error = error
 
-    def _complete(self, entry: _Entry) -> None:
-        pending, sources, spark = entry.pending, entry.sources, self._spark
-        if sources is None or spark is None:
-            return
+    def _complete(self, entry: RunningCheckpoint) -> None:
+        pending, sources = entry.pending, entry.sources
+        with self._lock:
+            spark = self._spark
+            if sources is None or spark is None or pending.checkpoint_id not in self._entries:
+                return
+            entry.finalizing = True
         try:
             sources.files.update(spark.capture_commit(sources.batch))
             metadata = write_snapshot(
-                pending, entry.location, sources, self._job, self._tasks, self._starting, self._inline_threshold
+                pending, entry.location, sources, self._job, self._tasks, self._starting, self._settings.inline_threshold
             )
-        except PystateError as error:
-            self._fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, error)
+        except Exception as error:  # whatever it was: nobody may wait for this checkpoint any longer
+            failure = (
+                error if isinstance(error, PystateError) else SnapshotError(f"The metadata can't be written: {error!r}")
+            )
+            self._fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, failure)
             return
         completed = pending.complete(metadata, now_ms())
         with self._lock:
             self._entries.pop(pending.checkpoint_id, None)
-            self._stopped = self._stopped or entry.request.hold
+            self._stopped = self._stopped or (entry.request.hold and self._tracker is not None)
             subsumed = self._store.add(completed)
             self._failures.handle_success()
             self._decider.report_end(pending.checkpoint_type)
@@ -603,20 +563,17 @@ class CheckpointCoordinator:
             self._stats.report_completed(completed)
             self._stats.report_discarded(checkpoint.checkpoint_id for checkpoint in subsumed)
             self._lock.notify_all()
-        for checkpoint in subsumed:
-            self._discard(SnapshotLocation(checkpoint.path))
+        discard_all(SnapshotLocation(checkpoint.path) for checkpoint in subsumed)
         self._publish()
         entry.request.future.set_result(completed)
 
-    def _fail(self, entry: _Entry, reason: CheckpointFailureReason, error: PystateError) -> None:
+    def _fail(self, entry: RunningCheckpoint, reason: CheckpointFailureReason, error: PystateError) -> None:
         checkpoint_id = entry.pending.checkpoint_id
         if not entry.pending.abort(reason):
             return
         with self._lock:
             self._entries.pop(checkpoint_id, None)
-            self._failed_locations[checkpoint_id] = entry.location
-            while len(self._failed_locations) > _KEPT_FAILURES:
-                del self._failed_locations[next(iter(self._failed_locations))]
+            self._failed.add(checkpoint_id, entry.location)
             if self._rider is entry:
                 self._rider = None
             decision = self._failures.handle_failure(checkpoint_id, reason, is_savepoint=entry.pending.is_savepoint)
@@ -624,25 +581,12 @@ class CheckpointCoordinator:
             self._stats.report_failed(entry.pending, reason, error.message)
             on_intolerable = self._on_intolerable
             self._lock.notify_all()
-        self._discard(entry.location)
+        discard(entry.location)
         self._publish()
         failure = CheckpointFailedError(error.message, where=error.where or entry.location.uri, hint=error.hint)
         entry.request.future.set_exception(failure)
         if decision is CheckpointFailureDecision.FAIL_JOB:
             on_intolerable(failure)
-
-    def _discard(self, location: SnapshotLocation) -> None:
-        try:
-            location.discard()
-        except PystateError as error:
-            sys.stderr.write(f"WARNING: {error}\n")
-
-    def _discard_late(self, checkpoint_ids: set[int]) -> None:
-        """Delete what a subtask wrote for a checkpoint that had failed already."""
-        for checkpoint_id in checkpoint_ids:
-            location = self._failed_locations.get(checkpoint_id)
-            if location is not None:
-                self._discard(location)
 
     def _publish(self) -> None:
         write_json(self._statistics_file, self._stats.to_rest())

@@ -13,6 +13,10 @@ SubtaskId = tuple[str, int]
 """The uid of a task and the index of one of its subtasks."""
 
 
+class AttemptOverError(ControlError):
+    """The execution attempt has ended; whoever waits in it gives up."""
+
+
 class EpochTracker:
     """The epochs of one execution attempt.
 
@@ -35,11 +39,6 @@ class EpochTracker:
         self.running: int | None = None
         self.decided = False
         self._done: set[SubtaskId] = set()
-
-    @property
-    def open_for_barrier(self) -> bool:
-        """Whether a barrier can still ride on the running epoch."""
-        return self.running is not None and not self.decided
 
     def begin(self, epoch: int) -> None:
         """Begin an epoch.

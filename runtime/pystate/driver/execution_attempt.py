@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from pystate.api.job_graph import SinkKind
 from pystate.common.control import new_secret
 from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError, error_from_dict
-from pystate.driver.checkpoint_coordinator import AttemptOverError, CheckpointCoordinator
+from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
+from pystate.driver.epoch_tracker import AttemptOverError
 from pystate.driver.restored_state import RestoredState
 from pystate.driver.slot_pool import SlotPool
 from pystate.slot.output import LINE_FIELD
