@@ -115,22 +115,51 @@ class StateAssignmentOperation:
         return restored
 
     def _cannot_map(self, operator: OperatorState, missing: list[str]) -> RestoreError:
-        free = [uid for uid in self._vertices if uid not in {known.uid for known in self._metadata.operators}]
-        ours = ", ".join(sorted(self._vertices)) or "none"
         message = (
             f"Cannot map checkpoint/savepoint state for operator {operator.uid} ({operator.name!r}) to the new program, "
-            f"because the operator is not available in the new program. Uids with state in the snapshot but not in the "
-            f"program: {', '.join(missing)}; uids of the program: {ours}."
+            f"because the operator is not available in the new program."
         )
-        near = difflib.get_close_matches(operator.uid, free, n=3, cutoff=0.5)
-        names = {vertex.uid: vertex.name for vertex in self._vertices.values()}
-        near += [uid for uid in free if names[uid] == operator.name and uid not in near]
+        near = self._nearest(operator)
         allow = "to leave that state behind: --allowNonRestoredState"
         hint = allow
         if near:
-            which = " or ".join(f"{uid} ({names[uid]!r})" for uid in near)
+            which = " or ".join(f"{vertex.uid} ({vertex.name!r})" for vertex in near)
             hint = f'is it {which} now? Then give that one .uid("{operator.uid}"); {allow}'
-        return RestoreError(message, where=f"checkpoint {self._metadata.checkpoint_id}", hint=hint)
+        where = f"checkpoint {self._metadata.checkpoint_id}"
+        return RestoreError(message, where=where, hint=hint, table=self._side_by_side(set(missing)))
+
+    def _new_vertices(self) -> list[JobVertex]:
+        known = {operator.uid for operator in self._metadata.operators}
+        return [vertex for vertex in self._vertices.values() if vertex.uid not in known]
+
+    def _nearest(self, operator: OperatorState) -> list[JobVertex]:
+        """Return the new operators of the job that an operator of the snapshot may have become."""
+        free = {vertex.uid: vertex for vertex in self._new_vertices()}
+        near = difflib.get_close_matches(operator.uid, free, n=3, cutoff=0.5)
+        near += [uid for uid, vertex in free.items() if vertex.name == operator.name and uid not in near]
+        return [free[uid] for uid in near]
+
+    def _side_by_side(self, missing: set[str]) -> list[tuple[str, str]]:
+        """Return the snapshot's operators and the job's, those of one uid in one row."""
+        rows = [("savepoint operators", "job operators")]
+        offered: set[str] = set()
+        for operator in self._metadata.operators:
+            vertex = self._vertices.get(operator.uid)
+            if vertex is not None:
+                ours = _shown(vertex)
+            elif operator.uid in missing:
+                near = self._nearest(operator)
+                offered.update(one.uid for one in near)
+                ours = f"missing; nearest: {', '.join(map(_shown, near))}" if near else "missing"
+            else:
+                ours = "- (no state to restore)"
+            rows.append((_shown(operator), ours))
+        rows += [("-", f"{_shown(vertex)}, new") for vertex in self._new_vertices() if vertex.uid not in offered]
+        return rows
+
+
+def _shown(operator: OperatorState | JobVertex) -> str:
+    return f"{operator.uid} ({operator.name})"
 
 
 def _check_whole(operator: OperatorState, handles: list[KeyedStateHandle]) -> None:

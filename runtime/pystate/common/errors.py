@@ -6,7 +6,8 @@ enums and never come here.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 
 class PystateError(Exception):
@@ -16,28 +17,42 @@ class PystateError(Exception):
         message: What happened, in one sentence.
         where: The place it concerns: a TOML path, an operator uid, a file.
         hint: The next command to run or the change to make.
+        table: Rows of columns that lay out what doesn't fit together; the first row names the columns.
     """
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+        table: Iterable[Iterable[str]] = (),
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.where = where
         self.hint = hint
+        self.table = tuple(tuple(row) for row in table)
 
     def __str__(self) -> str:
-        """Return message, place and hint, a line each."""
+        """Return message, table, place and hint, a line each."""
         lines = [self.message]
+        widths = [max(map(len, column)) for column in zip(*self.table, strict=True)]
+        for row in self.table:
+            cells = "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append(f"    {cells.rstrip()}")
         if self.where:
             lines.append(f"  at: {self.where}")
         if self.hint:
             lines.append(f"  try: {self.hint}")
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, str | None]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the error as plain data, for control messages and REST."""
-        return {"class": type(self).__name__, "message": self.message, "where": self.where, "hint": self.hint}
+        plain = {"class": type(self).__name__, "message": self.message, "where": self.where, "hint": self.hint}
+        return {**plain, "table": [list(row) for row in self.table]} if self.table else plain
 
 
 class UsageError(PystateError):
@@ -110,12 +125,13 @@ class ControlError(PystateError):
     """The other process can't be reached or refuses us."""
 
 
-def error_from_dict(data: dict[str, str | None]) -> PystateError:
+def error_from_dict(data: dict[str, Any]) -> PystateError:
     """Rebuild an error that crossed a process boundary; unknown classes become `PystateError`."""
     name = data.get("class") or ""
     known = {cls.__name__: cls for cls in _all_subclasses(PystateError)}
     cls = known.get(name, PystateError)
-    return cls(data.get("message") or name or "unknown error", where=data.get("where"), hint=data.get("hint"))
+    message = data.get("message") or name or "unknown error"
+    return cls(message, where=data.get("where"), hint=data.get("hint"), table=data.get("table") or ())
 
 
 def _all_subclasses(cls: type[PystateError]) -> list[type[PystateError]]:

@@ -210,11 +210,10 @@ def failure_cause(failure: dict[str, Any]) -> dict[str, Any]:
     name = failure.get("class") or PystateError.__name__
     message = failure.get("message") or name
     stack_trace = failure.get("stack_trace") or f"{name}: {message}"
-    return {
-        "class": name,
-        "stack-trace": stack_trace,
-        "pystate": {"class": name, "message": message, "where": failure.get("where"), "hint": failure.get("hint")},
-    }
+    ours = {"class": name, "message": message, "where": failure.get("where"), "hint": failure.get("hint")}
+    if failure.get("table"):
+        ours["table"] = failure["table"]
+    return {"class": name, "stack-trace": stack_trace, "pystate": ours}
 
 
 def _duration(status: Status, now: int) -> int:
