@@ -1,11 +1,11 @@
 """Which files of the shared directory are still needed: those that a retained checkpoint or a savepoint refers to.
 
-After Flink's `SharedStateRegistryImpl`, as pure decisions: methods return what is to be deleted, and delete nothing. An entry
-knows the last checkpoint that uses it instead of a count of uses; so checkpoints are subsumed by one number, and registering
-twice does no harm.
+After Flink's `SharedStateRegistryImpl`, as pure decisions: methods return what is to be deleted, and delete nothing. An
+entry knows the last checkpoint that uses it instead of a count of uses; so checkpoints are subsumed by one number, and
+registering twice does no harm.
 
-Other than in Flink a checkpoint is registered when it completes, not at each acknowledgement, and every restored backend gives
-its new files a prefix of its own. So a key never stands for other bytes than it did, whatever failed in between.
+Other than in Flink a checkpoint is registered when it completes, not at each acknowledgement, and every restored backend
+gives its new files a prefix of its own. So a key never stands for other bytes than it did, whatever failed in between.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class SharedStateRegistry(Generic[H]):
     def register(self, key: str, handle: H, checkpoint_id: int) -> tuple[H, H | None]:
         """Take note that a complete checkpoint refers to a file.
 
-        Where the key is known with another handle, the file was uploaded twice, by two checkpoints that were under way at the
-        same time: the first one stays.
+        Where the key is known with another handle, the file was uploaded twice, by two checkpoints that were under way at
+        the same time: the first one stays.
 
         Args:
             key: The content's name.
