@@ -15,6 +15,7 @@ import typer
 from pystate.common.errors import PystateError, UsageError
 from pystate_cli.commands.cancel import cancel
 from pystate_cli.commands.checkpoints import checkpoints
+from pystate_cli.commands.exceptions import exceptions
 from pystate_cli.commands.list_jobs import list_jobs
 from pystate_cli.commands.run import run, with_job_file_behind_options
 from pystate_cli.commands.savepoint import savepoint
@@ -39,6 +40,7 @@ app.command("savepoint")(savepoint)
 app.command("stop")(stop)
 app.command("cancel")(cancel)
 app.command("checkpoints")(checkpoints)
+app.command("exceptions")(exceptions)
 app.command("version")(version)
 
 

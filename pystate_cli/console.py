@@ -78,7 +78,8 @@ class Console:
     def render(self, renderable: RenderableType) -> None:
         """Print something of rich."""
         with self._above_region():
-            self._rich(self._stdout).print(renderable)
+            # a path that is longer than a line must not be broken: the terminal goes on below, and it can be copied
+            self._rich(self._stdout).print(renderable, soft_wrap=True)
 
     @contextlib.contextmanager
     def redrawn_result(self) -> Iterator[LiveRegion]:

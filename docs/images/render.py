@@ -1,6 +1,7 @@
 """Renders the picture of the checkpoint table in the README from the statistics of a real job.
 
-python docs/images/render.py $PYSTATE_HOME/jobs/JOBID/checkpoints.json docs/images/checkpoints.svg
+pystate checkpoints JOBID --json > statistics.json
+python docs/images/render.py statistics.json docs/images/checkpoints.svg
 """
 
 import io

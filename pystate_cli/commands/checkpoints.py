@@ -1,96 +1,208 @@
-"""`pystate checkpoints [--watch [-n SECONDS]] JOBID`."""
+"""`pystate checkpoints [--summary] [--watch [-n SECONDS]] JOBID [ID]`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from pystate.common.errors import UsageError
+from pystate.common.job_status import JobStatus
 from pystate_cli.console import Console
 from pystate_cli.job_selection import find_job
 from pystate_cli.options import JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session, job_state
+from pystate_cli.views.checkpoint_details import CheckpointDetails, details_view, header_line
+from pystate_cli.views.checkpoint_details import plain_lines as plain_details
 from pystate_cli.views.checkpoint_list import CheckpointRow, path_lines, plain_lines, summary_line, table
+from pystate_cli.views.checkpoint_summary import plain_summary, summary_table, summary_title
 from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _OTHER_LINES = 5
-"""Lines of a view that aren't rows of the table: headings, a gap, the summary, the job's state."""
+"""Lines of a list that aren't rows of the table: headings, a gap, the summary, the job's state."""
 
 
 def checkpoints(
     context: typer.Context,
     job: JobIdArgument,
+    checkpoint_id: Annotated[
+        int | None,
+        typer.Argument(metavar="[ID]", min=0, help="One checkpoint or savepoint, with its operators and subtasks."),
+    ] = None,
+    summary: Annotated[
+        bool,
+        typer.Option("--summary", help="Minimum, average, percentiles and maximum of all completed.", show_default=False),
+    ] = False,
     watched: WatchOption = False,
     seconds: IntervalOption = DEFAULT_INTERVAL,
     as_json: JsonOption = False,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> None:
-    """Show the latest checkpoints and savepoints of a job."""
+    """Show the latest checkpoints and savepoints of a job, or one of them down to its subtasks."""
     session = Session.of(context)
     console = session.console
     refuse_watched_json(watched, as_json)
+    if summary and checkpoint_id is not None:
+        message = "--summary is of all checkpoints, and an ID names one."
+        raise UsageError(message, hint="leave one of them out")
     client = session.connect(job_manager)
     job_id = find_job(client, job)
-    if watched:
-        watch(console, lambda: _Look(client, job_id, unicode=console.has_unicode), seconds)
-        return
-    statistics = client.get(f"/jobs/{job_id}/checkpoints")
-    if as_json:
-        console.result_json(statistics)
+    kind: Callable[[dict[str, Any]], _View]
+    if checkpoint_id is not None:
+        kind, read = _Details, _details_reader(client, job_id, checkpoint_id)
     else:
-        _show(console, statistics)
+        kind, read = (_Summary if summary else _List), lambda: dict(client.get(f"/jobs/{job_id}/checkpoints"))
+    if watched:
+        watch(console, lambda: _Look(client, job_id, kind, read, unicode=console.has_unicode), seconds)
+    elif as_json:
+        answer = read()
+        console.result_json({"counts": answer["counts"], "summary": answer["summary"]} if summary else answer)
+    else:
+        _show(console, kind(read()))
 
 
-def _show(console: Console, statistics: dict[str, Any]) -> None:
-    rows = _rows(statistics)
-    if not console.is_terminal:
-        for line in plain_lines(rows):
-            console.result(line)
-        console.story(summary_line(statistics))
+def _details_reader(client: RestClient, job_id: str, checkpoint_id: int) -> Callable[[], dict[str, Any]]:
+    def read() -> dict[str, Any]:
+        path = f"/jobs/{job_id}/checkpoints/details/{checkpoint_id}"
+        details = dict(client.get(path))
+        return {**details, "tasks": {vertex: client.get(f"{path}/subtasks/{vertex}") for vertex in details["tasks"]}}
+
+    return read
+
+
+class _View(Protocol):
+    """What was asked for, from one answer."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it can't change any more, although the job goes on."""
+
+    def plain(self) -> list[str]:
+        """Return the lines for a pipe."""
+
+    def sentence(self) -> str:
+        """Return what is told aside of a pipe."""
+
+    def parts(self, width: int, height: int | None, *, unicode: bool) -> list[RenderableType]:
+        """Return what a terminal of that size shows; one without a height has room for everything."""
+
+
+class _List:
+    """The last checkpoints."""
+
+    is_final = False
+
+    def __init__(self, statistics: dict[str, Any]) -> None:
+        self._statistics = statistics
+        self._rows = [CheckpointRow.of(entry) for entry in statistics["history"]]
+
+    def plain(self) -> list[str]:
+        return plain_lines(self._rows)
+
+    def sentence(self) -> str:
+        return summary_line(self._statistics)
+
+    def parts(self, width: int, height: int | None, *, unicode: bool) -> list[RenderableType]:
+        from rich.text import Text
+
+        rows = self._rows if height is None else self._rows[: max(1, height - _OTHER_LINES)]
+        paths = path_lines(self._rows, self._statistics, width)
+        if height is not None:
+            paths = paths[: max(0, height - _OTHER_LINES - len(rows))]
+            if paths and paths[-1].endswith(":"):
+                paths.pop()  # its path stands below it and was cut
+        parts: list[RenderableType] = [table(rows, width, unicode=unicode), Text("")] if rows else []
+        return [*parts, *(Text(line, overflow="fold") for line in (self.sentence(), *paths))]
+
+
+class _Summary:
+    """Figures of all completed checkpoints."""
+
+    is_final = False
+
+    def __init__(self, statistics: dict[str, Any]) -> None:
+        self._statistics = statistics
+
+    def plain(self) -> list[str]:
+        return plain_summary(self._statistics)
+
+    def sentence(self) -> str:
+        return summary_title(self._statistics)
+
+    def parts(self, width: int, height: int | None, *, unicode: bool) -> list[RenderableType]:
+        from rich.text import Text
+
+        del height
+        title = Text(self.sentence())
+        if not self._statistics["counts"]["completed"]:
+            return [title]
+        return [title, Text(""), summary_table(self._statistics, width, unicode=unicode)]
+
+
+class _Details:
+    """One checkpoint."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self._details = CheckpointDetails.of(answer)
+
+    @property
+    def is_final(self) -> bool:
+        return not self._details.is_in_progress
+
+    def plain(self) -> list[str]:
+        return plain_details(self._details)
+
+    def sentence(self) -> str:
+        return header_line(self._details)
+
+    def parts(self, width: int, height: int | None, *, unicode: bool) -> list[RenderableType]:
+        return [details_view(self._details, width, unicode=unicode, height=height)]
+
+
+def _show(console: Console, view: _View) -> None:
+    if console.is_terminal:
+        for part in view.parts(console.width, None, unicode=console.has_unicode):
+            console.render(part)
         return
-    if rows:
-        console.render(table(rows, console.width, unicode=console.has_unicode))
-        console.result("")
-    console.result(summary_line(statistics))
-    for line in path_lines(rows, statistics, console.width):
+    for line in view.plain():
         console.result(line)
+    console.story(view.sentence())
 
 
 class _Look:
-    """The checkpoints at one moment."""
+    """A view at one moment."""
 
-    def __init__(self, client: RestClient, job_id: str, *, unicode: bool) -> None:
+    def __init__(
+        self,
+        client: RestClient,
+        job_id: str,
+        kind: Callable[[dict[str, Any]], _View],
+        read: Callable[[], dict[str, Any]],
+        *,
+        unicode: bool,
+    ) -> None:
         self._job_id = job_id
         self._unicode = unicode
-        self._state = job_state(client, job_id)  # asked first: the last statistics are those behind the end
-        self._statistics = client.get(f"/jobs/{job_id}/checkpoints")
-        self._rows = _rows(self._statistics)
+        self._state: JobStatus = job_state(client, job_id)  # asked first: the last answer is that behind the end
+        self._view = kind(read())
 
     @property
     def is_last(self) -> bool:
-        return self._state.is_terminal
+        return self._state.is_terminal or self._view.is_final
 
     def block(self) -> list[str]:
-        return plain_lines(self._rows)
+        return self._view.plain()
 
     def view(self, width: int, height: int) -> RenderableType:
         from rich.console import Group
         from rich.text import Text
 
         end = f"Job {self._job_id} is {self._state.value}" + ("." if self.is_last else " (q: quit).")
-        rows = self._rows[: max(1, height - _OTHER_LINES)]
-        paths = path_lines(self._rows, self._statistics, width)[: max(0, height - _OTHER_LINES - len(rows))]
-        if paths and paths[-1].endswith(":"):
-            paths.pop()  # its path stands below it and was cut
-        parts: list[RenderableType] = [table(rows, width, unicode=self._unicode), Text("")] if rows else []
-        parts += [Text(line) for line in (summary_line(self._statistics), *paths)]
+        parts = self._view.parts(width, height - 1, unicode=self._unicode)
         return Group(*parts, Text(end, style="dim"))
-
-
-def _rows(statistics: dict[str, Any]) -> list[CheckpointRow]:
-    return [CheckpointRow.of(entry) for entry in statistics["history"]]

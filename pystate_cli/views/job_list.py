@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import format_flink_time, format_millis, format_moment, printable
+from pystate_cli.formats import format_flink_time, format_millis, printable
+from pystate_cli.views.fitted_table import Column, Layout, Line, fitted_table, layouts
+from pystate_cli.views.measured import moment_cell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,9 +23,14 @@ STATE_STYLES = {
     "FAILING": "bold red",
     "RESTARTING": "magenta",
 }
-_WIDE = 100
-_LEAST_COLUMNS = 3
-_SHORTEST_NAME, _LONGEST_NAME = 8, 48
+_COLUMNS = (
+    Column("id", "Job ID", left=True),  # half an id would be of no use
+    Column("name", "Name", left=True, least=8),
+    Column("state", "State", left=True),
+    Column("started", "Started"),
+    Column("duration", "Duration"),
+    Column("tasks", "Tasks"),
+)
 
 
 @dataclass(frozen=True)
@@ -67,8 +74,6 @@ def _block(title: str, jobs: list[dict[str, Any]]) -> list[str]:
 
 def table(groups: JobGroups, width: int, *, unicode: bool, now: int | None = None) -> RenderableType:
     """Return the table for a terminal of that width."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     jobs = groups.all()
@@ -76,35 +81,24 @@ def table(groups: JobGroups, width: int, *, unicode: bool, now: int | None = Non
         asked = [name for name, group in (("running", groups.running), ("scheduled", groups.scheduled)) if group is not None]
         return Text(f"No {' or '.join(asked)} jobs." if groups.terminated is None else "No jobs.")
     now = int(time.time() * 1000) if now is None else now
-    wide = width >= _WIDE
-    rows = [_cells(job, now, wide=wide, unicode=unicode) for job in jobs]
-    headings = ["Job ID", "Name", "State", "Started", "Duration", "Tasks"][: len(rows[0])]
-    widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
-    gap = 2 if wide else 1
-    while len(widths) > _LEAST_COLUMNS and sum(widths) - widths[1] + _SHORTEST_NAME + gap * len(widths) > width:
-        widths.pop()  # half an id would be of no use
-    # the name gives way, nothing else
-    widths[1] = min(widths[1], _LONGEST_NAME, max(_SHORTEST_NAME, width - sum(widths) + widths[1] - gap * len(widths)))
-    grid = Table(
-        box=box.SIMPLE_HEAD if unicode else box.ASCII2,
-        padding=(0, gap - 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-        header_style="bold",
+    return fitted_table(
+        layouts(_COLUMNS, extra=("tasks",), dropped=("duration", "started")),
+        lambda layout: [_line(job, now, layout, unicode=unicode) for job in jobs],
+        width,
+        unicode=unicode,
     )
-    for heading, column_width in zip(headings, widths, strict=False):
-        justify: Literal["left", "right"] = "right" if heading in ("Started", "Duration", "Tasks") else "left"
-        grid.add_column(heading, width=column_width, justify=justify, no_wrap=True, overflow="ellipsis")
-    for job, row in zip(jobs, rows, strict=True):
-        style = STATE_STYLES.get(job["state"], "dim")
-        shown = row[: len(widths)]
-        grid.add_row(*(Text(cell, style=style if column == 2 else "") for column, cell in enumerate(shown)))
-    return grid
 
 
-def _cells(job: dict[str, Any], now: int, *, wide: bool, unicode: bool) -> list[str]:
-    started = format_moment(job["start-time"], now)
-    state = f"● {job['state']}" if unicode and wide else job["state"]
-    short_start = started if wide or len(started) <= len("11:58:37") else started[5:16]
-    cells = [job["jid"], printable(job["name"]), state, short_start, format_millis(job["duration"])]
-    return [*cells, f"{job['tasks']['running']}/{job['tasks']['total']}"] if wide else cells
+def _line(job: dict[str, Any], now: int, layout: Layout, *, unicode: bool) -> Line:
+    state = str(job["state"])
+    restarts = (job.get("pystate") or {}).get("restarts", 0)
+    told = f"{state} ({restarts})" if state == "RESTARTING" and restarts else state
+    cells = {
+        "id": job["jid"],
+        "name": printable(job["name"]),
+        "state": f"● {told}" if unicode and layout.wide else told,
+        "started": moment_cell(job["start-time"], layout, now),
+        "duration": format_millis(job["duration"]),
+        "tasks": f"{job['tasks']['running']}/{job['tasks']['total']}",
+    }
+    return Line(cells, {"state": STATE_STYLES.get(state, "dim")})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pystate_cli.formats import UNKNOWN, format_count, format_millis, printable
 from pystate_cli.views.checkpoint_list import CheckpointRow, summary_line, table
+from pystate_cli.views.facts import flowing
 from pystate_cli.views.job_list import STATE_STYLES
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 _CHECKPOINTS = 3
 _WINDOW_SECONDS = 5.0
-_GAP = 3
 
 
 class RateMeter:
@@ -83,7 +83,7 @@ def run_view(sample: RunSample, width: int, *, unicode: bool, now: int | None = 
         Text(f"● {state}" if unicode else state, style=STATE_STYLES.get(state, "dim")),
         *(Text(fact) for fact in _facts(sample, now)),
     ]
-    parts: list[RenderableType] = [Rule(style="dim", characters="─" if unicode else "-"), title, *_lines(facts, width)]
+    parts: list[RenderableType] = [Rule(style="dim", characters="─" if unicode else "-"), title, *flowing(facts, width)]
     rows = [CheckpointRow.of(entry) for entry in sample.statistics.get("history", ())][:_CHECKPOINTS]
     counts = sample.statistics.get("counts")
     if counts:
@@ -111,18 +111,3 @@ def _facts(sample: RunSample, now: int) -> list[str]:
 
 def _rate(rate: float | None) -> str:
     return UNKNOWN if rate is None else format_count(round(rate))
-
-
-def _lines(facts: list[Any], width: int) -> list[Any]:
-    """Put facts beside each other for as long as there is room."""
-    from rich.text import Text
-
-    lines = [Text()]
-    for fact in facts:
-        gap = _GAP if lines[-1].cell_len else 0
-        if gap and lines[-1].cell_len + gap + fact.cell_len > width:
-            lines.append(Text())
-            gap = 0
-        lines[-1].append(" " * gap)
-        lines[-1].append_text(fact)
-    return lines

@@ -64,6 +64,7 @@ def test_savepoints_never_count() -> None:
         "MINIMUM_TIME_BETWEEN_CHECKPOINTS",
         "TOO_MANY_CHECKPOINT_REQUESTS",
         "CHECKPOINT_DECLINED_TASK_NOT_READY",
+        "TRIGGER_CHECKPOINT_FAILURE",
     ],
 )
 def test_what_says_nothing_about_checkpointing_is_ignored(name: str) -> None:

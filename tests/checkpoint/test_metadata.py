@@ -20,13 +20,26 @@ from pystate.checkpoint.metadata import (
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,
+    TaskState,
     read_metadata,
     write_metadata,
 )
+from pystate.checkpoint.operator_state_handle import OperatorStateHandle, StateMetaInfo
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
+from pystate.state.operator.mode import OperatorStateMode
 
 MakeMetadata = Callable[..., CheckpointMetadata]
 HEAD = struct.Struct(">8sIQ")
+SPLIT = StateMetaInfo(OperatorStateMode.SPLIT_DISTRIBUTE, 3)
+NOT_KEYED = OperatorSubtaskState(
+    operator_state=[
+        OperatorStateHandle(
+            {"buffer": SPLIT, "offsets": StateMetaInfo(OperatorStateMode.UNION, 0)}, "operator", FileStateHandle("op", 9, 7)
+        )
+    ],
+    raw_keyed_state=[KeyedStateHandle(0, 127, "raw", FileStateHandle("raw", 5, 6))],
+    raw_operator_state=[OperatorStateHandle({"_default_": SPLIT}, "raw", ByteStreamStateHandle(b"xyz"))],
+)
 
 
 def framed(body: bytes, version: int = METADATA_VERSION, length: int | None = None) -> bytes:
@@ -47,6 +60,7 @@ def body_of(metadata: CheckpointMetadata) -> dict[str, object]:
         {"checkpoint_type": CheckpointType.SAVEPOINT, "format": SavepointFormatType.NATIVE},
         {"parent": "file:/sp/savepoint-83f146-b2380c89c7cf", "job_name": "Zählung 数"},
         {"operators": [OperatorState("map", "Map", 1, 128)]},
+        {"operators": [OperatorState("sink", "Sink", 1, 128, subtasks={0: NOT_KEYED})]},
         {"configuration": {}},
     ],
 )
@@ -64,9 +78,12 @@ def test_bytes_are_the_same_whatever_order_subtasks_came_in(make_metadata: MakeM
 def test_sizes_are_the_sums_of_the_handles(make_metadata: MakeMetadata) -> None:
     metadata = make_metadata()
     state = OperatorSubtaskState(
-        [KeyedStateHandle(0, 3, "canonical", FileStateHandle("f", 10, 0))], [ByteStreamStateHandle(b"xyz")]
+        [KeyedStateHandle(0, 3, "canonical", FileStateHandle("f", 10, 0))],
+        [OperatorStateHandle({}, "operator", ByteStreamStateHandle(b"xyz"))],
+        [KeyedStateHandle(0, 3, "raw", FileStateHandle("g", 100, 0))],
+        [OperatorStateHandle({}, "raw", FileStateHandle("h", 1000, 0))],
     )
-    assert (state.state_size, state.checkpointed_size) == (13, 13)
+    assert (state.state_size, state.checkpointed_size) == (1113, 1113)
     assert (metadata.operators[0].state_size, metadata.state_size) == (200, 204)
 
 
@@ -211,7 +228,7 @@ def test_entries_of_wrong_type_or_range_are_refused(make_metadata: MakeMetadata,
         {"max_parallelism": 64},  # its state has 128 key groups
         {"key_type": "STRING"},
         {"subtasks": {"0": {}}},
-        {"subtasks": {2: {"keyed_state": [], "operator_state": []}}},
+        {"subtasks": {2: OperatorSubtaskState().to_plain()}},
     ],
 )
 def test_operators_whose_numbers_do_not_fit_are_refused(make_metadata: MakeMetadata, changes: dict[str, object]) -> None:
@@ -240,3 +257,37 @@ def test_the_largest_parallelism_can_be_written(
 ) -> None:
     metadata = make_metadata(operators=[make_operator("count", "Count", 4096, 32768)], max_parallelism=32768)
     assert read_metadata(write_metadata(metadata), "there") == metadata
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"operator_state": [{"kind": "bytes", "data": b""}]},
+        {"operator_state": [NOT_KEYED.operator_state[0].to_plain() | {"states": [1]}]},
+        {"operator_state": [NOT_KEYED.operator_state[0].to_plain() | {"states": {1: {"mode": "UNION", "count": 1}}}]},
+        {"operator_state": [NOT_KEYED.operator_state[0].to_plain() | {"states": {"a": {"mode": "SPLIT", "count": 1}}}]},
+        {"operator_state": [NOT_KEYED.operator_state[0].to_plain() | {"states": {"a": {"mode": "UNION", "count": -1}}}]},
+        {"operator_state": [NOT_KEYED.operator_state[0].to_plain() | {"handle": {"kind": "file", "path": "../x"}}]},
+        {"raw_operator_state": None},
+        {"raw_keyed_state": [KeyedStateHandle(0, 128, "raw", FileStateHandle("raw", 5, 6)).to_plain()]},
+    ],
+)
+def test_state_that_is_not_keyed_is_read_strictly(make_metadata: MakeMetadata, changes: dict[str, object]) -> None:
+    operator = OperatorState("sink", "Sink", 1, 128, subtasks={0: NOT_KEYED}).to_plain()
+    operator["subtasks"][0] |= changes
+    with pytest.raises(CorruptSnapshotError):
+        read_metadata(framed(msgpack.packb(body_of(make_metadata()) | {"operators": [operator]})), "there")
+
+
+@pytest.mark.parametrize("key", ["keyed_state", "operator_state", "raw_keyed_state", "raw_operator_state"])
+def test_each_missing_kind_of_state_is_named(make_metadata: MakeMetadata, key: str) -> None:
+    operator = OperatorState("sink", "Sink", 1, 128, subtasks={0: NOT_KEYED}).to_plain()
+    del operator["subtasks"][0][key]
+    with pytest.raises(CorruptSnapshotError, match=repr(key)):
+        read_metadata(framed(msgpack.packb(body_of(make_metadata()) | {"operators": [operator]})), "there")
+
+
+def test_a_tasks_state_comes_back_as_it_was() -> None:
+    task = TaskState({"sink": NOT_KEYED, "map": OperatorSubtaskState()})
+    assert TaskState.from_plain(task.to_plain()) == task
+    assert (task.state_size, task.checkpointed_size) == (17, 17)

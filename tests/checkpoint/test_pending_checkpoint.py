@@ -14,6 +14,7 @@ from pystate.checkpoint.metadata import (
     KeyedStateHandle,
     OperatorSubtaskState,
     SavepointFormatType,
+    TaskState,
 )
 from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
@@ -22,8 +23,9 @@ METRICS = SubtaskCheckpointMetrics(1000, 1, 2, 3, None, 5, 5)
 TASKS = {("count", 0), ("count", 1), ("map", 0)}
 
 
-def state(data: bytes) -> OperatorSubtaskState:
-    return OperatorSubtaskState([KeyedStateHandle(0, 1, "canonical", ByteStreamStateHandle(data))])
+def state(data: bytes, uid: str = "count") -> TaskState:
+    handle = KeyedStateHandle(0, 1, "canonical", ByteStreamStateHandle(data))
+    return TaskState({uid: OperatorSubtaskState([handle])})
 
 
 def pending(**changes: Any) -> PendingCheckpoint:
@@ -55,7 +57,9 @@ def test_it_collects_what_subtasks_acknowledge() -> None:
     assert (checkpoint.acknowledged_count, checkpoint.total_count, checkpoint.state_size) == (1, 3, 3)
     assert checkpoint.missing == {("count", 0), ("map", 0)}
     assert checkpoint.state_of("count", 1) == state(b"abc")
-    assert checkpoint.subtask_states("count") == {1: state(b"abc")}
+    assert checkpoint.operator_states("count", "count") == {1: state(b"abc").operators["count"]}
+    assert checkpoint.operator_states("count", "chained") == {}
+    assert checkpoint.operator_states("other", "count") == {}
     assert not checkpoint.is_fully_acknowledged
 
 

@@ -41,7 +41,7 @@ def starts(clock: Clock, rule: CheckpointRequestDecider[Request], took: int, unt
     end: int | None = None
     while clock.now <= until:
         if end is not None and clock.now >= end:
-            rule.report_end(CHECKPOINT)
+            rule.report_completed(CHECKPOINT)
             end = None
         if rule.next_request(0 if end is None else 1) is not None:
             found.append(clock.now)
@@ -61,7 +61,7 @@ def test_an_interval_of_1000_and_a_pause_of_500_after_700_gives_1200(clock: Cloc
     clock.now = 1000
     assert rule.next_request(0) is not None
     clock.now = 1700
-    rule.report_end(CHECKPOINT)
+    rule.report_completed(CHECKPOINT)
     assert rule.next_periodic_time() == 2200  # 1200 after the start, 200 later than the interval says
     clock.now = 2199
     assert rule.next_request(0) is None
@@ -131,7 +131,7 @@ def test_savepoints_go_first_and_beside_a_running_checkpoint(clock: Clock) -> No
 
 def test_a_wanted_checkpoint_does_not_wait_for_the_pause(clock: Clock) -> None:
     rule = decider(clock, min_pause_ms=500)
-    rule.report_end(CHECKPOINT)
+    rule.report_completed(CHECKPOINT)
     wanted = Request()
     rule.submit(wanted)
     assert rule.wait_ms(0) == 0
@@ -141,9 +141,9 @@ def test_a_wanted_checkpoint_does_not_wait_for_the_pause(clock: Clock) -> None:
 def test_savepoints_do_not_count_for_the_pause(clock: Clock) -> None:
     rule = decider(clock, min_pause_ms=500)
     clock.now = 900
-    rule.report_end(SAVEPOINT)
+    rule.report_completed(SAVEPOINT)
     assert rule.next_periodic_time() == 1000
-    rule.report_end(CHECKPOINT)
+    rule.report_completed(CHECKPOINT)
     assert rule.next_periodic_time() == 1400
 
 

@@ -12,12 +12,23 @@ from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.stats import CheckpointStatsTracker, SubtaskCheckpointMetrics
+from pystate.checkpoint.stats import CheckpointedTask, SubtaskCheckpointMetrics
 from pystate.checkpoint.stats_summary import StatsSummary, percentile
+from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError
 
 SAVEPOINT = CheckpointType.SAVEPOINT
-OURS = {"epoch", "path", "sync_duration", "async_duration", "start_delay", "alignment_duration"}
+SLOWEST = ("sync_duration", "async_duration", "start_delay", "alignment_duration")
+OURS = {"epoch", "path", "restore_timestamp", *SLOWEST}
+COUNT = CheckpointedTask("count", "c0" * 16, "count -> print")
+OUR_TASK = {
+    "uid": "count",
+    "name": "count -> print",
+    "sync_duration": 4,
+    "async_duration": 5,
+    "start_delay": 34,
+    "alignment_duration": 0,
+}
 NOTHING = {"min": 0, "max": 0, "avg": 0, "p50": 0.0, "p90": 0.0, "p95": 0.0, "p99": 0.0, "p999": 0.0}
 NO_PERCENTILES = {"p50": "NaN", "p90": "NaN", "p95": "NaN", "p99": "NaN", "p999": "NaN"}
 # The six checkpoints of a Flink 2.3.0 job: trigger, end-to-end duration, size.
@@ -44,6 +55,7 @@ class Driver:
     def __init__(self, make_metadata: Callable[..., CheckpointMetadata], history_size: int = 10) -> None:
         self.now = 5_000
         self.tracker = CheckpointStatsTracker(history_size, lambda: self.now)
+        self.tracker.describe_tasks([COUNT])
         self._make_metadata = make_metadata
 
     def trigger(
@@ -139,6 +151,7 @@ def test_a_job_without_checkpoints_has_an_empty_overview(driver: Driver) -> None
                 "alignment_buffered",
                 "processed_data",
                 "persisted_data",
+                *SLOWEST,
             )
         },
         "latest": {"completed": None, "savepoint": None, "failed": None, "restored": None},
@@ -209,7 +222,10 @@ def test_our_own_fields_are_the_slowest_subtasks(driver: Driver) -> None:
         "async_duration": 8,
         "start_delay": 70,
         "alignment_duration": 1500,
+        "restore_timestamp": None,
     }
+    summary = driver.tracker.to_rest()["summary"]
+    assert [summary[name]["max"] for name in SLOWEST] == [9, 8, 70, 1500]
 
 
 def test_an_alignment_that_one_subtask_does_not_know_is_not_known(driver: Driver) -> None:
@@ -218,7 +234,8 @@ def test_an_alignment_that_one_subtask_does_not_know_is_not_known(driver: Driver
     driver.tracker.report_ack(1, "count", 1, metrics(1_010, alignment_ms=None))
     driver.complete(pending)
     assert driver.tracker.to_rest()["history"][0]["alignment_duration"] is None
-    details = driver.tracker.subtask_details(1, "count")
+    assert driver.tracker.to_rest()["summary"]["alignment_duration"]["p50"] == "NaN"
+    details = driver.tracker.subtask_details(1, COUNT.vertex_id)
     assert details is not None
     assert [one["alignment"]["duration"] for one in details["subtasks"]] == [15, -1]
     assert details["summary"]["alignment"]["duration"]["max"] == 15
@@ -307,6 +324,12 @@ def test_a_checkpoint_pushed_out_of_the_list_still_completes(make_metadata: Call
     assert rest["latest"]["completed"]["num_acknowledged_subtasks"] == 1
 
 
+def test_an_id_that_comes_again_is_a_new_checkpoint(driver: Driver) -> None:
+    for number in (1, 2, 1):
+        driver.run(number)
+    assert [one["id"] for one in driver.tracker.to_rest()["history"]] == [1, 2]
+
+
 # -- details
 
 
@@ -315,7 +338,7 @@ def test_details_break_down_by_operator(driver: Driver) -> None:
     details = driver.tracker.details(6)
     assert details is not None
     assert details["tasks"] == {
-        "count": {
+        COUNT.vertex_id: {
             "id": 6,
             "status": "COMPLETED",
             "latest_ack_timestamp": 1795232042778,
@@ -327,6 +350,7 @@ def test_details_break_down_by_operator(driver: Driver) -> None:
             "persisted_data": 0,
             "num_subtasks": 1,
             "num_acknowledged_subtasks": 1,
+            **OUR_TASK,
         }
     }
     assert {**details, "tasks": {}} == driver.tracker.to_rest()["history"][0]
@@ -338,7 +362,7 @@ def test_details_of_subtasks_are_flinks(driver: Driver) -> None:
     def only(value: int) -> dict[str, object]:
         return {"min": value, "max": value, "avg": value, **NO_PERCENTILES}
 
-    assert driver.tracker.subtask_details(6, "count") == {
+    assert driver.tracker.subtask_details(6, COUNT.vertex_id) == {
         "id": 6,
         "status": "COMPLETED",
         "latest_ack_timestamp": 1795232042778,
@@ -350,6 +374,7 @@ def test_details_of_subtasks_are_flinks(driver: Driver) -> None:
         "persisted_data": 0,
         "num_subtasks": 1,
         "num_acknowledged_subtasks": 1,
+        **OUR_TASK,
         "summary": {
             "checkpointed_size": only(265),
             "state_size": only(265),
@@ -381,7 +406,7 @@ def test_several_subtasks_have_percentiles_and_missing_ones_are_pending(driver: 
     driver.trigger(1, subtasks=3)
     driver.tracker.report_ack(1, "count", 0, metrics(1_010, size=100))
     driver.tracker.report_ack(1, "count", 2, metrics(1_030, size=300))
-    details = driver.tracker.subtask_details(1, "count")
+    details = driver.tracker.subtask_details(1, COUNT.vertex_id)
     assert details is not None
     assert details["summary"]["state_size"]["p50"] == 200.0
     assert details["summary"]["end_to_end_duration"]["max"] == 30
@@ -392,6 +417,138 @@ def test_several_subtasks_have_percentiles_and_missing_ones_are_pending(driver: 
 def test_unknown_checkpoints_and_operators_have_no_details(driver: Driver) -> None:
     driver.run(1)
     assert driver.tracker.details(2) is None
-    assert driver.tracker.subtask_details(2, "count") is None
-    assert driver.tracker.subtask_details(1, "other") is None
+    assert driver.tracker.subtask_details(2, COUNT.vertex_id) is None
+    assert driver.tracker.subtask_details(1, "count") is None
     driver.tracker.report_ack(9, "count", 0, metrics(1))
+
+
+def test_operators_stand_in_the_order_of_the_job_and_must_be_described(driver: Driver) -> None:
+    last, first = CheckpointedTask("a", "1" * 32, "last"), CheckpointedTask("z", "2" * 32, "first")
+    driver.tracker.describe_tasks([first, last])
+    pending = PendingCheckpoint(
+        1,
+        checkpoint_type=CheckpointType.CHECKPOINT,
+        format=SavepointFormatType.CANONICAL,
+        trigger_timestamp=0,
+        tasks=[("a", 0), ("z", 0)],
+        location="file:/ckpt/chk-1",
+    )
+    driver.tracker.report_pending(pending)
+    details = driver.tracker.details(1)
+    assert details is not None
+    assert [task["name"] for task in details["tasks"].values()] == ["first", "last"]
+    driver.tracker.describe_tasks([first])
+    with pytest.raises(ValueError, match=r"\['a'\]"):
+        driver.tracker.report_pending(pending)
+
+
+def test_the_checkpoint_that_a_job_started_from_is_marked(driver: Driver) -> None:
+    driver.run(1)
+    driver.run(2, kind=SAVEPOINT)
+    driver.tracker.report_restored(1, False, "file:/ckpt/chk-1")
+    driver.tracker.report_restored(2, False, "file:/elsewhere/chk-2")  # somebody else's
+    assert [one["restore_timestamp"] for one in driver.tracker.to_rest()["history"]] == [None, 5_000]
+
+
+# -- from driver to driver
+
+
+def again(tracker: CheckpointStatsTracker, history_size: int = 10) -> CheckpointStatsTracker:
+    return CheckpointStatsTracker.from_plain(json.loads(json.dumps(tracker.to_plain())), history_size, lambda: 9_000)
+
+
+def everything(tracker: CheckpointStatsTracker) -> tuple[Any, ...]:
+    rest = tracker.to_rest()
+    ids = [one["id"] for one in rest["history"]]
+    return rest, [tracker.details(one) for one in ids], [tracker.subtask_details(one, COUNT.vertex_id) for one in ids]
+
+
+def eventful(make_metadata: Callable[..., CheckpointMetadata], history_size: int = 10) -> Driver:
+    driver = Driver(make_metadata, history_size)
+    driver.tracker.report_failed(None, CheckpointFailureReason.IO_EXCEPTION)
+    driver.run(1, kind=SAVEPOINT)
+    for number in range(2, 6):
+        driver.run(number, duration=10 * number, size=number)
+    pending = driver.trigger(6, subtasks=3)
+    driver.tracker.report_ack(6, "count", 2, metrics(1_030, size=300))
+    driver.tracker.report_failed(pending, CheckpointFailureReason.CHECKPOINT_EXPIRED, "Two are missing.")
+    pending = driver.trigger(7, subtasks=3)
+    for subtask, delay in enumerate((7, 34, 5)):
+        alignment = None if subtask == 1 else 3
+        driver.tracker.report_ack(
+            7, "count", subtask, metrics(900 + 7 * delay, start_delay_ms=delay, alignment_ms=alignment)
+        )
+    driver.complete(pending)
+    driver.tracker.report_discarded([2, 3])
+    driver.tracker.report_restored(5, False, "file:/ckpt/chk-5")
+    driver.trigger(8, subtasks=2)
+    driver.tracker.report_ack(8, "count", 1, metrics(1_040))
+    return driver
+
+
+def test_statistics_come_back_from_plain_data(make_metadata: Callable[..., CheckpointMetadata]) -> None:
+    for size in (10, 3, 0):
+        tracker = eventful(make_metadata, size).tracker
+        assert everything(again(tracker, size)) == everything(tracker)
+        assert again(tracker, size).to_plain() == tracker.to_plain()
+
+
+def test_a_driver_that_takes_over_goes_on_counting(make_metadata: Callable[..., CheckpointMetadata]) -> None:
+    one, other = eventful(make_metadata), eventful(make_metadata)
+    other.tracker = again(other.tracker)
+    other.tracker.describe_tasks([COUNT])
+    for driver in (one, other):
+        driver.tracker.report_ack(8, "count", 0, metrics(1_050))
+        driver.run(9, duration=400, size=4)
+        driver.tracker.report_discarded([7])
+    assert everything(other.tracker) == everything(one.tracker)
+    assert other.tracker.to_rest()["counts"] == {"restored": 1, "total": 10, "in_progress": 1, "completed": 7, "failed": 2}
+
+
+def test_a_shorter_history_keeps_the_last(make_metadata: Callable[..., CheckpointMetadata]) -> None:
+    tracker = again(eventful(make_metadata).tracker, 2)
+    assert [one["id"] for one in tracker.to_rest()["history"]] == [8, 7]
+    assert tracker.to_rest()["latest"]["savepoint"]["id"] == 1
+    assert tracker.details(4) is None
+
+
+def test_what_a_dead_driver_had_in_progress_has_failed(make_metadata: Callable[..., CheckpointMetadata]) -> None:
+    tracker = again(eventful(make_metadata).tracker)
+    tracker.give_up_in_progress(CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN, "The driver is gone.", 8_000)
+    rest = tracker.to_rest()
+    assert rest["counts"] == {"restored": 1, "total": 9, "in_progress": 0, "completed": 6, "failed": 3}
+    entry = rest["history"][0]
+    assert rest["latest"]["failed"] == entry
+    assert (entry["id"], entry["failure_timestamp"], entry["num_acknowledged_subtasks"]) == (8, 8_000, 1)
+    assert entry["failure_message"] == "The checkpoint coordinator shut down. The driver is gone."
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plain: plain.pop("counts"),
+        lambda plain: plain.update(history=[99]),
+        lambda plain: plain["latest"].update(completed="1"),
+        lambda plain: plain["checkpoints"][-1].update(status="GOOD"),
+        lambda plain: plain["checkpoints"][-2]["tasks"][0].update(sync_ms=[1]),
+        lambda plain: plain["checkpoints"][-2]["tasks"][0].update(sync_ms=None),
+        lambda plain: plain["checkpoints"][-2]["tasks"][0].update(num_subtasks=10**9),
+        lambda plain: plain["checkpoints"][-1]["tasks"][0].update(acknowledged=[2]),
+        lambda plain: plain["summaries"]["state_size"].update(window=[1]),
+        lambda plain: plain["summaries"]["state_size"].update(window=["x"] * 6),
+        lambda plain: plain["restored"].pop("path"),
+    ],
+)
+def test_damaged_plain_data_is_refused(
+    make_metadata: Callable[..., CheckpointMetadata], change: Callable[[dict[str, Any]], Any]
+) -> None:
+    plain = json.loads(json.dumps(eventful(make_metadata).tracker.to_plain()))
+    change(plain)
+    with pytest.raises(CorruptSnapshotError):
+        CheckpointStatsTracker.from_plain(plain, 10, lambda: 0)
+
+
+def test_a_summary_of_more_than_its_window_comes_back() -> None:
+    for values in ([7] * 10_002, [1_000_000, *range(10_000)], [], [3]):
+        summary = StatsSummary(values)
+        assert StatsSummary.from_plain(json.loads(json.dumps(summary.to_plain()))).to_rest() == summary.to_rest()

@@ -93,6 +93,7 @@ class TerminalCommand:
         self._slave = slave
         self.screen = Screen(columns, rows)
         self.seen: list[str] = []
+        self.raw: list[str] = []
         self._undecoded = b""
 
     def wait_for(self, check: Callable[[str], object], seconds: float = 20) -> None:
@@ -145,5 +146,6 @@ class TerminalCommand:
             except UnicodeDecodeError as error:
                 data, self._undecoded = data[: error.start], data[error.start :] + self._undecoded
         self.screen.feed(text)
+        self.raw.append(text)
         self.seen.append(self.screen.text)
         return True

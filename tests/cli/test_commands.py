@@ -8,7 +8,9 @@ import re
 
 import pytest
 
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate_cli.commands.cancel import split_words
+from tests.jobmanager.checkpoint_statistics import Statistics
 
 UNKNOWN = "0" * 31 + "1"
 A, B = "a" * 32, "b" * 32
@@ -54,8 +56,8 @@ def test_list_on_a_terminal_is_a_table(manager, running, pystate, monkeypatch):
 
     lines = pystate("list").out.splitlines()
 
-    assert lines[0].split() == ["Job", "ID", "Name", "State", "Started", "Duration"]
-    assert lines[2].split()[:3] == [running, "fake", "RUNNING"]
+    assert lines[0].split() == ["Job", "ID", "Name", "State", "Started", "Duration", "Tasks"]
+    assert lines[2].split()[:4] == [running, "fake", "●", "RUNNING"]
 
 
 def test_savepoint_prints_its_path_and_tells_the_rest_aside(manager, running, pystate):
@@ -178,7 +180,7 @@ def test_wrong_words_of_cancel(pystate):
     assert pystate("cancel").code == 2
 
 
-@pytest.mark.parametrize("command", ["savepoint", "stop", "cancel", "checkpoints"])
+@pytest.mark.parametrize("command", ["savepoint", "stop", "cancel", "checkpoints", "exceptions"])
 def test_unknown_and_malformed_ids(manager, pystate, command):
     code, out, err = pystate(command, UNKNOWN)
     assert (code, out) == (1, "")
@@ -306,20 +308,133 @@ def test_another_job_manager_is_addressed_with_m(manager, running, pystate, monk
 
 
 def test_checkpoints_in_a_pipe(manager, running, pystate):
-    statistics = {
-        "counts": {"restored": 0, "total": 1, "in_progress": 0, "completed": 1, "failed": 0},
-        "latest": {},
-        "history": [{"id": 1, "is_savepoint": True, "status": "COMPLETED", "trigger_timestamp": 0, "external_path": "/s/x"}],
-    }
-    manager.home.job(running).checkpoints.write_text(json.dumps(statistics))
+    statistics = Statistics().run(1, savepoint=True).write(manager.home.job(running).checkpoints)
 
     code, out, err = pystate("checkpoints", running)
 
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["id", "1"]
-    assert out.endswith("0/0           /s/x\n")
+    assert out.endswith("3/3           file:/sp/savepoint-1\n")
     assert err == "1 triggered: 1 completed, 0 in progress, 0 failed\n"
-    assert json.loads(pystate("checkpoints", "--json", running).out) == statistics
+    assert json.loads(pystate("checkpoints", "--json", running).out) == statistics.tracker.to_rest()
+
+
+def test_one_checkpoint_in_a_pipe(manager, running, pystate):
+    statistics = Statistics().trigger(1, at=0).acknowledge(1, "count", 1).write(manager.home.job(running).checkpoints)
+
+    code, out, err = pystate("checkpoints", running, "1")
+
+    lines = [line.split() for line in out.splitlines()]
+    assert (code, err) == (0, "checkpoint 1 IN_PROGRESS, 1/3 acknowledged\n")
+    assert lines[0] == [
+        "operator",
+        "subtask",
+        "status",
+        "acknowledged",
+        "latest_ack",
+        "duration_ms",
+        "full_bytes",
+        "incremental_bytes",
+        "start_delay_ms",
+        "alignment_ms",
+        "sync_ms",
+        "async_ms",
+        "uid",
+    ]
+    acked = ["1970-01-01T00:00:00.110+00:00", "110", "46650", "9330", "34", "0", "4", "5", "count"]
+    dashes = ["-"] * 8
+    assert lines[1:] == [
+        ["a" * 32, "all", "IN_PROGRESS", "1/2", *acked],
+        ["a" * 32, "0", "pending_or_failed", "0/1", *dashes, "count"],
+        ["a" * 32, "1", "completed", "1/1", *acked],
+        ["b" * 32, "all", "IN_PROGRESS", "0/1", "-", "-", "0", "0", *dashes[4:], "total"],
+        ["b" * 32, "0", "pending_or_failed", "0/1", *dashes, "total"],
+    ]
+    assert len({line.index(words[3]) for line, words in zip(out.splitlines()[1:], lines[1:], strict=True)}) == 1
+    details = json.loads(pystate("checkpoints", "--json", running, "1").out)
+    assert details["tasks"] == {one: statistics.tracker.subtask_details(1, one) for one in ("a" * 32, "b" * 32)}
+    assert {**details, "tasks": {}} == {**(statistics.tracker.details(1) or {}), "tasks": {}}
+
+
+def test_a_failed_checkpoint_says_why_aside(manager, running, pystate):
+    statistics = Statistics().trigger(1)
+    statistics.fail(1, CheckpointFailureReason.CHECKPOINT_EXPIRED).write(manager.home.job(running).checkpoints)
+
+    told = "checkpoint 1 FAILED, 0/3 acknowledged: The checkpoint expired before it was complete.\n"
+    assert pystate("checkpoints", running, "1").err == told
+
+
+def test_a_checkpoint_that_is_not_known(manager, running, pystate):
+    assert pystate("checkpoints", running, "7") == (
+        1,
+        "",
+        "error: Could not find checkpointing statistics for checkpoint 7.\n"
+        f"  try: pystate checkpoints {running} lists those that are known\n",
+    )
+    assert pystate("checkpoints", running, "x").code == 2
+    assert pystate("checkpoints", running, "1", "--summary") == (
+        2,
+        "",
+        "error: --summary is of all checkpoints, and an ID names one.\n  try: leave one of them out\n",
+    )
+
+
+def test_the_summary_in_a_pipe(manager, running, pystate):
+    statistics = Statistics()
+    for number, after in ((1, 110), (2, 216), (3, 639)):
+        statistics.trigger(number)
+        for uid, subtask in (("count", 0), ("count", 1), ("total", 0)):
+            statistics.acknowledge(number, uid, subtask, after=after, alignment_ms=None)
+        statistics.complete(number)
+    statistics.write(manager.home.job(running).checkpoints)
+
+    code, out, err = pystate("checkpoints", running, "--summary")
+
+    lines = [line.split() for line in out.splitlines()]
+    assert (code, err) == (0, "3 completed checkpoints and savepoints\n")
+    assert lines[:2] == [
+        ["figure", "min", "avg", "p50", "p90", "p95", "p99", "p999", "max"],
+        ["end_to_end_duration_ms", "110", "321", "216", "639", "639", "639", "639", "639"],
+    ]
+    assert ["alignment_duration_ms", *["-"] * 8] in lines, "what nobody has measured is no 0"
+    rest = statistics.tracker.to_rest()
+    shown = json.loads(pystate("checkpoints", running, "--summary", "--json").out)
+    assert shown == {"counts": rest["counts"], "summary": rest["summary"]}
+
+
+def test_exceptions_in_a_pipe(manager, pystate):
+    job = manager.submit("--restart", "5", "10", "--die", "0", "7", "--die-until", "1", "--fail-user", "0")
+    manager.wait_for(job, "FAILED")
+
+    code, out, err = pystate("exceptions", job)
+
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert lines[0].split() == ["attempt", "when", "class", "failure"]
+    assert [line[:7].strip() for line in lines[1:]] == ["1", "0"]
+    assert lines[1].endswith("UserFunctionError         ZeroDivisionError: division by zero")
+    assert lines[2].endswith("PystateError              The driver process ended with exit code 7.")
+    verbose = pystate("exceptions", "-v", job).out.splitlines()
+    assert verbose[:3] == lines
+    assert "  ZeroDivisionError: division by zero" in verbose
+    history = json.loads(pystate("exceptions", "--json", job).out)["exceptionHistory"]
+    assert [entry["pystate"]["attempt"] for entry in history["entries"]] == [1, 0]
+
+
+def test_a_job_that_has_not_failed_has_no_exceptions(manager, running, pystate):
+    assert pystate("exceptions", running) == (
+        0,
+        "attempt  when                           class                     failure\n",
+        "Nothing has failed.\n",
+    )
+
+
+def test_list_tells_how_often_a_job_was_restarted(manager, pystate, monkeypatch):
+    job = manager.submit("--restart", "5", "60000", "--die", "0", "7")
+    manager.wait_for(job, "RESTARTING")
+    assert pystate("list").out.splitlines()[1].endswith(f"{job} : fake (RESTARTING)"), "what the flink client prints"
+    monkeypatch.setattr("pystate_cli.console.Console.is_terminal", True)
+    assert "fake  ● RESTARTING (1) " in pystate("list").out
 
 
 def test_wrong_calls_are_one_sentence_and_exit_code_2(pystate):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.cli.terminal import Screen, TerminalCommand
-from tests.cli.test_views import entry
+from tests.jobmanager.checkpoint_statistics import Statistics
 from tests.jobmanager.harness import eventually
 
 
@@ -32,12 +31,8 @@ def only_job(manager) -> str:
     return str(eventually(lambda: manager.request("GET", "/jobs")[1]["jobs"])[0]["id"])
 
 
-def write_checkpoints(manager, job: str, *history: dict[str, object]) -> None:
-    counts = {"restored": 0, "total": len(history), "in_progress": 0, "completed": len(history), "failed": 0}
-    statistics = {"counts": counts, "latest": {}, "history": history}
-    path = manager.home.job(job).checkpoints
-    path.with_suffix(".new").write_text(json.dumps(statistics))
-    path.with_suffix(".new").rename(path)
+def write_checkpoints(manager, job: str, *numbers: int) -> None:
+    Statistics().run(*numbers).write(manager.home.job(job).checkpoints)
 
 
 @pytest.mark.parametrize("size", [{"columns": 80, "rows": 24}, {"columns": 160, "rows": 8}])
@@ -46,11 +41,11 @@ def test_the_live_view_of_a_run_leaves_nothing_behind(manager, terminal, size):
     command = terminal("run", manager.job_file, *words, **size)
     job = only_job(manager)
     manager.wait_for(job, "RUNNING")
-    write_checkpoints(manager, job, entry(2), entry(1))
+    write_checkpoints(manager, job, 1, 2)
 
     command.wait_for(lambda text: re.search(r"epoch \d+ +in [\d,]+ rows/s +out [\d,]+ rows/s", text))
     command.wait_for(lambda text: "2 triggered: 2 completed" in text)
-    command.wait_for(lambda text: re.search(r"^ *2 +checkpoint.*110 ms.*9\.11 KB", text, re.MULTILINE))
+    command.wait_for(lambda text: re.search(r"^ *2 +checkpoint.*110 ms.*27\.3 KB", text, re.MULTILINE))
     assert f"word count  {job}" in command.screen.text
     assert "● RUNNING" in command.screen.text
 
@@ -134,10 +129,10 @@ def test_a_bar_shows_how_far_a_savepoint_is(manager, terminal, words):
 
 
 def test_checkpoints_are_watched_until_q(manager, running, terminal):
-    write_checkpoints(manager, running, entry(1))
+    write_checkpoints(manager, running, 1)
     command = terminal("checkpoints", running, "--watch", "-n", "0.2")
     command.wait_for(lambda text: "1 triggered: 1 completed" in text)
-    write_checkpoints(manager, running, entry(2), entry(1))
+    write_checkpoints(manager, running, 1, 2)
     command.wait_for(lambda text: "2 triggered: 2 completed" in text)
 
     command.press(b"x")
@@ -151,7 +146,7 @@ def test_checkpoints_are_watched_until_q(manager, running, terminal):
 
 
 def test_checkpoints_are_watched_until_the_job_ends(manager, running, terminal):
-    write_checkpoints(manager, running, entry(1))
+    write_checkpoints(manager, running, 1)
     command = terminal("checkpoints", running, "--watch", "-n", "0.2", columns=60, rows=10)
     command.wait_for(lambda text: "is RUNNING (q: quit)." in text)
 
@@ -159,6 +154,59 @@ def test_checkpoints_are_watched_until_the_job_ends(manager, running, terminal):
 
     assert command.end() == 0
     assert command.screen.text.splitlines()[-1] == f"Job {running} is CANCELED."
+
+
+def test_a_checkpoint_is_watched_until_it_is_complete(manager, running, terminal):
+    path = manager.home.job(running).checkpoints
+    statistics = Statistics().trigger(1).acknowledge(1, "count", 1).write(path)
+    command = terminal("checkpoints", running, "1", "--watch", "-n", "0.2", columns=160)
+    command.wait_for(lambda text: re.search(r"^ +0 +… pending", text, re.MULTILINE) and "acknowledged 1/3" in text)
+
+    statistics.acknowledge(1, "count", 0).acknowledge(1, "total", 0).complete(1).write(path)
+
+    assert command.end() == 0
+    text = command.screen.text
+    assert text.count("checkpoint 1 ") == 1, "it is drawn in place"
+    assert "✓ COMPLETED" in text
+    assert "pending" not in text
+    assert text.splitlines()[-1] == f"Job {running} is RUNNING."
+    assert command.is_restored
+
+
+@pytest.mark.parametrize("words", [("1",), ("--summary",)])
+def test_what_has_no_room_on_a_watched_terminal_is_counted(manager, running, terminal, words):
+    Statistics().trigger(1).acknowledge(1, "count", 1).write(manager.home.job(running).checkpoints)
+    command = terminal("checkpoints", running, *words, "--watch", "-n", "0.2", columns=60, rows=14)
+    command.wait_for(lambda text: "(q: quit)." in text)
+
+    command.press(b"q")
+
+    assert command.end() == 0
+    assert len(command.screen.text.splitlines()) <= 13
+    assert ("3 more" in command.screen.text) == (words == ("1",))
+
+
+def test_a_path_that_is_longer_than_a_line_is_not_broken(manager, running, terminal):
+    Statistics(folder="/data/" + "checkpoints" * 8).run(1).write(manager.home.job(running).checkpoints)
+    for words in ((), ("1",)):
+        command = terminal("checkpoints", running, *words, columns=60)
+        assert command.end() == 0
+        assert f"file:/data/{'checkpoints' * 8}" in command.screen.text.replace("\n", "").replace(" ", "")
+        assert not any("checkpoints\r\n" in seen for seen in command.raw)
+
+
+def test_failures_on_a_terminal_are_a_table_with_what_to_do_below(manager, terminal):
+    job = manager.submit("--restart", "1", "10", "--die", "0", "7")
+    manager.wait_for(job, "FAILED")
+
+    command = terminal("exceptions", job)
+
+    assert command.end() == 0
+    lines = command.screen.text.splitlines()
+    assert lines[0].split() == ["Attempt", "When", "Class", "Failure"]
+    assert [line.split()[0] for line in lines[2:4]] == ["1", "0"]
+    assert all(line.endswith("PystateError  The driver process ended with exit code 7.") for line in lines[2:4])
+    assert "".join(lines[4:]) == f"try: see {manager.home.job(job).log}"
 
 
 def test_a_list_that_is_too_long_for_the_terminal_is_counted(manager, terminal):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ from typing import Any
 import pytest
 from rich.console import Console as RichConsole
 
-from pystate_cli.views import checkpoint_list, job_list
+from pystate_cli.views import checkpoint_details, checkpoint_list, checkpoint_summary, failure_list, fitted_table, job_list
+from pystate_cli.views.checkpoint_details import CheckpointDetails
 from pystate_cli.views.checkpoint_list import CheckpointRow
+from pystate_cli.views.failure_list import FailureRow
 
 NOW = int(datetime(2026, 11, 21, 12, 0, 0).astimezone().timestamp() * 1000)
 DIRECTORY = "/data/checkpoints/6077eb43c7a5ff1950bf7e60379598c1"
@@ -170,10 +173,10 @@ def test_jobs_on_80_columns():
     assert (
         rendered(job_list.table(groups, 80, unicode=True, now=NOW), 80)
         == """\
-Job ID                           Name              State       Started Duration
-───────────────────────────────────────────────────────────────────────────────
-6077eb43c7a5ff1950bf7e60379598c1 keyed-count       RUNNING    11:58:37 1 m 23 s
-6077eb43c7a5ff1950bf7e60379598c1 aaaaaaaaaaaaaaaa… FAILED  11-20 11:00 1 d 01 h
+Job ID                           Name               State       Started Duration
+────────────────────────────────────────────────────────────────────────────────
+6077eb43c7a5ff1950bf7e60379598c1 keyed-count        RUNNING    11:58:37 1 m 23 s
+6077eb43c7a5ff1950bf7e60379598c1 aaaaaaaaaaaaaaaaa… FAILED  11-20 11:00 1 d 01 h
 """
     )
 
@@ -236,3 +239,269 @@ def test_programs_get_the_flink_clients_lines():
         f"{started} : 6077eb43c7a5ff1950bf7e60379598c1 : other (FAILED)",
         "--------------------------------------------------------------",
     ]
+
+
+def test_restarts_are_counted_while_a_job_restarts():
+    restarted = {"pystate": {"restarts": 3}}
+    groups = job_list.JobGroups([{**job("RESTARTING"), **restarted}, {**job("RUNNING"), **restarted}], [], None)
+
+    lines = rendered(job_list.table(groups, 160, unicode=True, now=NOW), 160).splitlines()
+
+    assert "● RESTARTING (3)  " in lines[2]
+    assert "● RUNNING         " in lines[3]
+
+
+# -- one checkpoint
+
+SUBTASKS = {"count": 3, "total": 1}
+
+
+def details(status: str = "COMPLETED", missing: int = 0, **changes: Any) -> CheckpointDetails:
+    tasks = {}
+    for number, (uid, count) in enumerate(SUBTASKS.items()):
+        taken = count - (missing if uid == "count" else 0)
+        subtasks = [subtask(index) if index < taken else PENDING | {"index": index} for index in range(count)]
+        measured = {"sync_duration": 4, "async_duration": 2200, "start_delay": 34, "alignment_duration": 12}
+        tasks[str(number) * 32] = {
+            "uid": uid,
+            "name": f"{uid} -> a sink with a long name of its own",
+            "num_subtasks": count,
+            "num_acknowledged_subtasks": taken,
+            "latest_ack_timestamp": NOW - 10_000,
+            "end_to_end_duration": 1000,
+            "state_size": taken * 9330,
+            "checkpointed_size": taken * 933,
+            **measured,
+            "summary": summary(),
+            "subtasks": subtasks,
+        }
+    path = {"external_path": changes.pop("external_path", f"{DIRECTORY}/chk-13")}
+    return CheckpointDetails.of({**entry(13, status, **path, **changes), "epoch": 53, "tasks": tasks})
+
+
+def subtask(index: int) -> dict[str, Any]:
+    return {
+        "index": index,
+        "status": "completed",
+        "ack_timestamp": NOW - 10_000,
+        "end_to_end_duration": 1000,
+        "state_size": 9330,
+        "checkpointed_size": 933,
+        "checkpoint": {"sync": 4, "async": 2200},
+        "alignment": {"duration": 12},
+        "start_delay": 34,
+    }
+
+
+PENDING = {"status": "pending_or_failed"}
+
+
+def summary() -> dict[str, Any]:
+    def figures(value: int) -> dict[str, int]:
+        return {"min": value, "avg": 2 * value, "max": 3 * value}
+
+    return {
+        "state_size": figures(9330),
+        "checkpointed_size": figures(933),
+        "end_to_end_duration": figures(110),
+        "checkpoint_duration": {"sync": figures(4), "async": figures(5)},
+        "alignment": {"duration": figures(12)},
+        "start_delay": figures(34),
+    }
+
+
+def test_a_checkpoint_on_80_columns():
+    shown = checkpoint_details.details_view(details(missing=1, restore_timestamp=NOW - 5000), 80, unicode=True, now=NOW)
+
+    assert (
+        rendered(shown, 80)
+        == f"""\
+checkpoint 13  ✓ COMPLETED
+triggered 11:59:49   duration 110 ms   epoch 53   acknowledged 6/6
+full 45.6 KB   incremental 9.11 KB
+path      {DIRECTORY}/chk-13
+restored  the job last started from it at 11:59:55
+
+Operator               UID   Ack Duration    Full    Incr Delay Align Sync Async
+────────────────────────────────────────────────────────────────────────────────
+count -> a sink with … count 2/3    1.0 s 18.2 KB 1.82 KB 34 ms 12 ms 4 ms 2.2 s
+total -> a sink with … total 1/1    1.0 s 9.11 KB   933 B 34 ms 12 ms 4 ms 2.2 s
+
+count -> a sink with a long name of its own  uid count
+Sub        Ack Duration    Full    Incr  Delay Align  Sync Async
+────────────────────────────────────────────────────────────────
+min              110 ms 9.11 KB   933 B  34 ms 12 ms  4 ms  5 ms
+avg              220 ms 18.2 KB 1.82 KB  68 ms 24 ms  8 ms 10 ms
+max              330 ms 27.3 KB 2.73 KB 102 ms 36 ms 12 ms 15 ms
+  0 ✓ 11:59:50    1.0 s 9.11 KB   933 B  34 ms 12 ms  4 ms 2.2 s
+  1 ✓ 11:59:50    1.0 s 9.11 KB   933 B  34 ms 12 ms  4 ms 2.2 s
+  2 ✗        -        -       -       -      -     -     -     -
+
+total -> a sink with a long name of its own  uid total
+Sub        Ack Duration    Full    Incr  Delay Align  Sync Async
+────────────────────────────────────────────────────────────────
+  0 ✓ 11:59:50    1.0 s 9.11 KB   933 B  34 ms 12 ms  4 ms 2.2 s
+"""
+    )
+
+
+def test_a_checkpoint_on_160_columns():
+    shown = checkpoint_details.details_view(details(), 160, unicode=True, now=NOW)
+
+    assert rendered(shown, 160) == (Path(__file__).parent / "expected" / "checkpoint_160.txt").read_text("utf-8")
+
+
+def test_a_checkpoint_on_a_terminal_without_unicode():
+    text = rendered(checkpoint_details.details_view(details("FAILED", missing=1), 80, unicode=False, now=NOW), 80, "ascii")
+
+    assert text.isascii()
+    assert "checkpoint 13  no FAILED" in text
+    assert "\n  2|no|" in text
+    assert "\ncount -> a sink with..|" in text
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 72, 80, 100, 120, 160])
+@pytest.mark.parametrize("unicode", [True, False])
+def test_no_line_of_a_checkpoint_is_wider_than_the_terminal(width, unicode):
+    shown = details(missing=1, external_path=None)
+
+    lines = rendered(checkpoint_details.details_view(shown, width, unicode=unicode, now=NOW), width).splitlines()
+
+    assert max(map(len, lines)) <= width
+    tables = [line for line in lines if re.match(r" *(min|avg|max|0|1|2)\b", line)]
+    assert len(tables) == 3 + 3 + 1
+    assert all("1" in line or "9" in line or "2" in line for line in tables), "durations stay to the last"
+
+
+@pytest.mark.parametrize("height", range(9, 40))
+def test_a_checkpoint_keeps_to_its_height_and_counts_the_rest(height):
+    shown = details(missing=1, external_path=None)
+    everything = rendered(checkpoint_details.details_view(shown, 100, unicode=True, now=NOW), 100).splitlines()
+
+    lines = rendered(checkpoint_details.details_view(shown, 100, unicode=True, height=height, now=NOW), 100).splitlines()
+
+    assert len(lines) <= height
+    if len(everything) <= height:
+        assert lines == everything
+    else:
+        left_out = re.fullmatch(r"(\d+) more", lines[-1])
+        assert left_out is not None
+        rows = re.compile(r" *(min|avg|max|\d) ")
+        whole, shown_rows = (len([one for one in part if rows.match(one)]) for part in (everything, lines[:-1]))
+        assert whole - int(left_out[1]) == shown_rows
+
+
+def test_figures_are_left_out_where_they_would_say_nothing():
+    names = [[row.index for row in operator.figures] for operator in details(missing=2).operators]
+    assert names == [[], []]
+    assert [row.index for row in details(missing=1).operators[0].figures] == ["min", "avg", "max"]
+
+
+def test_a_deleted_checkpoint_says_so_and_a_savepoint_its_format():
+    shown = details(discarded=True, is_savepoint=True, savepointFormat="CANONICAL")
+    text = rendered(checkpoint_details.details_view(shown, 160, unicode=True, now=NOW), 160)
+
+    assert text.startswith("savepoint 13  ✓ COMPLETED\n")
+    assert "format CANONICAL" in text
+    assert f"\ndeleted  {DIRECTORY}/chk-13\n" in text
+
+
+# -- the summary
+
+
+def statistics(completed: int = 3) -> dict[str, Any]:
+    def figures(*values: float) -> dict[str, Any]:
+        return dict(zip(("min", "avg", "p50", "p90", "p95", "p99", "p999", "max"), values, strict=True))
+
+    nothing = {**figures(0, 0, 0, 0, 0, 0, 0, 0), **dict.fromkeys(("p50", "p90", "p95", "p99", "p999"), "NaN")}
+    return {
+        "counts": {"restored": 0, "total": 3, "in_progress": 0, "completed": completed, "failed": 0},
+        "summary": {
+            "end_to_end_duration": figures(110, 267, 216.5, 639.0, 639.0, 639.0, 639.0, 63_900),
+            "state_size": figures(*[123_456.0] * 8),
+            "checkpointed_size": figures(*[933] * 8),
+            "start_delay": figures(*[34] * 8),
+            "alignment_duration": nothing,
+            "processed_data": figures(*[0] * 8),
+            "persisted_data": figures(*[0] * 7, 5),
+        },
+    }
+
+
+def test_the_summary_on_80_columns():
+    assert (
+        rendered(checkpoint_summary.summary_table(statistics(), 80, unicode=True), 80)
+        == """\
+            Min    Avg    p50    p90    p95    p99  p99.9      Max
+──────────────────────────────────────────────────────────────────
+Duration 110 ms 267 ms 216 ms 639 ms 639 ms 639 ms 639 ms 1 m 03 s
+Full     121 KB 121 KB 121 KB 121 KB 121 KB 121 KB 121 KB   121 KB
+Incr      933 B  933 B  933 B  933 B  933 B  933 B  933 B    933 B
+Delay     34 ms  34 ms  34 ms  34 ms  34 ms  34 ms  34 ms    34 ms
+Align         -      -      -      -      -      -      -        -
+Pers        0 B    0 B    0 B    0 B    0 B    0 B    0 B      5 B
+"""
+    )
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 72, 80, 100, 120, 160])
+def test_no_line_of_the_summary_is_cut(width):
+    lines = rendered(checkpoint_summary.summary_table(statistics(), width, unicode=True), width).splitlines()
+
+    assert len(lines) == 2 + 6
+    assert max(map(len, lines)) <= width
+    assert not any("…" in line for line in lines)
+    assert "1 m 03 s" in lines[2], "the maximum stays"
+
+
+def test_the_summary_says_of_what():
+    titles = [checkpoint_summary.summary_title(statistics(completed)) for completed in (0, 1, 2, 10_001)]
+    assert titles == [
+        "No checkpoint has completed yet.",
+        "1 completed checkpoint or savepoint",
+        "2 completed checkpoints and savepoints",
+        "10001 completed checkpoints and savepoints; percentiles of the last 10,000",
+    ]
+
+
+# -- failures
+
+
+def failure(attempt: int, message: str, **changes: Any) -> FailureRow:
+    ours = {"class": "PystateError", "message": message, "where": None, "hint": "see /log", "attempt": attempt, **changes}
+    plain = {"exceptionName": ours["class"], "stacktrace": f"Trace\n  {message}", "timestamp": NOW - 1000, "pystate": ours}
+    return FailureRow.of(plain, JOB_ID)
+
+
+JOB_ID = "6077eb43c7a5ff1950bf7e60379598c1"
+
+
+def test_long_messages_go_on_in_the_next_line():
+    rows = [failure(2, "The driver process " * 8), failure(1, "short", where="count, subtask 1")]
+    for width in (40, 60, 80, 100, 160):
+        for unicode in (True, False):
+            text = rendered(failure_list.table(rows, width, unicode=unicode, now=NOW), width)
+            assert max(map(len, text.splitlines())) <= width
+            assert text.count("driver") == 8
+            assert "at: count, subtask 1" in text
+
+
+def test_hints_stand_once_and_the_job_itself_is_no_place():
+    rows = [failure(2, "a", where=f"job {JOB_ID}"), failure(1, "b")]
+    assert failure_list.hint_lines(rows) == ["try: see /log"]
+    assert "at:" not in rendered(failure_list.table(rows, 80, unicode=True, now=NOW), 80)
+
+
+def test_a_failure_can_not_steer_the_terminal():
+    row = failure(1, "a\x1b[2Jb")
+    text = rendered(failure_list.table([row], 80, unicode=True, now=NOW), 80)
+    for shown in (text, *failure_list.plain_lines([row]), *failure_list.trace_lines(row, NOW)):
+        assert "\x1b" not in shown
+    assert "a?[2Jb" in text
+
+
+def test_a_cut_name_ends_with_a_mark():
+    assert fitted_table.shortened("a long name", 6, unicode=True) == "a lon…"
+    assert fitted_table.shortened("a long name", 6, unicode=False) == "a lo.."
+    assert fitted_table.shortened("统计单词的作业", 6, unicode=True) == "统计 …"
+    assert fitted_table.shortened("short", 6, unicode=True) == "short"

@@ -7,24 +7,32 @@ import subprocess
 import sys
 
 from tests.cli.test_terminal import write_checkpoints
-from tests.cli.test_views import entry
 
 
 def test_a_pipe_gets_a_block_per_change_until_the_job_ends(manager, running):
-    write_checkpoints(manager, running, entry(1))
+    write_checkpoints(manager, running, 1)
     command = [sys.executable, "-m", "pystate_cli", "checkpoints", running, "--watch", "-n", "0.1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     first = [process.stdout.readline().split() for _ in range(2)]
     assert [line[0] for line in first] == ["id", "1"]
 
-    write_checkpoints(manager, running, entry(2), entry(1))
+    write_checkpoints(manager, running, 1, 2)
     second = [process.stdout.readline().split() for _ in range(4)]
     assert [line[:1] for line in second] == [[], ["id"], ["2"], ["1"]]
 
     manager.request("PATCH", f"/jobs/{running}")
     assert process.communicate(timeout=20)[0] == "", "a look like the one before is not printed"
     assert process.returncode == 0
+
+
+def test_a_checkpoint_that_can_not_change_any_more_is_shown_once(manager, running, pystate):
+    write_checkpoints(manager, running, 1)
+
+    code, out, err = pystate("checkpoints", running, "1", "--watch")
+
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == 9
 
 
 def test_a_job_that_has_ended_is_shown_once(manager, pystate):

@@ -21,7 +21,6 @@ from pystate.common.options import (
     PipelineOptions,
     SparkOptions,
     StateBackendOptions,
-    StateBackendType,
 )
 from pystate.common.time import Duration
 
@@ -234,7 +233,7 @@ def test_without_any_file_the_five_settings_of_the_distribution_are_in_force(hom
     assert loaded.source is None
     assert loaded.notices == []
     assert len(configuration.key_set()) == 5
-    assert configuration.get(StateBackendOptions.STATE_BACKEND) is StateBackendType.HASHMAP
+    assert configuration.get(StateBackendOptions.STATE_BACKEND) == "hashmap"
     assert configuration.get(CheckpointingOptions.CHECKPOINTING_INTERVAL) == 10_000
     assert configuration.get(CheckpointingOptions.CHECKPOINTS_DIRECTORY) == str(home.checkpoints)
     assert configuration.get(CheckpointingOptions.SAVEPOINT_DIRECTORY) == str(home.savepoints)
@@ -302,10 +301,9 @@ def test_another_variable_is_an_error(home: PystateHome) -> None:
 def test_older_names_are_read_with_a_notice(home: PystateHome) -> None:
     loaded = _load(home, '"state.backend" = "filesystem"', state__savepoints__dir="/s")
     assert loaded.configuration.to_dict() == {
-        "state.backend.type": "hashmap",
+        "state.backend.type": "filesystem",
         "execution.checkpointing.savepoint-dir": "/s",
     }
-    assert loaded.configuration.get(StateBackendOptions.STATE_BACKEND) is StateBackendType.HASHMAP
     assert len(loaded.notices) == 2
     assert "'state.backend' is read as 'state.backend.type'" in loaded.notices[0]
     assert "-D state.savepoints.dir" in loaded.notices[1]
@@ -390,6 +388,16 @@ def test_values_that_are_not_allowed_are_refused(home: PystateHome, line: str) -
 
 
 @pytest.mark.parametrize(
+    ("line", "near"),
+    [('"state.backend.type" = "rocksbd"', "rocksdb"), ('"execution.checkpointing.storage" = "filesytem"', "filesystem")],
+)
+def test_a_misspelt_value_is_answered_with_the_nearest(home: PystateHome, line: str, near: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        _load(home, line)
+    assert str(caught.value.hint).endswith(f"; did you mean {near!r}?")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         'state.backend = "hashmap"\nstate.backend.incremental = true',
@@ -410,7 +418,7 @@ def test_a_key_that_is_value_and_table_is_answered_with_the_advice_to_quote(home
 
 def test_the_advice_itself_is_sound_toml(home: PystateHome) -> None:
     configuration = _load(home, '"state.backend" = "hashmap"\n"state.checkpoints.dir" = "/a"').configuration
-    assert configuration.get(StateBackendOptions.STATE_BACKEND) is StateBackendType.HASHMAP
+    assert configuration.get(StateBackendOptions.STATE_BACKEND) == "hashmap"
 
 
 def test_a_file_that_is_no_toml_is_an_error_with_the_line(home: PystateHome) -> None:

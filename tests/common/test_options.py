@@ -10,6 +10,7 @@ from pystate.common.option_types import (
     EnumType,
     IntegerType,
     MemorySizeType,
+    NameOrFactoryType,
     StringType,
     ValueType,
     toml_string,
@@ -21,7 +22,6 @@ from pystate.common.options import (
     RestartStrategyOptions,
     RestartStrategyType,
     StateBackendOptions,
-    StateBackendType,
     canonical_key,
     is_known,
     nearest_key,
@@ -82,7 +82,10 @@ def test_every_description_is_made_of_sentences(option) -> None:
         ("execution.checkpointing.mode", "EXACTLY_ONCE"),
         ("execution.state-recovery.path", None),
         ("execution.state-recovery.ignore-unclaimed-state", False),
+        ("execution.checkpointing.storage", None),
         ("state.backend.type", "hashmap"),
+        ("state.backend.async", True),
+        ("pystate.checkpoint.jobmanager.max-state-size", 5 * 1024 * 1024),
         ("restart-strategy.type", None),
         ("restart-strategy.fixed-delay.attempts", 1),
         ("restart-strategy.fixed-delay.delay", 1_000),
@@ -102,6 +105,7 @@ def test_the_defaults_are_flinks(key: str, default: object) -> None:
     ("old", "new"),
     [
         ("state.backend", "state.backend.type"),
+        ("state.checkpoint-storage", "execution.checkpointing.storage"),
         ("state.checkpoints.dir", "execution.checkpointing.dir"),
         ("state.savepoints.dir", "execution.checkpointing.savepoint-dir"),
         ("state.checkpoints.num-retained", "execution.checkpointing.num-retained"),
@@ -154,6 +158,10 @@ def test_keys_of_spark_are_known_but_not_the_bare_prefix() -> None:
         (MemorySizeType(maximum=1 << 20), "1mb", 1 << 20),
         (EnumType(_Colour), "red", _Colour.RED),
         (EnumType(_Colour, {"rouge": "RED"}), "Rouge", _Colour.RED),
+        (NameOrFactoryType(["one"]), " ONE ", "one"),
+        (NameOrFactoryType(["one"]), "package.module:Class", "package.module:Class"),
+        (NameOrFactoryType(["one"]), "package.Class", "package.Class"),
+        (NameOrFactoryType(["one"]), "module:Outer.Inner", "module:Outer.Inner"),
     ],
 )
 def test_texts_are_read(value_type: ValueType, text: str, value: object) -> None:
@@ -164,6 +172,11 @@ def test_texts_are_read(value_type: ValueType, text: str, value: object) -> None
 @pytest.mark.parametrize(
     ("value_type", "text"),
     [
+        (NameOrFactoryType(["one"]), "two"),
+        (NameOrFactoryType(["one"]), ""),
+        (NameOrFactoryType(["one"]), "a..b"),
+        (NameOrFactoryType(["one"]), "a:b:c"),
+        (NameOrFactoryType(["one"]), "a.b:1"),
         (BooleanType(), "yes"),
         (BooleanType(), "1"),
         (IntegerType(), "1.5"),
@@ -218,8 +231,8 @@ def test_sizes_survive_being_written_and_read(size: int) -> None:
 
 def test_flinks_other_names_of_values_are_accepted() -> None:
     backend, strategy = StateBackendOptions.STATE_BACKEND.type, RestartStrategyOptions.RESTART_STRATEGY.type
-    assert {backend.parse(name) for name in ("hashmap", "memory", "filesystem", "jobmanager")} == {StateBackendType.HASHMAP}
-    assert backend.parse("rocksdb") is StateBackendType.ROCKSDB
+    for name in ("hashmap", "rocksdb", "memory", "filesystem", "jobmanager"):
+        assert backend.parse(f" {name.upper()}") == name
     assert {strategy.parse(name) for name in ("none", "off", "disable")} == {RestartStrategyType.NONE}
     assert strategy.parse("fixeddelay") is strategy.parse("Fixed-Delay") is RestartStrategyType.FIXED_DELAY
 

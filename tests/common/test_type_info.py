@@ -77,3 +77,15 @@ def test_types_that_make_no_sense_are_refused() -> None:
         deep = {"type": "LIST", "elements": [deep]}
     with pytest.raises(ValueError, match="deeper"):
         TypeInformation.from_plain(deep)
+
+
+def test_defaults_of_fields_are_not_part_of_the_type() -> None:
+    plain = Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()])
+    with_defaults = Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()], defaults={"b": "x"})
+    assert with_defaults == plain
+    assert hash(with_defaults) == hash(plain)
+    assert with_defaults.to_plain() == plain.to_plain()
+    assert pickle.loads(pickle.dumps(with_defaults)).defaults == {"b": "x"}
+    assert eval(repr(with_defaults), {"Types": Types}).defaults == {"b": "x"}  # noqa: S307 - our own repr
+    with pytest.raises(ValueError, match="no field 'c'"):
+        Types.ROW_NAMED(["a"], [Types.INT()], defaults={"c": 1})

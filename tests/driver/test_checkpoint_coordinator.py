@@ -2,10 +2,11 @@
 
 import threading
 import time
+from concurrent.futures import Future
 
 import pytest
 
-from pystate.checkpoint.metadata import OperatorSubtaskState
+from pystate.checkpoint.metadata import TaskState
 from pystate.checkpoint.reader import SnapshotReader
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import SnapshotLocation
@@ -20,7 +21,7 @@ from pystate.driver.snapshot_metadata import JobDescription
 from pystate.slot.records import KeyColumn
 from pystate.slot.task import TaskInput, TaskSpec
 from pystate.spark.job_plan import vertex_id
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
 
 JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")
 SUBTASKS = [0, 1]
@@ -31,7 +32,7 @@ class FakeSpark:
 
     def __init__(self, root):
         self.root = root
-        self.directory = SparkCheckpointDirectory(root)
+        self.directory = SparkCheckpointDirectory(root, [SparkSource("source", 0, 0)])
         for log in ("offsets", "commits"):
             (root / log).mkdir(parents=True)
         (root / "metadata").write_text('{"id":"query"}')
@@ -52,6 +53,15 @@ class FakeSlots:
         self.decline = False
         self.block = threading.Event()
         self.block.set()
+        self.told = []
+        self.telling = None  # a future that holds a notification back
+
+    def notify(self, checkpoint_id, *, completed):
+        self.told.append((checkpoint_id, completed))
+        done = self.telling or Future()
+        if self.telling is None:
+            done.set_result(None)
+        return done
 
     def snapshot(self, request):
         self.snapshots.append(request)
@@ -74,7 +84,7 @@ def acknowledge(coordinator, checkpoint_id, subtask):
         state_size=0,
     )
     arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": checkpoint_id}
-    state = OperatorSubtaskState().to_plain()
+    state = TaskState().to_plain()
     return coordinator.handle_slot_call("acknowledge", {**arguments, "state": state, "metrics": metrics.to_plain()})
 
 
@@ -118,7 +128,7 @@ class Bench:
 
     def begin(self, epoch):
         self.spark.plan(epoch)
-        self.coordinator.begin_epoch(epoch)
+        self.coordinator.begin_epoch(epoch, epoch)
 
     def end(self, epoch, commit=True):
         decisions = [self.ask(subtask, epoch) for subtask in SUBTASKS]
@@ -169,7 +179,7 @@ def test_while_an_epoch_runs_the_barrier_rides_on_it_and_all_subtasks_get_the_sa
     one = bench()
     one.begin(0)
     future = one.coordinator.trigger_savepoint(None, hold=False)
-    wait_until(lambda: one.coordinator._rider is not None)
+    wait_until(lambda: one.coordinator._running.rider is not None)
     decisions = one.end(0)
     assert [decision["checkpoint_id"] for decision in decisions] == [1, 1]
     assert one.slots.snapshots == []
@@ -184,7 +194,7 @@ def test_a_barrier_is_too_late_for_an_epoch_that_a_subtask_has_ended_and_stands_
     assert one.ask(0, 0) is None
     one.finished(0, 0)
     future = one.coordinator.trigger_savepoint(None, hold=False)
-    wait_until(lambda: one.coordinator._rider is not None)
+    wait_until(lambda: one.coordinator._running.rider is not None)
     assert one.ask(1, 0) is None, "the other subtask gets the answer of the first"
     one.finished(1, 0)
     one.coordinator.finish_epoch(0, 0)
@@ -197,7 +207,7 @@ def test_a_checkpoint_is_complete_only_when_spark_has_committed_its_epoch(bench)
     one = bench()
     one.begin(0)
     future = one.coordinator.trigger_savepoint(None, hold=False)
-    wait_until(lambda: one.coordinator._rider is not None)
+    wait_until(lambda: one.coordinator._running.rider is not None)
     one.end(0, commit=False)
     for subtask in SUBTASKS:
         acknowledge(one.coordinator, 1, subtask)
@@ -205,6 +215,27 @@ def test_a_checkpoint_is_complete_only_when_spark_has_committed_its_epoch(bench)
     assert not future.done()
     one.spark.commit(0)
     assert future.result(10).epoch == 0
+
+
+def test_a_checkpoint_that_a_newer_one_overtakes_is_subsumed_a_savepoint_is_not(bench):
+    one = bench(**{"execution.checkpointing.max-concurrent-checkpoints": "3"})
+    triggers = [one.coordinator.trigger_checkpoint, lambda: one.coordinator.trigger_savepoint(None, hold=False)]
+    futures = []
+    for epoch, trigger in enumerate([*triggers, one.coordinator.trigger_checkpoint]):
+        one.begin(epoch)
+        futures.append(trigger())
+        wait_until(lambda: one.coordinator._running.rider is not None)
+        one.end(epoch)
+    *older, newest = futures
+    for subtask in SUBTASKS:
+        acknowledge(one.coordinator, 3, subtask)
+    assert newest.result(10).checkpoint_id == 3
+    with pytest.raises(CheckpointFailedError, match="Checkpoint 3 completed first"):
+        older[0].result(10)
+    assert not older[1].done()
+    for subtask in SUBTASKS:
+        acknowledge(one.coordinator, 2, subtask)
+    assert older[1].result(10).checkpoint_id == 2
 
 
 def test_a_checkpoint_whose_metadata_is_being_written_when_its_attempt_ends_is_what_the_next_attempt_starts_from(
@@ -313,7 +344,7 @@ def test_an_expired_checkpoint_fails_and_what_comes_late_is_deleted(bench, tmp_p
     one = bench(**{"execution.checkpointing.timeout": "100 ms", "execution.checkpointing.tolerable-failed-checkpoints": "5"})
     one.begin(0)
     future = one.coordinator.trigger_checkpoint()
-    wait_until(lambda: one.coordinator._rider is not None)
+    wait_until(lambda: one.coordinator._running.rider is not None)
     (decision, _) = one.end(0)
     with pytest.raises(CheckpointFailedError, match=r"did not complete within 0\.1 s"):
         future.result(10)
@@ -336,7 +367,7 @@ def test_what_waits_in_an_attempt_that_ends_is_told(bench):
     one = bench()
     one.begin(0)
     future = one.coordinator.trigger_savepoint(None, hold=False)
-    wait_until(lambda: one.coordinator._rider is not None)
+    wait_until(lambda: one.coordinator._running.rider is not None)
     one.coordinator.attempt_over()
     with pytest.raises(CheckpointFailedError, match="ended or restarted"):
         future.result(10)
@@ -419,3 +450,44 @@ def raised(run):
     except Exception as error:
         return error
     return None
+
+
+def test_functions_hear_of_a_checkpoint_once_its_metadata_is_there_and_whoever_asked_for_it_after_them(bench):
+    one = bench()
+    one.epoch(0)
+    one.slots.telling = Future()
+    future = one.coordinator.trigger_checkpoint()
+    wait_until(lambda: one.slots.told == [(1, True)])
+    assert one.coordinator.latest_snapshot().location.exists
+    time.sleep(0.05)
+    assert not future.done()
+    one.slots.telling.set_result(None)
+    assert future.result(10).checkpoint_id == 1
+
+
+def test_a_slot_that_is_lost_while_functions_are_told_holds_nobody_up(bench):
+    one = bench()
+    one.epoch(0)
+    one.slots.telling = Future()
+    future = one.coordinator.trigger_checkpoint()
+    wait_until(lambda: one.slots.told == [(1, True)])
+    one.slots.telling.cancel()
+    assert future.result(10).checkpoint_id == 1
+
+
+def test_functions_hear_of_a_savepoint_only_if_the_job_ends_behind_it(bench):
+    one = bench()
+    one.epoch(0)
+    one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    assert one.slots.told == []
+    one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    assert one.slots.told == [(2, True)]
+
+
+def test_functions_hear_of_a_checkpoint_that_was_given_up(bench):
+    one = bench()
+    one.epoch(0)
+    one.slots.decline = True
+    with pytest.raises(CheckpointFailedError):
+        one.coordinator.trigger_checkpoint().result(10)
+    assert one.slots.told == [(1, False)]

@@ -10,6 +10,7 @@
 --print-every MS    print a line in two pieces every MS milliseconds while RUNNING
 --name NAME         the job's name
 --die-until N       --die holds for attempts below N only
+--last-word TEXT    said in front of the death of --die
 --restart N MS      the job may be restarted N times, MS after each failure
 --ended STATE       a savepoint behind which the job ends in STATE is complete
 --print N           print N lines once RUNNING, and one behind the end
@@ -33,12 +34,24 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pystate.checkpoint.stats_file import read_statistics
+from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
+from pystate.common.configuration import Configuration
 from pystate.common.control import ControlServer
-from pystate.common.errors import CheckpointFailedError, ControlError, PystateError, RestoreError, UserFunctionError
+from pystate.common.errors import (
+    CheckpointFailedError,
+    ControlError,
+    PystateError,
+    RestoreError,
+    SparkLostError,
+    UserFunctionError,
+)
 from pystate.common.home import PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
+from pystate.driver.checkpoint_config import checkpoint_config
+from pystate.driver.failure_history import with_failure
 from pystate.driver.recovery_terms import RecoveryTerms
-from pystate.driver.restart_strategy import FixedDelayRestartStrategy
+from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 USER_TRACE = f"""Traceback (most recent call last):
   File "/jobs/count.py", line 12, in process_element
@@ -69,8 +82,11 @@ class FakeDriver:
             "timestamps": {},
             "attempt": 0,
             "failure": None,
+            "failures": [],
+            "failure_count": 0,
             "vertices": [],
             "plan_warnings": [],
+            "checkpoint_config": None,
         }
         earlier = read_json(self.directory.status)
         if earlier is not None:
@@ -97,7 +113,10 @@ class FakeDriver:
         if "--restart" in self.arguments:
             attempts, delay_ms = int(self.option("--restart")), int(self.option("--restart", offset=2))
             ended = JobStatus(self.option("--ended")) if "--ended" in self.arguments else None
-            RecoveryTerms(FixedDelayRestartStrategy(attempts, delay_ms), ended).write(self.directory)
+            earlier = RecoveryTerms.read(self.directory)
+            fresh = FixedDelayRestartBackoffTimeStrategy(attempts, delay_ms)
+            strategy = fresh if earlier is None else earlier.strategy
+            RecoveryTerms(strategy, ended).write(self.directory)
         print("a line of noise", file=sys.stderr, flush=True)
         server = ControlServer(self.directory.secret.read_bytes(), self.handle)
         server.start()
@@ -112,6 +131,7 @@ class FakeDriver:
             return 1
         vertex = {"id": "a" * 32, "uid": "count", "name": "count -> print", "parallelism": self.status["parallelism"]}
         self.status["vertices"] = [{**vertex, "status": "CREATED"}]
+        self.status["checkpoint_config"] = checkpoint_config(Configuration(self.submission["configuration"]))
         self.status["plan_warnings"] = ["the operator 'map' has no uid"] if "--warn" in self.arguments else []
         self.move("CREATED")
         self.move("RUNNING")
@@ -123,6 +143,9 @@ class FakeDriver:
         if "--die" in self.arguments and self.status["attempt"] < int(self.option("--die-until", "1000000")):
             time.sleep(float(self.option("--die")))
             code = int(self.option("--die", offset=2))
+            if "--last-word" in self.arguments:
+                failure = {**SparkLostError(self.option("--last-word")).to_dict(), "stack_trace": ""}
+                self.move("RUNNING", failure=failure, **with_failure(self.status, failure, now()))
             if code < 0:
                 os.kill(os.getpid(), -code)
                 signal.pause()
@@ -145,7 +168,8 @@ class FakeDriver:
 
     def fail(self, error: PystateError, stack: str = "") -> None:
         stack = stack or f"Traceback (most recent call last):\n{type(error).__name__}: {error.message}\n"
-        self.move("FAILED", failure={**error.to_dict(), "stack_trace": stack})
+        failure = {**error.to_dict(), "stack_trace": stack}
+        self.move("FAILED", failure=failure, **with_failure(self.status, failure, now()))
 
     def handle(self, request: dict[str, Any]) -> Any:
         op = request["op"]
@@ -158,10 +182,13 @@ class FakeDriver:
             self.end_state = "CANCELED"
             self.end.set()
             return {}
+        tracker = read_statistics(self.directory.checkpoints, 100, now) or CheckpointStatsTracker(100, now)
         if op == "checkpoints":
-            return read_json(self.directory.checkpoints) or {"counts": {}, "history": [], "latest": {}, "summary": {}}
+            return tracker.to_rest()
         if op == "checkpoint_details":
-            return {"id": request["checkpoint_id"], "tasks": {}}
+            return tracker.details(request["checkpoint_id"])
+        if op == "checkpoint_subtasks":
+            return tracker.subtask_details(request["checkpoint_id"], request["vertex_id"])
         if op in ("trigger_savepoint", "stop", "trigger_checkpoint"):
             return self.trigger(op, request)
         if op == "operation":

@@ -12,7 +12,7 @@ from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.job_status import JobStatus
 from pystate.driver.recovery_terms import RecoveryTerms
-from pystate.driver.restart_strategy import FixedDelayRestartStrategy
+from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from pystate.jobmanager.driver_process import JOB_ID_VARIABLE, DriverLauncher
 from tests.jobmanager.harness import eventually
 
@@ -49,12 +49,38 @@ def test_a_killed_driver_is_started_again_and_the_job_says_restarting_meanwhile(
     manager.wait_for(job, "RESTARTING")
 
     listed = manager.request("GET", "/jobs/overview")[1]["jobs"]
-    assert [(entry["jid"], entry["state"]) for entry in listed] == [(job, "RESTARTING")]
+    assert [(entry["jid"], entry["state"], entry["pystate"]["restarts"]) for entry in listed] == [(job, "RESTARTING", 1)]
     (entry,) = manager.request("GET", f"/jobs/{job}/exceptions")[1]["exceptionHistory"]["entries"]
     assert "SIGKILL" in entry["stacktrace"]
     wait_for_another(manager, job, pid)
     assert details(manager, job)["pystate"]["attempt"] == 1
     assert manager.home.job(job).environment.exists()
+
+
+def test_what_a_driver_says_it_ends_of_counts_more_than_its_exit_code(manager):
+    job = manager.submit("--restart", "1", "10", "--die", "0", "7", "--last-word", "Spark is gone.")
+    manager.wait_for(job, "FAILED")
+
+    entries = manager.request("GET", f"/jobs/{job}/exceptions")[1]["exceptionHistory"]["entries"]
+    assert [(one["pystate"]["attempt"], one["exceptionName"]) for one in entries] == [
+        (1, "SparkLostError"),
+        (0, "SparkLostError"),
+    ]
+    assert failure_of(manager, job) == "Spark is gone."
+
+
+def test_failures_of_drivers_and_of_the_job_stand_in_one_history(manager):
+    job = manager.submit("--restart", "5", "10", "--die", "0", "-9", "--die-until", "2", "--fail-user", "0")
+    manager.wait_for(job, "FAILED")
+
+    entries = manager.request("GET", f"/jobs/{job}/exceptions")[1]["exceptionHistory"]["entries"]
+    assert [(one["pystate"]["attempt"], one["exceptionName"]) for one in entries] == [
+        (2, "UserFunctionError"),
+        (1, "PystateError"),
+        (0, "PystateError"),
+    ]
+    assert "ZeroDivisionError" in entries[0]["stacktrace"]
+    assert [one["timestamp"] for one in entries] == sorted((one["timestamp"] for one in entries), reverse=True)
 
 
 def test_a_driver_that_keeps_dying_uses_up_its_attempts(manager):
@@ -230,9 +256,9 @@ def is_gone(pid: int) -> bool:
 def test_recovery_terms_come_back_as_they_were_written(tmp_path):
     directory = JobDirectory(tmp_path)
     assert RecoveryTerms.read(directory) is None
-    terms = RecoveryTerms(FixedDelayRestartStrategy(3, 50), JobStatus.CANCELED)
+    terms = RecoveryTerms(FixedDelayRestartBackoffTimeStrategy(3, 50, 1), JobStatus.CANCELED)
     terms.write(directory)
     assert RecoveryTerms.read(directory) == terms
-    directory.recovery.write_text('{"version": 1, "attempts": "many"}')
+    directory.recovery.write_text('{"version": 2, "attempts": "many"}')
     with pytest.raises(PystateError, match="damaged"):
         RecoveryTerms.read(directory)

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from pystate.common.home import read_json
+from tests.jobmanager.checkpoint_statistics import COUNT, Statistics
 from tests.jobmanager.harness import eventually
 
 UNKNOWN = "0" * 31 + "1"
@@ -161,7 +162,6 @@ def test_a_checkpoint_is_triggered_and_polled(manager):
     answer = manager.request("POST", f"/jobs/{job}/checkpoints", {"checkpointType": "FULL"})[1]
 
     assert manager.operation(job, answer["request-id"], "checkpoints") == {"checkpointId": 7}
-    assert manager.request("GET", f"/jobs/{job}/checkpoints/details/7") == (200, {"id": 7, "tasks": {}})
 
 
 def test_cancel_ends_the_job_and_may_be_repeated(manager):
@@ -353,10 +353,79 @@ def test_checkpoints_are_read_from_the_file_when_the_driver_is_gone(manager):
     eventually(lambda: not manager.request("GET", f"/pystate/jobs/{job}")[1]["driver_running"])
 
     assert manager.request("GET", path)[1]["counts"]["total"] == 0
+    tracker = Statistics().run(1, 2).trigger(3).acknowledge(3, "count", 1).write(manager.home.job(job).checkpoints).tracker
+    assert manager.request("GET", f"{path}/details/2") == (200, tracker.details(2))
+    vertex = COUNT.vertex_id
+    assert manager.request("GET", f"{path}/details/2/subtasks/{vertex}") == (200, tracker.subtask_details(2, vertex))
+    overview = manager.request("GET", path)[1]
+    assert overview["counts"]["completed"] == 2
+    assert overview["history"][1:] == tracker.to_rest()["history"][1:]
+    assert overview["history"][0]["status"] == "FAILED", "nobody will complete it any more"
+    subtasks = manager.request("GET", f"{path}/details/3/subtasks/{vertex}")[1]["subtasks"]
+    assert [one["status"] for one in subtasks] == ["pending_or_failed", "completed"]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("prefix", ["", "/v1"])
+def test_checkpoints_that_are_not_known_are_not_found_in_flinks_words(manager, prefix, ended):
+    job = manager.submit(*(("--finish", "0") if ended else ()))
+    manager.wait_for(job, "FINISHED" if ended else "RUNNING")
+    Statistics().run(1).write(manager.home.job(job).checkpoints)
+    path = f"{prefix}/jobs/{job}/checkpoints/details"
+
+    assert manager.request("GET", f"{path}/1")[1]["tasks"][COUNT.vertex_id]["name"] == "count -> print"
+    assert manager.request("GET", f"{path}/1/subtasks/{COUNT.vertex_id.upper()}")[0] == 200
+    nothing = f"{prefix}/jobs/{UNKNOWN}/checkpoints/details/1"
+    for asked, message in (
+        (f"{path}/2", "Could not find checkpointing statistics for checkpoint 2."),
+        (f"{path}/2/subtasks/{COUNT.vertex_id}", "Could not find checkpointing statistics for checkpoint 2."),
+        (f"{path}/1/subtasks/{'e' * 32}", f"There is no checkpoint statistics for task {'e' * 32}."),
+        (nothing, f"There is no job with id {UNKNOWN}."),
+    ):
+        code, answer = manager.request("GET", asked)
+        assert (code, answer["errors"]) == (404, [message])
+
+
+def test_a_damaged_statistics_file_is_no_statistics(manager):
+    job = manager.submit("--finish", "0")
+    manager.wait_for(job, "FINISHED")
+    eventually(lambda: not manager.request("GET", f"/pystate/jobs/{job}")[1]["driver_running"])
     manager.home.job(job).checkpoints.write_text('{"history": [{"id": 3}]}')
-    assert manager.request("GET", path)[1] == {"history": [{"id": 3}]}
-    assert manager.request("GET", f"{path}/details/3") == (200, {"id": 3})
-    assert manager.request("GET", f"{path}/details/4")[0] == 404
+
+    assert manager.request("GET", f"/jobs/{job}/checkpoints")[1]["counts"]["total"] == 0
+    assert manager.request("GET", f"/jobs/{job}/checkpoints/details/3")[0] == 404
+
+
+@pytest.mark.parametrize("prefix", ["", "/v1"])
+def test_the_configuration_of_checkpointing_is_known_also_behind_the_end(manager, prefix):
+    options = {"execution.checkpointing.interval": "5 s", "execution.checkpointing.dir": "/data"}
+    job = manager.submit(configuration=options)
+    starting = manager.submit("--init", "60")
+    manager.wait_for(job, "RUNNING")
+    path = f"{prefix}/jobs/{job}/checkpoints/config"
+
+    code, config = manager.request("GET", path)
+    assert (code, config["interval"], config["checkpoint_storage"]) == (200, 5000, "FileSystemCheckpointStorage")
+    code, answer = manager.request("GET", f"{prefix}/jobs/{starting}/checkpoints/config")
+    assert (code, answer["errors"]) == (404, [f"Checkpointing is not enabled for this job ({starting})."])
+    manager.request("PATCH", f"/jobs/{job}")
+    manager.wait_for(job, "CANCELED")
+    assert manager.request("GET", path) == (200, config)
+
+
+def test_exceptions_are_counted_out(manager):
+    job = manager.submit("--restart", "2", "10", "--die", "0", "7")
+    manager.wait_for(job, "FAILED")
+    path = f"/jobs/{job}/exceptions"
+
+    history = manager.request("GET", path)[1]["exceptionHistory"]
+    assert [one["pystate"]["attempt"] for one in history["entries"]] == [2, 1, 0]
+    assert {one["pystate"]["message"] for one in history["entries"]} == {"The driver process ended with exit code 7."}
+    assert not history["truncated"]
+    history = manager.request("GET", f"{path}?maxExceptions=1")[1]["exceptionHistory"]
+    assert ([one["pystate"]["attempt"] for one in history["entries"]], history["truncated"]) == ([2], True)
+    for wrong in ("0", "-1", "x", "9" * 30, ""):
+        assert manager.request("GET", f"{path}?maxExceptions={wrong}")[0] == 400
 
 
 def test_progress_is_what_the_driver_says_while_it_lives(manager):

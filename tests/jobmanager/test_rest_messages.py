@@ -21,6 +21,8 @@ def status(state: str = "RUNNING", **changes: Any) -> dict[str, Any]:
         "timestamps": {"INITIALIZING": 1000, "CREATED": 1600, "RUNNING": 1900},
         "attempt": 0,
         "failure": None,
+        "failures": [],
+        "failure_count": 0,
         "vertices": [{**VERTEX, "status": state}],
         "plan_warnings": [],
         **changes,
@@ -30,7 +32,8 @@ def status(state: str = "RUNNING", **changes: Any) -> dict[str, Any]:
 def failed() -> dict[str, Any]:
     failure = {"class": "RestoreError", "message": "no", "where": "count", "hint": "run -n", "stack_trace": "Trace\nno"}
     times = {"INITIALIZING": 1000, "FAILED": 1500}
-    return status("FAILED", end_time=1500, failure=failure, timestamps=times)
+    history = {"failures": [{**failure, "attempt": 2, "timestamp": 1500}], "failure_count": 1}
+    return status("FAILED", end_time=1500, failure=failure, timestamps=times, attempt=2, **history)
 
 
 def test_progress_has_what_the_driver_knows_and_none_for_the_rest():
@@ -82,6 +85,7 @@ def test_a_summary_has_flinks_fields_and_counts_subtasks():
             "failed": 0,
         },
         "pending-operators": 0,
+        "pystate": {"restarts": 0},
     }
 
 
@@ -141,8 +145,34 @@ def test_a_failed_job_has_a_cause_with_a_stack_trace_and_our_error():
 
 def test_exceptions_are_empty_until_something_fails():
     assert rest_messages.exceptions(status()) == {"exceptionHistory": {"entries": [], "truncated": False}}
-    entry = rest_messages.exceptions(failed())["exceptionHistory"]["entries"][0]
-    assert (entry["exceptionName"], entry["stacktrace"], entry["timestamp"]) == ("RestoreError", "Trace\nno", 1500)
+    assert rest_messages.exceptions(failed()) == {
+        "exceptionHistory": {
+            "entries": [
+                {
+                    "exceptionName": "RestoreError",
+                    "stacktrace": "Trace\nno",
+                    "timestamp": 1500,
+                    "failureLabels": {},
+                    "taskName": None,
+                    "endpoint": None,
+                    "taskManagerId": None,
+                    "concurrentExceptions": [],
+                    "pystate": {"class": "RestoreError", "message": "no", "where": "count", "hint": "run -n", "attempt": 2},
+                }
+            ],
+            "truncated": False,
+        }
+    }
+
+
+def test_exceptions_say_that_there_were_more():
+    many = failed()
+    many["failures"] = [{**many["failures"][0], "attempt": number} for number in (3, 2, 1)]
+    many["failure_count"] = 3
+    assert not rest_messages.exceptions(many)["exceptionHistory"]["truncated"]
+    two = rest_messages.exceptions(many, 2)["exceptionHistory"]
+    assert ([one["pystate"]["attempt"] for one in two["entries"]], two["truncated"]) == ([3, 2], True)
+    assert rest_messages.exceptions({**many, "failure_count": 4})["exceptionHistory"]["truncated"]
 
 
 def test_an_operation_under_way_has_no_result_but_its_progress():

@@ -18,11 +18,11 @@ from pystate.slot.data_server import DataServer
 from pystate.slot.output import OutputKind, OutputSpec
 from pystate.slot.protocol import (
     Admission,
+    BatchSender,
     EpochHeader,
     ExchangeOp,
     receive_admission,
-    receive_batches,
-    send_batches,
+    receive_kept,
     send_trailer,
 )
 from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn
@@ -36,6 +36,7 @@ UID = "count"
 MAX_PARALLELISM = 16
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
 OUT_TAG = 1
+OUT = OutputSpec(OUT_TAG, OutputKind.FRAME, "out", COUNTED)
 
 
 class Count(KeyedProcessFunction):
@@ -85,7 +86,19 @@ class RecordingCoordinator:
 class SlotHarness:
     """Subtask `index` of a keyed task, reachable as exchanges reach it."""
 
-    def __init__(self, tmp_path, function=None, *, index=0, parallelism=1, restored=(), finished_epoch=-1, name="slot"):
+    def __init__(
+        self,
+        tmp_path,
+        function=None,
+        *,
+        chain=None,
+        index=0,
+        parallelism=1,
+        restored=None,
+        checkpoint_id=None,
+        finished_epoch=-1,
+        name="slot",
+    ):
         self.coordinator = RecordingCoordinator()
         self.directory = tmp_path / name
         self.directory.mkdir()
@@ -99,12 +112,12 @@ class SlotHarness:
             max_parallelism=MAX_PARALLELISM,
             inputs=[TaskInput(Types.STRING(), KeyColumn("value", key_type))],
             head=OperatorSpec(UID, "count", OperatorKind.PROCESS, function or Count()),
-            chain=Chain(outputs=[OutputSpec(OUT_TAG, OutputKind.FRAME, "out", COUNTED)]),
+            chain=chain or Chain(outputs=[OUT]),
         )
         environment = JobEnvironment(JOB_ID, "job", 0, {}, "hashmap", 1 << 20, str(self.directory))
         # uploads run at once, on the caller's thread: tests see their result without waiting
         self.subtask = Subtask(self.task, index, environment, self.coordinator, lambda run: run(), finished_epoch)
-        self.subtask.open(restored)
+        self.subtask.open(restored, checkpoint_id)
         self.server = DataServer(
             SECRET, JOB_ID, 0, {UID: self.subtask}, host="127.0.0.1", path=str(self.directory / "exchange")
         )
@@ -135,14 +148,22 @@ class SlotHarness:
         with self.connect(self.header(epoch, **who)) as connection:
             if receive_admission(connection) is Admission.SEND:
                 chunks = [words[i : i + 3] for i in range(0, len(words), 3)]
-                send_trailer(connection, send_batches(connection, [self.batch(chunk) for chunk in chunks]))
+                send_trailer(connection, send_batches(connection, [(0, self.batch(chunk)) for chunk in chunks]))
                 receive_admission(connection)
-            return rows(receive_batches(connection))
+            return rows(receive_kept(connection))
 
     def fetch(self, epoch) -> list[tuple[str, int]]:
         with self.connect(self.header(epoch, op=ExchangeOp.FETCH)) as connection:
             receive_admission(connection)
-            return rows(receive_batches(connection))
+            return rows(receive_kept(connection))
+
+
+def send_batches(connection: Any, batches: Iterable[tuple[int, pa.RecordBatch]]) -> int:
+    """Send batches, each with the index of its input, and the end. Return the number of rows."""
+    sender = BatchSender(connection)
+    for index, batch in batches:
+        sender.send(index, batch.schema, batch.serialize(), batch.num_rows)
+    return sender.end()
 
 
 def rows(batches: Iterable[pa.RecordBatch]) -> list[tuple[str, int]]:

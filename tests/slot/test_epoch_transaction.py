@@ -5,14 +5,17 @@ import time
 
 import pytest
 
+from pystate.checkpoint.handles import FileStateHandle
+from pystate.checkpoint.metadata import KeyedStateHandle
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.control import hang_up
 from pystate.common.errors import ControlError, PystateError
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.slot.protocol import Admission, receive_admission, send_batches
+from pystate.slot.protocol import Admission, receive_admission
+from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import SnapshotRequest
-from tests.slot.harness import SlotHarness, counted
+from tests.slot.harness import UID, SlotHarness, counted, send_batches
 
 
 @pytest.fixture
@@ -42,6 +45,7 @@ def half_an_epoch(slot, epoch, words, **who):
     connection = slot.connect(slot.header(epoch, **who))
     assert receive_admission(connection) is Admission.SEND
     batch = slot.batch(words)
+    connection.send_bytes((0).to_bytes(4, "big"))  # the index of the input
     connection.send_bytes(batch.schema.serialize())
     connection.send_bytes(batch.serialize())
     return connection
@@ -91,7 +95,7 @@ def test_a_task_that_dies_half_way_leaves_no_trace(slot):
 def test_a_task_that_dies_before_its_trailer_leaves_no_trace_even_if_all_rows_are_in(slot):
     connection = slot.connect(slot.header(0))
     receive_admission(connection)
-    send_batches(connection, [slot.batch(["a"])])
+    send_batches(connection, [(0, slot.batch(["a"]))])
     connection.close()
     wait_until(lambda: slot.subtask._claim is None)
     assert slot.run_epoch(0, ["a"], attempt=1) == [("a", 1)]
@@ -217,9 +221,22 @@ def request(tmp_path, checkpoint_id, epoch):
     return SnapshotRequest(checkpoint_id, epoch, location.uri, inline_threshold=0, trigger_timestamp=0)
 
 
-def restored_from(slot, checkpoint):
-    state, _ = slot.coordinator.acknowledged[checkpoint.checkpoint_id]
-    return [(checkpoint.location, handle) for handle in state.keyed_state]
+def restored_from(*places):
+    """Return what a subtask finds of the keyed state of (slot, checkpoint) pairs, all handles of all of them."""
+    found = []
+    for slot, checkpoint in places:
+        state, _ = slot.coordinator.acknowledged[checkpoint.checkpoint_id]
+        location = checkpoint.location
+        found += [
+            KeyedStateHandle(
+                keyed.start_key_group,
+                keyed.end_key_group,
+                keyed.format,
+                FileStateHandle(f"{location}/{keyed.handle.path}", keyed.handle.size, keyed.handle.crc32),
+            )
+            for keyed in state.operators[UID].keyed_state
+        ]
+    return {UID: RestoredOperator(location, keyed_state=found)}
 
 
 def test_a_barrier_takes_the_state_at_the_end_of_its_epoch(slot, tmp_path):
@@ -228,7 +245,7 @@ def test_a_barrier_takes_the_state_at_the_end_of_its_epoch(slot, tmp_path):
     slot.coordinator.barriers[1] = barrier
     slot.run_epoch(1, ["a", "b"])
     slot.run_epoch(2, ["a"])
-    restored = SlotHarness(tmp_path, restored=restored_from(slot, barrier), finished_epoch=1, name="restored")
+    restored = SlotHarness(tmp_path, restored=restored_from((slot, barrier)), finished_epoch=1, name="restored")
     assert restored.run_epoch(2, ["a", "b", "c"]) == [("a", 3), ("b", 2), ("c", 1)]
     restored.close()
 
@@ -237,7 +254,7 @@ def test_a_snapshot_between_epochs_stands_at_the_last_finished_one(slot, tmp_pat
     slot.run_epoch(0, ["a"])
     between = request(tmp_path, 1, 0)
     slot.subtask.snapshot_between_epochs(between)
-    restored = SlotHarness(tmp_path, restored=restored_from(slot, between), finished_epoch=0, name="restored")
+    restored = SlotHarness(tmp_path, restored=restored_from((slot, between)), finished_epoch=0, name="restored")
     assert restored.run_epoch(1, ["a"]) == [("a", 2)]
     restored.close()
 
@@ -261,16 +278,17 @@ def test_a_snapshot_that_can_not_be_written_is_declined(slot, tmp_path):
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_state_of_two_subtasks_is_spread_over_another_number(tmp_path, parallelism):
     words = [f"w{i}" for i in range(200)]
-    handles = []
+    places = []
     for index in range(2):
         slot = SlotHarness(tmp_path, index=index, parallelism=2, name=f"old-{index}")
         mine = [word for word in words if slot.codec.key_group(word, 16) // 8 == index]
         slot.run_epoch(0, mine * 2)
         barrier = request(tmp_path, index, 0)
         slot.subtask.snapshot_between_epochs(barrier)
-        handles += restored_from(slot, barrier)
+        places.append((slot, barrier))
         slot.close()
     found = []
+    handles = restored_from(*places)
     for index in range(parallelism):
         slot = SlotHarness(
             tmp_path, index=index, parallelism=parallelism, restored=handles, finished_epoch=0, name=f"new-{index}"

@@ -3,8 +3,10 @@
 import pytest
 from pyspark.sql import functions as F
 
+from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import JobGraphError
-from pystate.spark.source_checks import check_frame, check_no_other_query
+from pystate.spark.job_plan import JobPlan, SourcePlan
+from pystate.spark.source_checks import check_frame, check_no_other_query, spark_sources
 
 
 @pytest.fixture
@@ -64,3 +66,25 @@ def test_a_query_that_the_program_started_itself_is_refused(spark, lines, tmp_pa
             check_no_other_query(spark)
     finally:
         query.stop()
+
+
+def described(uids_and_frames):
+    sources = [SourcePlan(SourceTransformation(uid), uid) for uid, _ in uids_and_frames]
+    found = spark_sources(JobPlan(sources, 2), [frame for _, frame in uids_and_frames])
+    return [(source.uid, source.part, source.log) for source in found]
+
+
+def test_each_stream_of_a_source_has_a_line_of_its_own_in_the_order_of_the_plan(spark, tmp_path, lines):
+    rates = spark.readStream.format("rate").load().selectExpr("cast(value AS STRING) AS value")
+    other = spark.readStream.text(str(tmp_path))
+    assert described([("both", rates.union(lines)), ("other", other)]) == [("both", 0, 0), ("both", 1, 1), ("other", 0, 2)]
+
+
+def test_a_stream_that_a_source_reads_twice_has_one_log(lines):
+    twice = lines.union(lines.filter("value > 'a'"))
+    assert described([("twice", twice)]) == [("twice", 0, 0), ("twice", 1, 0)]
+
+
+def test_two_sources_of_one_data_frame_are_refused(lines):
+    with pytest.raises(JobGraphError, match="the same DataFrame; the second is 'two'"):
+        described([("one", lines), ("two", lines.filter("value > 'a'"))])

@@ -3,8 +3,18 @@ import json
 import msgpack
 import pytest
 
-from pystate.common.errors import CorruptSnapshotError, SnapshotError
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, pack_archive, source_offsets, unpack_archive
+from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
+from pystate.spark.spark_checkpoint import (
+    SparkCheckpointDirectory,
+    SparkSource,
+    captured_sources,
+    fit_sources,
+    pack_archive,
+    source_offsets,
+    unpack_archive,
+)
+
+SOURCES = [SparkSource("files", 0, 0), SparkSource("rate", 0, 1)]
 
 
 def offset_log(*offsets):
@@ -32,7 +42,7 @@ def directory(tmp_path):
     (root / "sources" / "0" / ".12.crc").write_text("x")
     (root / "sources" / "1").mkdir()
     (root / "sources" / "1" / "0").write_text("start time")
-    return SparkCheckpointDirectory(root)
+    return SparkCheckpointDirectory(root, SOURCES)
 
 
 def test_a_capture_holds_the_last_two_batches_and_the_sources_up_to_the_cut(directory):
@@ -43,6 +53,7 @@ def test_a_capture_holds_the_last_two_batches_and_the_sources_up_to_the_cut(dire
         "metadata",
         "offsets/6",
         "offsets/7",
+        "pystate-sources",
         "sources/0/10",
         "sources/0/11",
         "sources/0/9.compact",
@@ -76,10 +87,10 @@ def test_a_batch_that_is_not_in_the_log_is_an_error(directory):
 
 def test_a_rebuilt_directory_holds_the_capture_and_keeps_or_changes_the_query_id(directory, tmp_path):
     files = directory.capture(7)
-    kept = SparkCheckpointDirectory(tmp_path / "kept")
+    kept = SparkCheckpointDirectory(tmp_path / "kept", SOURCES)
     kept.rebuild(files, keep_query_id=True)
     assert kept.capture(7) == files
-    other = SparkCheckpointDirectory(tmp_path / "other")
+    other = SparkCheckpointDirectory(tmp_path / "other", SOURCES)
     other.rebuild(files, keep_query_id=False)
     assert json.loads((other.path / "metadata").read_text())["id"] != "query-1"
 
@@ -110,3 +121,70 @@ def test_an_archive_comes_back_as_it_went(directory):
 def test_an_archive_with_anything_else_in_it_is_refused(data):
     with pytest.raises(CorruptSnapshotError):
         unpack_archive(data)
+
+
+def test_a_log_of_other_sources_than_the_jobs_is_not_captured(directory):
+    alone = SparkCheckpointDirectory(directory.path, SOURCES[:1])
+    with pytest.raises(SnapshotError, match="has 2 sources, the job 1"):
+        alone.capture(7)
+
+
+def fitted(directory, sources, **options):
+    files = fit_sources(directory.capture(7), sources, allow_non_restored=options.get("allow", False))
+    assert captured_sources(files) == sources
+    assert {name for name in files if not name.startswith("sources/")} == {
+        "commits/6",
+        "commits/7",
+        "metadata",
+        "offsets/6",
+        "offsets/7",
+        "pystate-sources",
+    }
+    logs = {name: data.decode() for name, data in files.items() if name.startswith("sources/")}
+    return [source_offsets(files["offsets/6"]), source_offsets(files["offsets/7"])], logs
+
+
+FILES_LOG = {"9.compact": "9.compact", "10": "10", "11": "11"}
+
+
+def in_folder(number, log):
+    return {f"sources/{number}/{name}": text for name, text in log.items()}
+
+
+def test_the_same_sources_leave_the_files_as_they_are(directory):
+    files = directory.capture(7)
+    assert fit_sources(files, SOURCES, allow_non_restored=False) == files
+
+
+def test_sources_in_another_order_take_their_offsets_and_logs_along(directory):
+    swapped = [SparkSource("rate", 0, 0), SparkSource("files", 0, 1)]
+    offsets, logs = fitted(directory, swapped)
+    assert offsets == [["17", file_offset(10)], ["17", file_offset(11)]]
+    assert logs == {**in_folder(0, {"0": "start time"}), **in_folder(1, FILES_LOG)}
+
+
+def test_a_source_that_is_new_begins_anew_wherever_it_stands(directory):
+    more = [SparkSource("new", 0, 0), SparkSource("rate", 0, 1), SparkSource("files", 0, 2), SparkSource("files", 1, 3)]
+    offsets, logs = fitted(directory, more)
+    assert offsets == [["-", "17", file_offset(10), "-"], ["-", "17", file_offset(11), "-"]]
+    assert logs == {**in_folder(1, {"0": "start time"}), **in_folder(2, FILES_LOG)}
+
+
+def test_a_source_that_is_gone_is_named_and_left_behind_only_on_request(directory):
+    with pytest.raises(RestoreError, match="no source 'files'") as refused:
+        fitted(directory, [SparkSource("rate", 0, 0)])
+    assert "--allowNonRestoredState" in str(refused.value)
+    offsets, logs = fitted(directory, [SparkSource("rate", 0, 0)], allow=True)
+    assert offsets == [["17"], ["17"]]
+    assert logs == in_folder(0, {"0": "start time"})
+
+
+def test_where_nothing_was_read_there_is_nothing_to_fit():
+    assert fit_sources({}, SOURCES, allow_non_restored=False) == {}
+
+
+def test_an_archive_that_does_not_name_its_sources_is_refused(directory):
+    files = directory.capture(7)
+    del files["pystate-sources"]
+    with pytest.raises(CorruptSnapshotError, match="which sources"):
+        fit_sources(files, SOURCES, allow_non_restored=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ValueState, ValueStateDescriptor
+from pystate.api.state import StateDescriptor, ValueState, ValueStateDescriptor
 from pystate.common import TypeInformation
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot
@@ -62,6 +62,13 @@ class BackendHarness:
         state = self.at(key).get_partitioned_state(ValueStateDescriptor(name, type_info))
         assert isinstance(state, ValueState)
         return state
+
+    def use(self, key: Any, descriptor: StateDescriptor) -> Any:
+        """Make `key` current and return the declared state for it."""
+        return self.at(key).get_partitioned_state(descriptor)
+
+    def entry_count(self) -> int:
+        return sum(backend.entry_count() for backend in self.backends)
 
     def flush(self) -> None:
         for backend in self.backends:

@@ -1,4 +1,4 @@
-"""The job as its author wrote it: a tree of transformations from sources to sinks.
+"""The job as its author wrote it: a graph of transformations from sources to sinks.
 
 A `Transformation` is one step of the program; which of them share a task is decided later, by the translation to Spark.
 """
@@ -6,13 +6,15 @@ A `Transformation` is one step of the program; which of them share a task is dec
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from pystate.api.checkpointed import CheckpointedFunction, ListCheckpointed
+from pystate.api.state import MapStateDescriptor
 from pystate.common.errors import JobGraphError
-from pystate.common.type_info import TypeInformation
+from pystate.common.type_info import TypeInformation, TypeKind
 
 
 class OperatorKind(Enum):
@@ -38,6 +40,17 @@ class SinkKind(Enum):
 
     PRINT = "Print"
     FOR_EACH_BATCH = "ForEachBatch"
+    FUNCTION = "Sink"
+
+
+class Partitioning(Enum):
+    """Which subtask of the next step gets an element of a stream without a key."""
+
+    FORWARD = "Forward"  # the one that belongs to the sender's partition
+    REBALANCE = "Rebalance"  # the next one in turn
+    SHUFFLE = "Shuffle"  # any one
+    GLOBAL = "Global"  # the first one
+    BROADCAST = "Broadcast"  # every one
 
 
 @dataclass(eq=False)
@@ -46,15 +59,19 @@ class Transformation:
 
     Attributes:
         name: What people see.
-        uid: The identity of the step's state across versions of the job, as its author set it.
-        parents: The steps this one reads.
+        parents: The steps this one reads; one may stand there twice.
         output_type: The type of its elements; None means untyped (pickled between tasks).
+        uid: The identity of the step's state across versions of the job, as its author set it.
+        parallelism: The number of its subtasks as its author set it; None for the job's.
+        max_parallelism: The number of key groups of its state as its author set it; None for the job's.
     """
 
     name: str
     parents: tuple[Transformation, ...] = ()
     output_type: TypeInformation | None = None
     uid: str | None = None
+    parallelism: int | None = None
+    max_parallelism: int | None = None
     children: list[Transformation] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
@@ -68,20 +85,34 @@ class Transformation:
         (only,) = self.parents
         return only
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the step has state that must be found again in another version of the job."""
+        return False
+
+    @property
+    def keeps_type(self) -> bool:
+        """Whether the elements that leave the step are of the type of those that come in."""
+        return False
+
 
 @dataclass(eq=False)
 class SourceTransformation(Transformation):
-    """A streaming DataFrame.
+    """A streaming DataFrame, or a collection of the program.
 
     Attributes:
-        frame: Called once per execution attempt; returns the streaming DataFrame.
+        frame: Called once per job; returns the streaming DataFrame. None for a collection.
+        collection: The elements; None for a DataFrame.
         single_column: The elements are the values of the only column instead of rows.
-        bounded: The job ends when the source has been read.
+        bounded: The source has an end.
+        watches_files: Where the job doesn't end by itself, files that come later are read too.
     """
 
     frame: Callable[[], Any] | None = None
+    collection: Sequence[Any] | None = None
     single_column: bool = False
     bounded: bool = False
+    watches_files: bool = False
 
 
 @dataclass(eq=False)
@@ -92,9 +123,48 @@ class OneInputTransformation(Transformation):
     function: Any = None
     keyed: bool = False
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether keyed or operator state may be there."""
+        return self.keyed or isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
+
+    @property
+    def keeps_type(self) -> bool:
+        """Whether elements go on as they are."""
+        return self.kind in (OperatorKind.FILTER, OperatorKind.REDUCE)
+
 
 @dataclass(eq=False)
-class KeyByTransformation(Transformation):
+class TwoInputTransformation(Transformation):
+    """A function over the elements of two streams.
+
+    Attributes:
+        descriptors: The broadcast states declared with the second stream, for the broadcast kinds.
+    """
+
+    kind: OperatorKind = OperatorKind.CO_MAP
+    function: Any = None
+    keyed: bool = False
+    descriptors: tuple[MapStateDescriptor, ...] = ()
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether keyed, broadcast or operator state may be there."""
+        return self.keyed or bool(self.descriptors) or isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
+
+
+@dataclass(eq=False)
+class VirtualTransformation(Transformation):
+    """A step that runs nothing: it only says how elements get to the next one."""
+
+    @property
+    def keeps_type(self) -> bool:
+        """Elements go on as they are."""
+        return True
+
+
+@dataclass(eq=False)
+class KeyByTransformation(VirtualTransformation):
     """Names the key; the next step sees each key in one subtask only.
 
     Attributes:
@@ -109,17 +179,34 @@ class KeyByTransformation(Transformation):
 
 
 @dataclass(eq=False)
+class PartitionTransformation(VirtualTransformation):
+    """Says which subtask of the next step gets an element."""
+
+    partitioning: Partitioning = Partitioning.REBALANCE
+
+
+@dataclass(eq=False)
+class UnionTransformation(VirtualTransformation):
+    """The elements of several streams of one type, in no order between the streams."""
+
+
+@dataclass(eq=False)
 class SinkTransformation(Transformation):
     """The end of a stream.
 
     Attributes:
-        function: For FOR_EACH_BATCH: called with (DataFrame, epoch).
+        function: For FOR_EACH_BATCH: called with (DataFrame, epoch). For FUNCTION: a `SinkFunction`.
         identifier: For PRINT: a prefix of every line.
     """
 
     kind: SinkKind = SinkKind.PRINT
-    function: Callable[[Any, int], None] | None = None
+    function: Any = None
     identifier: str | None = None
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether operator state may be there."""
+        return isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
 
 
 class StreamGraph:
@@ -130,15 +217,38 @@ class StreamGraph:
 
     def transformations(self) -> Iterator[Transformation]:
         """Yield every step once, parents before children."""
-        seen: set[int] = set()
+        waiting: dict[int, int] = {}
         stack: list[Transformation] = list(reversed(self.sources))
         while stack:
             step = stack.pop()
-            if id(step) in seen:
-                continue
-            seen.add(id(step))
             yield step
-            stack.extend(reversed(step.children))
+            for child in reversed(step.children):
+                left = waiting.get(id(child), len(child.parents)) - 1
+                waiting[id(child)] = left
+                if left == 0:
+                    stack.append(child)
+
+    def widest_step(self, default: int) -> int:
+        """Return the largest parallelism of all steps; sources don't count, Spark reads them."""
+        steps = (step for step in self.transformations() if not isinstance(step, SourceTransformation))
+        return max([default, *(step.parallelism or default for step in steps)])
+
+    def live_sources(self) -> list[SourceTransformation]:
+        """Return the sources whose elements somebody reads."""
+        return [source for source in self.sources if live_children(source)]
+
+    def resolve_types(self) -> None:
+        """Fill in the types that follow from others, once those of the sources are known.
+
+        Raises:
+            JobGraphError: Streams of different types are united.
+        """
+        for step in self.transformations():
+            if step.keeps_type and step.parents:
+                step.output_type = step.parents[0].output_type
+            if isinstance(step, UnionTransformation):
+                for parent in step.parents[1:]:
+                    check_same_type(step.parents[0], parent)
 
     def assign_uids(self, *, auto: bool) -> dict[int, str]:
         """Return the uid of every step, by `id(step)`.
@@ -154,7 +264,7 @@ class StreamGraph:
         for step in self.transformations():
             uid = step.uid
             if uid is None:
-                if not auto and isinstance(step, OneInputTransformation) and step.keyed:
+                if not auto and step.keeps_state:
                     message = f"The operator {step.name!r} keeps state and has no uid."
                     raise JobGraphError(
                         message, where="pipeline.auto-generate-uids = false", hint=f'add .uid("...") behind {step.name!r}'
@@ -169,6 +279,37 @@ class StreamGraph:
 
     def _auto_uid(self, step: Transformation, uids: dict[int, str]) -> str:
         siblings = step.parents[0].children if step.parents else list(self.sources)
-        kind = step.kind.value if isinstance(step, (OneInputTransformation, SinkTransformation)) else type(step).__name__
+        kind = type(step).__name__
+        if isinstance(step, (OneInputTransformation, TwoInputTransformation, SinkTransformation)):
+            kind = step.kind.value
         place = [kind, str(next(i for i, s in enumerate(siblings) if s is step)), *(uids[id(p)] for p in step.parents)]
         return "auto-" + hashlib.sha256("\0".join(place).encode()).hexdigest()[:16]
+
+
+def live_children(step: Transformation) -> list[Transformation]:
+    """Return the steps that follow, each as often as it reads this one, without virtual ones that nothing follows."""
+    return [child for child in step.children if not isinstance(child, VirtualTransformation) or live_children(child)]
+
+
+def check_same_type(first: Transformation, second: Transformation) -> None:
+    """Refuse to unite streams of different types.
+
+    Raises:
+        JobGraphError: Names both types.
+    """
+    if element_type(first.output_type) != element_type(second.output_type):
+        message = (
+            f"union() takes streams of one type: {first.name!r} has {type_name(first.output_type)}, "
+            f"{second.name!r} has {type_name(second.output_type)}."
+        )
+        raise JobGraphError(message, hint="give both the same output_type, with a map() in front where they differ")
+
+
+def element_type(type_info: TypeInformation | None) -> TypeInformation | None:
+    """Return the type as elements travel: pickled ones are untyped."""
+    return None if type_info is not None and type_info.kind is TypeKind.PICKLED_BYTE_ARRAY else type_info
+
+
+def type_name(type_info: TypeInformation | None) -> str:
+    """Return how errors name a type."""
+    return "no declared type" if element_type(type_info) is None or type_info is None else type_info.name

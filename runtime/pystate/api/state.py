@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from types import FunctionType
 from typing import Any, Generic, TypeVar
 
 from pystate.common.errors import StateError
@@ -92,11 +93,17 @@ class ListState(MergingState[T, Iterable[T]]):
 
     @abstractmethod
     def get(self) -> list[T]:
-        """Return the elements in the order they were added; an empty list where there is none."""
+        """Return the elements in the order they were added; an empty list where there is none.
+
+        The list may be changed in place. What is added afterwards shows in it at the next `get`.
+        """
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
-        """Put these elements in the place of all others; an empty list removes the key."""
+        """Put these elements in the place of all others; an empty list removes the key.
+
+        The list itself is copied, its elements aren't.
+        """
 
     @abstractmethod
     def add_all(self, values: list[T]) -> None:
@@ -108,13 +115,13 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class ReducingState(MergingState[T, T]):
-    """One value per key: a `ReduceFunction` over all that was added."""
+    """One value per key: a `ReduceFunction` over all that was added. A function that returns None is an error."""
 
     __slots__ = ()
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """The result of an `AggregateFunction` over all that was added to a key."""
+    """The result of an `AggregateFunction` over all that was added to a key. An accumulator that is None is an error."""
 
     __slots__ = ()
 
@@ -123,7 +130,8 @@ class MapState(State, Generic[K, V]):
     """A map per key. Entries are read and written one by one, so a map may be larger than memory on RocksDB.
 
     Iteration shows the map as it was when the iteration began, whatever the function writes meanwhile. A mutable value that
-    `get` handed out counts as updated when it is changed in place; one that iteration hands out must be `put` back.
+    `get` handed out counts as updated when it is changed in place; one that iteration hands out must be `put` back. An
+    iteration ends with its epoch: going on with it later is an error.
     """
 
     __slots__ = ()
@@ -283,10 +291,15 @@ class StateDescriptor(ABC):
         return self.name
 
     def __eq__(self, other: object) -> bool:
-        """Compare by kind, name and type."""
+        """Compare by kind, name, types, and what else makes a difference to the state."""
         if not isinstance(other, StateDescriptor):
             return NotImplemented
-        return (self.kind, self.name, self.type_info) == (other.kind, other.name, other.type_info)
+        mine, others = (self.kind, self.name, self.type_info), (other.kind, other.name, other.type_info)
+        return mine == others and self._declares_same(other)
+
+    def _declares_same(self, other: Any) -> bool:
+        """Compare what only this kind of descriptor has with another of the kind."""
+        return True
 
     def __hash__(self) -> int:
         """Hash kind, name and type."""
@@ -303,15 +316,22 @@ class ValueStateDescriptor(StateDescriptor):
     Args:
         name: See `StateDescriptor`.
         value_type_info: The type of the value; None for untyped.
+        default_value: What `value()` returns where nothing is stored, a fresh copy each time; it is stored only by
+            `update()`. Flink has it for old jobs; new ones had better look for None.
     """
 
-    def __init__(self, name: str, value_type_info: TypeInformation | None = None) -> None:
+    def __init__(self, name: str, value_type_info: TypeInformation | None = None, *, default_value: Any = None) -> None:
         super().__init__(name, value_type_info)
+        self.default_value = default_value
 
     @property
     def kind(self) -> StateKind:
         """Return `StateKind.VALUE`."""
         return StateKind.VALUE
+
+    def _declares_same(self, other: ValueStateDescriptor) -> bool:
+        mine, others = self.default_value, other.default_value
+        return mine is others or (type(mine) is type(others) and bool(mine == others))
 
 
 class ListStateDescriptor(StateDescriptor):
@@ -345,12 +365,22 @@ class MapStateDescriptor(StateDescriptor):
         self, name: str, key_type_info: TypeInformation | None = None, value_type_info: TypeInformation | None = None
     ) -> None:
         super().__init__(name, value_type_info)
+        if key_type_info is not None and not isinstance(key_type_info, TypeInformation):
+            message = f"The type of the map keys of state {name!r} must be a TypeInformation, not {key_type_info!r}."
+            raise StateError(message, hint="use the factory, for example Types.STRING()")
         self.key_type_info = key_type_info
 
     @property
     def kind(self) -> StateKind:
         """Return `StateKind.MAP`."""
         return StateKind.MAP
+
+    def _declares_same(self, other: MapStateDescriptor) -> bool:
+        return self.key_type_info == other.key_type_info
+
+    def __repr__(self) -> str:
+        """Return the call that makes the descriptor."""
+        return f"{type(self).__name__}({self.name!r}, {self.key_type_info!r}, {self.type_info!r})"
 
 
 class ReducingStateDescriptor(StateDescriptor):
@@ -364,12 +394,18 @@ class ReducingStateDescriptor(StateDescriptor):
 
     def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation | None = None) -> None:
         super().__init__(name, type_info)
+        if not callable(getattr(reduce_function, "reduce", reduce_function)):
+            message = f"The reduce function of state {name!r} must be a ReduceFunction, not {reduce_function!r}."
+            raise StateError(message, hint="give an object with reduce(a, b), or a function of two values")
         self.reduce_function = reduce_function
 
     @property
     def kind(self) -> StateKind:
         """Return `StateKind.REDUCING`."""
         return StateKind.REDUCING
+
+    def _declares_same(self, other: ReducingStateDescriptor) -> bool:
+        return _same_function(self.reduce_function, other.reduce_function)
 
 
 class AggregatingStateDescriptor(StateDescriptor):
@@ -383,9 +419,31 @@ class AggregatingStateDescriptor(StateDescriptor):
 
     def __init__(self, name: str, agg_function: Any, state_type_info: TypeInformation | None = None) -> None:
         super().__init__(name, state_type_info)
+        if not all(callable(getattr(agg_function, method, None)) for method in _AGGREGATE_METHODS):
+            message = f"The aggregate function of state {name!r} must be an AggregateFunction, not {agg_function!r}."
+            raise StateError(message, hint=f"give an object with {', '.join(_AGGREGATE_METHODS)}")
         self.agg_function = agg_function
 
     @property
     def kind(self) -> StateKind:
         """Return `StateKind.AGGREGATING`."""
         return StateKind.AGGREGATING
+
+    def _declares_same(self, other: AggregatingStateDescriptor) -> bool:
+        return _same_function(self.agg_function, other.agg_function)
+
+
+_AGGREGATE_METHODS = ("create_accumulator", "add", "get_result")
+
+
+def _same_function(mine: Any, other: Any) -> bool:
+    """Return whether two functions do the same, as far as can be told.
+
+    A lambda that is made anew at each declaration, or came out of another pickle, is the same by its code; an object with
+    methods is the same by its class.
+    """
+    if mine is other or mine == other:
+        return True
+    if type(mine) is FunctionType and type(other) is FunctionType:
+        return mine.__code__ == other.__code__
+    return type(mine) is type(other) and any(callable(getattr(mine, method, None)) for method in ("reduce", "get_result"))

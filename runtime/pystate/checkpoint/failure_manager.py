@@ -15,13 +15,13 @@ class CheckpointFailureDecision(Enum):
     FAIL_JOB = "fail job"
 
 
+# those that Flink counts; TRIGGER_CHECKPOINT_FAILURE isn't among them
 _COUNTED = frozenset(
     {
         CheckpointFailureReason.IO_EXCEPTION,
         CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION,
         CheckpointFailureReason.CHECKPOINT_DECLINED,
         CheckpointFailureReason.CHECKPOINT_EXPIRED,
-        CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE,
         CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE,
     }
 )

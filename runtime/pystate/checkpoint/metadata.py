@@ -16,6 +16,7 @@ from typing import Any
 import msgpack
 
 from pystate.checkpoint.handles import StateHandle, handle_from_plain, handle_to_plain
+from pystate.checkpoint.operator_state_handle import OperatorStateHandle
 from pystate.checkpoint.plain import (
     as_map,
     take,
@@ -116,32 +117,45 @@ class OperatorSubtaskState:
     Attributes:
         keyed_state: Handles of keyed state.
         operator_state: Handles of state that isn't keyed.
+        raw_keyed_state: Handles of bytes that the operator wrote by key group.
+        raw_operator_state: Handles of bytes that the operator wrote by partition.
     """
 
     keyed_state: list[KeyedStateHandle] = field(default_factory=list)
-    operator_state: list[StateHandle] = field(default_factory=list)
+    operator_state: list[OperatorStateHandle] = field(default_factory=list)
+    raw_keyed_state: list[KeyedStateHandle] = field(default_factory=list)
+    raw_operator_state: list[OperatorStateHandle] = field(default_factory=list)
 
     @property
     def state_size(self) -> int:
         """Bytes of state."""
-        return sum(handle.state_size for handle in self.keyed_state) + sum(handle.size for handle in self.operator_state)
+        return sum(handle.state_size for handle in self._keyed) + sum(handle.size for handle in self._not_keyed)
 
     @property
     def checkpointed_size(self) -> int:
         """Bytes that the checkpoint wrote; what it took over from earlier ones is not among them."""
-        keyed = sum(handle.checkpointed_size for handle in self.keyed_state)
-        return keyed + sum(handle.size for handle in self.operator_state)
+        return sum(handle.checkpointed_size for handle in self._keyed) + sum(handle.size for handle in self._not_keyed)
 
     @property
     def has_state(self) -> bool:
         """Whether there is anything to restore."""
-        return bool(self.keyed_state or self.operator_state)
+        return bool(self._keyed or self._not_keyed)
+
+    @property
+    def _keyed(self) -> list[KeyedStateHandle]:
+        return [*self.keyed_state, *self.raw_keyed_state]
+
+    @property
+    def _not_keyed(self) -> list[OperatorStateHandle]:
+        return [*self.operator_state, *self.raw_operator_state]
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {
             "keyed_state": [handle.to_plain() for handle in self.keyed_state],
-            "operator_state": [handle_to_plain(handle) for handle in self.operator_state],
+            "operator_state": [handle.to_plain() for handle in self.operator_state],
+            "raw_keyed_state": [handle.to_plain() for handle in self.raw_keyed_state],
+            "raw_operator_state": [handle.to_plain() for handle in self.raw_operator_state],
         }
 
     @classmethod
@@ -153,8 +167,46 @@ class OperatorSubtaskState:
         """
         data = as_map(plain, "a subtask's state")
         return cls(
-            take_list(data, "keyed_state", KeyedStateHandle.from_plain), take_list(data, "operator_state", handle_from_plain)
+            take_list(data, "keyed_state", KeyedStateHandle.from_plain),
+            take_list(data, "operator_state", OperatorStateHandle.from_plain),
+            take_list(data, "raw_keyed_state", KeyedStateHandle.from_plain),
+            take_list(data, "raw_operator_state", OperatorStateHandle.from_plain),
         )
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """What one subtask of a task put into a checkpoint: Flink's `TaskStateSnapshot`.
+
+    Attributes:
+        operators: By uid: the state of the operator that heads the task, and of those chained to it.
+    """
+
+    operators: dict[str, OperatorSubtaskState] = field(default_factory=dict)
+
+    @property
+    def state_size(self) -> int:
+        """Bytes of state."""
+        return sum(state.state_size for state in self.operators.values())
+
+    @property
+    def checkpointed_size(self) -> int:
+        """Bytes that the checkpoint wrote."""
+        return sum(state.checkpointed_size for state in self.operators.values())
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {uid: state.to_plain() for uid, state in self.operators.items()}
+
+    @classmethod
+    def from_plain(cls, plain: object) -> TaskState:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: It isn't one.
+        """
+        operators = as_map(plain, "a task's state")
+        return cls({str(uid): OperatorSubtaskState.from_plain(state) for uid, state in operators.items()})
 
 
 @dataclass(frozen=True)
@@ -183,6 +235,11 @@ class OperatorState:
     def has_state(self) -> bool:
         """Whether any subtask has something to restore."""
         return any(state.has_state for state in self.subtasks.values())
+
+    @property
+    def has_keyed_state(self) -> bool:
+        """Whether any subtask has something that belongs to key groups."""
+        return any(state.keyed_state or state.raw_keyed_state for state in self.subtasks.values())
 
     @property
     def state_size(self) -> int:
@@ -218,7 +275,7 @@ class OperatorState:
             if type(index) is not int or not 0 <= index < parallelism:
                 raise unsound(what=f"operator {uid!r} has a subtask {index!r} at parallelism {parallelism}")
             subtasks[index] = OperatorSubtaskState.from_plain(state)
-            for handle in subtasks[index].keyed_state:
+            for handle in (*subtasks[index].keyed_state, *subtasks[index].raw_keyed_state):
                 if handle.end_key_group >= max_parallelism:
                     raise unsound(
                         what=f"operator {uid!r} has {max_parallelism} key groups and state of {handle.key_group_range}"

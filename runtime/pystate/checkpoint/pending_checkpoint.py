@@ -13,6 +13,7 @@ from pystate.checkpoint.metadata import (
     OperatorSubtaskState,
     SavepointFormatType,
     SourcePosition,
+    TaskState,
 )
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 
@@ -68,14 +69,12 @@ class PendingCheckpoint:
         self.metrics: dict[tuple[str, int], SubtaskCheckpointMetrics] = {}
         self.failure_reason: CheckpointFailureReason | None = None
         self._tasks = frozenset(tasks)
-        self._states: dict[tuple[str, int], OperatorSubtaskState] = {}
+        self._states: dict[tuple[str, int], TaskState] = {}
         self._state_size = 0
         self._source_committed = False
         self._completed = False
 
-    def acknowledge(
-        self, uid: str, subtask: int, state: OperatorSubtaskState, metrics: SubtaskCheckpointMetrics
-    ) -> AckResult:
+    def acknowledge(self, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics) -> AckResult:
         """Take the state handles of a subtask."""
         if self._completed or self.is_aborted:
             return AckResult.DISCARDED
@@ -139,7 +138,7 @@ class PendingCheckpoint:
         """Whether it has failed."""
         return self.failure_reason is not None
 
-    def state_of(self, uid: str, subtask: int) -> OperatorSubtaskState:
+    def state_of(self, uid: str, subtask: int) -> TaskState:
         """Return what a subtask acknowledged.
 
         Raises:
@@ -147,9 +146,13 @@ class PendingCheckpoint:
         """
         return self._states[(uid, subtask)]
 
-    def subtask_states(self, uid: str) -> dict[int, OperatorSubtaskState]:
-        """Return what the subtasks of an operator acknowledged, by index."""
-        return {subtask: state for (owner, subtask), state in sorted(self._states.items()) if owner == uid}
+    def operator_states(self, task_uid: str, operator_uid: str) -> dict[int, OperatorSubtaskState]:
+        """Return what the subtasks of a task acknowledged for one of its operators, by index; those without are left out."""
+        return {
+            subtask: task.operators[operator_uid]
+            for (owner, subtask), task in sorted(self._states.items(), key=lambda item: item[0])
+            if owner == task_uid and operator_uid in task.operators
+        }
 
     def complete(self, metadata: CheckpointMetadata, completion_timestamp: int) -> CompletedCheckpoint:
         """End it well: its `_metadata` is on the storage.

@@ -27,7 +27,7 @@ class CheckpointRequestDecider(Generic[R]):
 
     Savepoints go ahead of everything and start beside a running checkpoint. A checkpoint that someone asked for starts when
     fewer than `max_concurrent` are under way. A periodic one starts when, besides, its time has come and `min_pause_ms` have
-    passed since the last checkpoint ended. Flink's rules: an interval below the pause is raised to it, a pause means one
+    passed since the last checkpoint completed. Flink's rules: an interval below the pause is raised to it, a pause means one
     checkpoint at a time, savepoints don't count for the pause, a start that the pause delayed moves the timetable. Ticks
     that were missed altogether are left out, not made up for.
 
@@ -35,7 +35,7 @@ class CheckpointRequestDecider(Generic[R]):
         clock: Milliseconds, monotonic.
         periodic_request: Makes the request of a periodic checkpoint.
         interval_ms: From one periodic start to the next; None for no periodic checkpoints.
-        min_pause_ms: From the end of a checkpoint, completed or failed, to the next periodic start.
+        min_pause_ms: From the completion of a checkpoint to the next periodic start.
         max_concurrent: How many may be under way at once.
         max_queued: How many requests may wait.
     """
@@ -59,7 +59,7 @@ class CheckpointRequestDecider(Generic[R]):
         self._savepoints: deque[R] = deque()
         self._checkpoints: deque[R] = deque()
         self._tick: int | None = None
-        self._last_end: int | None = None
+        self._last_completion: int | None = None
 
     def restart(self, now: int | None = None) -> None:
         """Begin the timetable: the first periodic checkpoint is due one interval from now. Requests that wait stay.
@@ -67,7 +67,7 @@ class CheckpointRequestDecider(Generic[R]):
         Args:
             now: The clock's time, where the caller has it at hand.
         """
-        self._last_end = None
+        self._last_completion = None
         self._tick = None if self._interval_ms is None else (self._clock() if now is None else now) + self._interval_ms
 
     def stop(self) -> list[R]:
@@ -112,18 +112,18 @@ class CheckpointRequestDecider(Generic[R]):
         self._tick = due + interval * ((now - due) // interval + 1)
         return self._periodic_request()
 
-    def report_end(self, checkpoint_type: CheckpointType) -> None:
-        """Take note that a checkpoint ended, completed or failed."""
+    def report_completed(self, checkpoint_type: CheckpointType) -> None:
+        """Take note that a checkpoint completed. A failed one doesn't count: Flink measures the pause from completions."""
         if checkpoint_type is CheckpointType.CHECKPOINT:
-            self._last_end = self._clock()
+            self._last_completion = self._clock()
 
     def next_periodic_time(self) -> int | None:
         """Return when the next periodic checkpoint is due, in the clock's milliseconds; None where there is none."""
         if self._tick is None:
             return None
-        if self._last_end is None:
+        if self._last_completion is None:
             return self._tick
-        return max(self._tick, self._last_end + self._min_pause_ms)
+        return max(self._tick, self._last_completion + self._min_pause_ms)
 
     def wait_ms(self, in_progress: int) -> int | None:
         """Return how long nothing can start if nothing else happens; None: until something does."""

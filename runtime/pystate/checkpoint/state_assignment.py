@@ -6,7 +6,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pystate.checkpoint.metadata import CheckpointMetadata, KeyedStateHandle, OperatorState
+from pystate.checkpoint.metadata import CheckpointMetadata, KeyedStateHandle, OperatorState, OperatorSubtaskState
+from pystate.checkpoint.operator_state_handle import OperatorStateHandle, OperatorStateShare
+from pystate.checkpoint.round_robin_repartitioner import repartition
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.key_groups import default_max_parallelism, operator_index
 
@@ -35,11 +37,17 @@ class StateAssignment:
     Attributes:
         keyed_state_handles: By (uid, subtask index): the handles with key groups of that subtask, whole. A handle may be
             in several lists. Subtasks without any are left out.
+        operator_state: By (uid, subtask index): what that subtask reads of which handle.
+        raw_keyed_state: As `keyed_state_handles`, for bytes the operator wrote itself.
+        raw_operator_state: As `operator_state`, for bytes the operator wrote itself.
         max_parallelism: The number of key groups of each operator of the job.
         non_restored: The uids of the snapshot whose state is left behind.
     """
 
     keyed_state_handles: dict[tuple[str, int], list[KeyedStateHandle]] = field(default_factory=dict)
+    operator_state: dict[tuple[str, int], list[OperatorStateShare]] = field(default_factory=dict)
+    raw_keyed_state: dict[tuple[str, int], list[KeyedStateHandle]] = field(default_factory=dict)
+    raw_operator_state: dict[tuple[str, int], list[OperatorStateShare]] = field(default_factory=dict)
     max_parallelism: dict[str, int] = field(default_factory=dict)
     non_restored: list[str] = field(default_factory=list)
 
@@ -83,19 +91,18 @@ class StateAssignmentOperation:
 
     @staticmethod
     def _assign_operator(operator: OperatorState, vertex: JobVertex, assignment: StateAssignment) -> None:
-        handles = [handle for _, state in sorted(operator.subtasks.items()) for handle in state.keyed_state]
-        _check_whole(operator, handles)
-        for handle in handles:
-            first, last = (
-                operator_index(group, vertex.parallelism, operator.max_parallelism)
-                for group in (handle.start_key_group, handle.end_key_group)
-            )
-            for index in range(first, last + 1):
-                assignment.keyed_state_handles.setdefault((vertex.uid, index), []).append(handle)
+        old = [operator.subtasks.get(index, OperatorSubtaskState()) for index in range(operator.parallelism)]
+        keyed = [handle for state in old for handle in state.keyed_state]
+        _check_whole(operator, keyed)
+        _assign_keyed(keyed, operator, vertex, assignment.keyed_state_handles)
+        raw_keyed = [handle for state in old for handle in state.raw_keyed_state]
+        _assign_keyed(raw_keyed, operator, vertex, assignment.raw_keyed_state)
+        _assign_shares([state.operator_state for state in old], vertex, assignment.operator_state)
+        _assign_shares([state.raw_operator_state for state in old], vertex, assignment.raw_operator_state)
 
     def _max_parallelism(self, vertex: JobVertex, operator: OperatorState | None) -> int:
         explicit = vertex.max_parallelism
-        if operator is None:
+        if operator is None or not operator.has_keyed_state:  # nothing but keyed state is bound to key groups
             return default_max_parallelism(vertex.parallelism) if explicit is None else explicit
         where = f"operator {vertex.name!r}, uid {vertex.uid}"
         restored = operator.max_parallelism
@@ -174,3 +181,26 @@ def _check_whole(operator: OperatorState, handles: list[KeyedStateHandle]) -> No
     if reached < operator.max_parallelism:
         message = f"The snapshot has no state for key group {reached} of operator {operator.uid} ({operator.name!r})."
         raise CorruptSnapshotError(message, hint="restore from another checkpoint or savepoint")
+
+
+def _assign_keyed(
+    handles: list[KeyedStateHandle],
+    operator: OperatorState,
+    vertex: JobVertex,
+    assigned: dict[tuple[str, int], list[KeyedStateHandle]],
+) -> None:
+    for handle in handles:
+        first, last = (
+            operator_index(group, vertex.parallelism, operator.max_parallelism)
+            for group in (handle.start_key_group, handle.end_key_group)
+        )
+        for index in range(first, last + 1):
+            assigned.setdefault((vertex.uid, index), []).append(handle)
+
+
+def _assign_shares(
+    old: list[list[OperatorStateHandle]], vertex: JobVertex, assigned: dict[tuple[str, int], list[OperatorStateShare]]
+) -> None:
+    for index, shares in enumerate(repartition(old, vertex.parallelism)):
+        if shares:
+            assigned[(vertex.uid, index)] = shares

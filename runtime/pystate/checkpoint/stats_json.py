@@ -1,12 +1,14 @@
-"""Checkpoint statistics as the JSON of Flink's REST, with some fields of ours in each checkpoint.
+"""Checkpoint statistics as the JSON of Flink's REST, with some fields of ours.
 
-Ours: `epoch`, `path`, and the largest of all subtasks of `sync_duration`, `async_duration`, `start_delay`,
-`alignment_duration`, None where unknown. Flink's buffered data is always 0: no record waits anywhere for a barrier.
+Ours: in a checkpoint `epoch`, `path` and `restore_timestamp` (None where the job was not restored from it); in an operator
+`uid` and `name`; in both, and in the summary, the largest of all subtasks of `sync_duration`, `async_duration`,
+`start_delay`, `alignment_duration`, None where unknown. Flink's buffered data is always 0: no record waits anywhere for a
+barrier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pystate.checkpoint.stats_summary import StatsSummary
@@ -37,15 +39,29 @@ def _duration(stats: CheckpointStats, latest_ack: int) -> int:
     return UNKNOWN if latest_ack == UNKNOWN else max(0, latest_ack - stats.trigger_timestamp)
 
 
-SUMMARY_FIELDS: dict[str, Callable[[CheckpointStats], int]] = {
+def _slowest(metrics: Sequence[SubtaskCheckpointMetrics]) -> dict[str, int | None]:
+    alignments = [one.alignment_ms for one in metrics if one.alignment_ms is not None]
+    return {
+        "sync_duration": max((one.sync_ms for one in metrics), default=None),
+        "async_duration": max((one.async_ms for one in metrics), default=None),
+        "start_delay": max((one.start_delay_ms for one in metrics), default=None),
+        "alignment_duration": max(alignments) if alignments and len(alignments) == len(metrics) else None,
+    }
+
+
+SUMMARY_FIELDS: dict[str, Callable[[CheckpointStats], int | None]] = {
     "checkpointed_size": lambda stats: _total(stats.acknowledged(), lambda one: one.checkpointed_size),
     "state_size": lambda stats: _total(stats.acknowledged(), lambda one: one.state_size),
     "end_to_end_duration": lambda stats: max(0, _duration(stats, _latest_ack(stats.acknowledged()))),
     "alignment_buffered": lambda stats: 0,
     "processed_data": lambda stats: _total(stats.acknowledged(), lambda one: one.processed_data),
     "persisted_data": lambda stats: _total(stats.acknowledged(), lambda one: one.persisted_data),
+    "sync_duration": lambda stats: _slowest(stats.acknowledged())["sync_duration"],
+    "async_duration": lambda stats: _slowest(stats.acknowledged())["async_duration"],
+    "start_delay": lambda stats: _slowest(stats.acknowledged())["start_delay"],
+    "alignment_duration": lambda stats: _slowest(stats.acknowledged())["alignment_duration"],
 }
-"""What the summary is made of, and how it is taken from a completed checkpoint."""
+"""What the summary is made of, and how it is taken from a completed checkpoint; None counts for nothing."""
 
 
 def overview(
@@ -94,20 +110,17 @@ def checkpoint(stats: CheckpointStats, *, with_tasks: bool = False) -> dict[str,
         "num_subtasks": sum(task.num_subtasks for task in stats.tasks.values()),
         "num_acknowledged_subtasks": len(metrics),
         "checkpoint_type": "SAVEPOINT" if stats.is_savepoint else "CHECKPOINT",
-        "tasks": {uid: _task(stats, task) for uid, task in stats.tasks.items()} if with_tasks else {},
+        "tasks": {task.vertex_id: _task(stats, task) for task in stats.tasks.values()} if with_tasks else {},
     }
     if stats.status.value == "COMPLETED":
         result |= {"external_path": stats.path, "discarded": stats.discarded}
     elif stats.status.value == "FAILED":
         result |= {"failure_timestamp": stats.failure_timestamp, "failure_message": stats.failure_message}
-    alignments = [one.alignment_ms for one in metrics if one.alignment_ms is not None]
     return result | {
         "epoch": stats.epoch,
         "path": stats.path,
-        "sync_duration": max((one.sync_ms for one in metrics), default=None),
-        "async_duration": max((one.async_ms for one in metrics), default=None),
-        "start_delay": max((one.start_delay_ms for one in metrics), default=None),
-        "alignment_duration": max(alignments) if alignments and len(alignments) == len(metrics) else None,
+        "restore_timestamp": stats.restore_timestamp,
+        **_slowest(metrics),
     }
 
 
@@ -135,6 +148,9 @@ def _task(stats: CheckpointStats, task: TaskStateStats) -> dict[str, Any]:
         **sums,
         "num_subtasks": task.num_subtasks,
         "num_acknowledged_subtasks": len(metrics),
+        "uid": task.uid,
+        "name": task.name,
+        **_slowest(metrics),
     }
 
 

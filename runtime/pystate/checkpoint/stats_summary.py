@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pystate.checkpoint.plain import as_map, take_int, take_list, unsound
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 WINDOW_SIZE = 10_000
+MAX_SUM = 2**127
 
 
 def percentile(ordered: Sequence[int], p: float) -> float:
@@ -49,6 +53,33 @@ class StatsSummary:
         self.count += 1
         self._window.append(value)
 
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data; a window of one number over and over is that number."""
+        window: list[int] | int = list(self._window)
+        if len(set(self._window)) == 1:
+            window = self._window[0]
+        return {"min": self.minimum, "max": self.maximum, "sum": self._sum, "count": self.count, "window": window}
+
+    @classmethod
+    def from_plain(cls, plain: object) -> StatsSummary:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: It isn't one.
+        """
+        data = as_map(plain, "a summary")
+        summary = cls()
+        summary.minimum, summary.maximum = take_int(data, "min"), take_int(data, "max")
+        summary._sum, summary.count = take_int(data, "sum", high=MAX_SUM), take_int(data, "count")
+        length = min(summary.count, WINDOW_SIZE)
+        if isinstance(data.get("window"), int):
+            summary._window.extend([take_int(data, "window")] * length)
+        else:
+            summary._window.extend(take_list(data, "window", _as_number))
+        if len(summary._window) != length:
+            raise unsound(what=f"a summary of {summary.count} numbers has a window of {len(summary._window)}")
+        return summary
+
     @property
     def average(self) -> int:
         """The average, rounded down; 0 of nothing."""
@@ -66,3 +97,9 @@ class StatsSummary:
             value = percentile(ordered, p)
             result[name] = "NaN" if math.isnan(value) else value
         return result
+
+
+def _as_number(value: object) -> int:
+    if type(value) is not int:
+        raise unsound(what=f"{value!r} stands among numbers")
+    return value

@@ -26,6 +26,8 @@ METADATA_FILE = "_metadata"
 SHARED_DIRECTORY = "shared"
 TASK_OWNED_DIRECTORY = "taskowned"
 MAX_METADATA_BYTES = 1 << 30
+MEMORY_SCHEME = "jobmanager:"
+"""How the URIs begin of checkpoints that are kept in the driver's memory."""
 
 _SNAPSHOT_DIRECTORY = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 _CHECKPOINT = re.compile(r"chk-\d+")
@@ -51,6 +53,11 @@ def parse_location(text: str) -> tuple[Any, str, str]:
     local = _LOCAL_URI.match(text)
     if local is None and "://" in text:
         return _parse_url(text)
+    if text.startswith(MEMORY_SCHEME):
+        message = (
+            f"{text!r} is a checkpoint that was kept in the memory of its job's driver; it can't be read from elsewhere."
+        )
+        raise SnapshotError(message, hint="take a savepoint, or set execution.checkpointing.dir")
     if local is None and _OTHER_URI.match(text):
         message = f"{text!r} is neither a path nor a URL."
         raise SnapshotError(message, hint="a URL has two slashes behind its scheme: scheme://...")
@@ -152,7 +159,12 @@ class SnapshotLocation:
     Args:
         uri: The directory.
         fs: Its filesystem, where it isn't the one the URI names.
+
+    Attributes:
+        inline_only: Whether all state goes into its handles; `write_state` refuses what is above its `inline_threshold`.
     """
+
+    inline_only = False
 
     def __init__(self, uri: str, *, fs: Any = None) -> None:
         found, self._path, self.uri = parse_location(uri)
@@ -169,7 +181,12 @@ class SnapshotLocation:
         return hash(self.uri)
 
     def __repr__(self) -> str:
-        return f"SnapshotLocation({self.uri!r})"
+        return f"{type(self).__name__}({self.uri!r})"
+
+    @property
+    def state_uri(self) -> str:
+        """URI of the location that subtasks write their state to."""
+        return self.uri
 
     @property
     def exists(self) -> bool:
@@ -250,6 +267,43 @@ class SnapshotLocation:
                 raise
         return file
 
+    def file_names(self) -> list[str]:
+        """Return the names of the files in the directory; none where it isn't there.
+
+        Raises:
+            SnapshotError: It can't be listed.
+        """
+        with _storage_errors("list", self.uri):
+            self._fs.invalidate_cache()
+            try:
+                entries = self._fs.ls(self._path, detail=False)
+            except FileNotFoundError:
+                return []
+        return [str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in entries]
+
+    def read_file(self, name: str) -> bytes:
+        """Return the content of a file of the directory.
+
+        Raises:
+            CorruptSnapshotError: The name leads elsewhere.
+            SnapshotError: It can't be read.
+        """
+        check_path(name)
+        with _storage_errors("read", _join(self.uri, name)), self._fs.open(self._child(name), "rb") as file:
+            data: bytes = file.read()
+        return data
+
+    def remove(self, name: str) -> None:
+        """Delete a file of the directory; nothing is done where it is gone already.
+
+        Raises:
+            CorruptSnapshotError: The name leads elsewhere.
+            SnapshotError: It can't be deleted.
+        """
+        check_path(name)
+        with _storage_errors("delete", _join(self.uri, name)), contextlib.suppress(FileNotFoundError):
+            self._fs.rm_file(self._child(name))
+
     def write_metadata(self, data: bytes) -> None:
         """Write `_metadata`, the last step: from now on the snapshot exists, whole.
 
@@ -279,7 +333,7 @@ class SnapshotLocation:
                 with self._fs.open(self._child(METADATA_FILE), "rb") as file:
                     data: bytes = file.read(MAX_METADATA_BYTES + 1)
             except FileNotFoundError as error:
-                raise _no_metadata(self.uri) from error
+                raise no_metadata(self.uri) from error
         if len(data) > MAX_METADATA_BYTES:
             message = f"The metadata file is larger than any can be ({MAX_METADATA_BYTES} bytes)."
             raise CorruptSnapshotError(message, where=self.uri, hint=_ANOTHER)
@@ -383,7 +437,8 @@ def _sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-def _no_metadata(where: str) -> RestoreError:
+def no_metadata(where: str) -> RestoreError:
+    """Return the error for a snapshot that isn't there."""
     message = f"Cannot find meta data file '{METADATA_FILE}' in directory '{where}'."
     return RestoreError(message, hint="the checkpoint or savepoint in it never completed: take another one")
 
@@ -409,7 +464,7 @@ def resolve_snapshot(text: str) -> SnapshotLocation:
         return SnapshotLocation(_without_slash(uri[: -len(METADATA_FILE)]))
     location = SnapshotLocation(uri)
     if not location.exists:
-        raise _no_metadata(text)
+        raise no_metadata(text)
     return location
 
 
@@ -423,7 +478,8 @@ class CheckpointStorage:
         create_subdir: Whether the job's checkpoints have a directory of the job's own.
 
     Attributes:
-        is_the_jobs_own: The same.
+        job_id: The same.
+        is_the_jobs_own: Whether the job's checkpoints have a directory of the job's own.
 
     Raises:
         SnapshotError: A directory is no path, or on a filesystem that isn't there.
@@ -432,13 +488,18 @@ class CheckpointStorage:
     def __init__(
         self, checkpoint_dir: str | None, savepoint_dir: str | None, job_id: str, create_subdir: bool = True
     ) -> None:
-        self._job_id = job_id
+        self.job_id = job_id
         self._savepoint_uri = None if not savepoint_dir else parse_location(savepoint_dir)[2]
         self._job_uri: str | None = None
         if checkpoint_dir:
             uri = parse_location(checkpoint_dir)[2]
             self._job_uri = _join(uri, job_id) if create_subdir else uri
         self.is_the_jobs_own = create_subdir
+
+    @property
+    def has_checkpoint_directory(self) -> bool:
+        """Whether there is a directory for checkpoints."""
+        return self._job_uri is not None
 
     @property
     def job_directory(self) -> str:
@@ -475,6 +536,15 @@ class CheckpointStorage:
         """
         return SnapshotLocation(_join(self.job_directory, f"chk-{checkpoint_id}"))
 
+    @property
+    def task_owned_location(self) -> SnapshotLocation:
+        """The job's directory for files that no checkpoint owns.
+
+        Raises:
+            CheckpointFailedError: No checkpoint directory is configured.
+        """
+        return SnapshotLocation(_join(self.job_directory, TASK_OWNED_DIRECTORY))
+
     def checkpoint_directories(self) -> list[tuple[int, SnapshotLocation]]:
         """Return id and directory of all checkpoints that are there, complete or not; none where no directory is configured.
 
@@ -483,15 +553,12 @@ class CheckpointStorage:
         """
         if self._job_uri is None:
             return []
-        fs, path, uri = parse_location(self._job_uri)
-        with _storage_errors("list", uri):
-            fs.invalidate_cache()
-            try:
-                entries = fs.ls(path, detail=False)
-            except FileNotFoundError:
-                return []
-        names = [str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in entries]
-        return [(int(name[4:]), SnapshotLocation(_join(uri, name))) for name in names if _CHECKPOINT.fullmatch(name)]
+        directory = SnapshotLocation(self._job_uri)
+        return [
+            (int(name[4:]), SnapshotLocation(_join(directory.uri, name)))
+            for name in directory.file_names()
+            if _CHECKPOINT.fullmatch(name)
+        ]
 
     def savepoint_location(self, target: str | None) -> SnapshotLocation:
         """Return where a new savepoint goes; a new place at each call.
@@ -508,4 +575,4 @@ class CheckpointStorage:
             key = "execution.checkpointing.savepoint-dir"
             message = f"Config key [{key}] is not set. Property [target-directory] must be provided."
             raise CheckpointFailedError(message, hint=f"name a directory in the command, or set {key}")
-        return SnapshotLocation(_join(parent, f"savepoint-{self._job_id[:6]}-{secrets.token_hex(6)}"))
+        return SnapshotLocation(_join(parent, f"savepoint-{self.job_id[:6]}-{secrets.token_hex(6)}"))

@@ -348,7 +348,9 @@ def unknown_key(key: str, origin: Origin) -> ConfigurationError:
 def _bad_value(key: str, text: str, value_type: ValueType[Any] | None, origin: Origin) -> ConfigurationError:
     message = f"The value {text!r} of {key!r} is not allowed."
     allowed = value_type.allowed if value_type is not None else "a text or a number, by the method that fits"
-    return ConfigurationError(message, where=str(origin), hint=f"allowed: {allowed}")
+    near = value_type.nearest(text) if value_type is not None else None
+    hint = f"allowed: {allowed}" + (f"; did you mean {near!r}?" if near else "")
+    return ConfigurationError(message, where=str(origin), hint=hint)
 
 
 def _add(

@@ -77,7 +77,7 @@ class JobDirectory:
         self.secret = path / "secret"  # 0600; what callers of the driver's control endpoint prove
         self.driver = path / "driver.json"  # written by the driver: pid, host, port of its control endpoint
         self.status = path / "status.json"  # written by the driver at each change of the job's status
-        self.checkpoints = path / "checkpoints.json"  # written by the driver, in the shape of Flink's REST answer
+        self.checkpoints = path / "checkpoints.json"  # written by the driver: the checkpoints' statistics, for the next one
         self.epochs = path / "epochs.json"  # written by the driver: the highest epoch number reserved
         self.recovery = path / "recovery.json"  # written by the driver: whether and when to start another one if it dies
         self.checkpoint_ids = path / "checkpoint-ids.json"  # written by the driver: the next checkpoint id

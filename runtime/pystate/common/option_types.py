@@ -5,8 +5,11 @@ Every value is kept as text, so that a configuration crosses processes unchanged
 
 from __future__ import annotations
 
+import difflib
+import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -38,6 +41,11 @@ class ValueType(ABC, Generic[V]):
     def to_toml(self, value: V) -> str:
         """Return the value as it stands in a TOML file."""
         return toml_string(self.format(value))
+
+    def nearest(self, text: str) -> str | None:
+        """Return the allowed value that looks most like `text`; None where none is near."""
+        del text
+        return None
 
 
 class StringType(ValueType[str]):
@@ -143,6 +151,49 @@ class IntegerType(ValueType[int]):
 
     def to_toml(self, value: int) -> str:
         """Return the bare number."""
+        return self.format(value)
+
+
+class FloatType(ValueType[float]):
+    """A number.
+
+    Args:
+        minimum: The smallest value allowed.
+        maximum: The largest value allowed; None for no bound.
+        above: Whether the minimum itself is not allowed.
+    """
+
+    def __init__(self, minimum: float, maximum: float | None = None, *, above: bool = False) -> None:
+        self._minimum = minimum
+        self._maximum = maximum
+        self._above = above
+
+    @property
+    def allowed(self) -> str:
+        """Name the range."""
+        text = f"a number {'above' if self._above else 'from'} {self._minimum:g}"
+        return text if self._maximum is None else f"{text} to {self._maximum:g}"
+
+    def parse(self, text: str) -> float:
+        """Read the number's digits."""
+        return self._check(float(text))
+
+    def _check(self, value: float) -> float:
+        low = value <= self._minimum if self._above else value < self._minimum
+        if low or not math.isfinite(value) or (self._maximum is not None and value > self._maximum):
+            message = f"{value} is out of range"
+            raise ValueError(message)
+        return value
+
+    def format(self, value: Any) -> str:
+        """Return the shortest digits that mean the number."""
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            message = f"{value!r} is no number"
+            raise ValueError(message)
+        return repr(self._check(float(value)))
+
+    def to_toml(self, value: float) -> str:
+        """Return the digits."""
         return self.format(value)
 
 
@@ -252,6 +303,58 @@ class EnumType(ValueType[E]):
             message = f"{value!r} is none of them"
             raise ValueError(message)
         return str(self.parse(text).value)
+
+    def nearest(self, text: str) -> str | None:
+        """Return the nearest name."""
+        return nearest_name(text, self._members)
+
+
+_FACTORY_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*[.:][A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+class NameOrFactoryType(ValueType[str]):
+    """A known name in upper or lower case, or the path of a class or function: `package.module:Class`.
+
+    Args:
+        names: The names.
+        old_names: More names that are accepted, but not recommended.
+    """
+
+    def __init__(self, names: Sequence[str], old_names: Sequence[str] = ()) -> None:
+        self._names = tuple(names)
+        self._all_names = (*names, *old_names)
+
+    @property
+    def allowed(self) -> str:
+        """Name the names, and the form of a path."""
+        return f"{', '.join(self._names)} or the path of a factory, package.module:Class"
+
+    def parse(self, text: str) -> str:
+        """Return the name, or the path."""
+        lowered = text.strip().lower()
+        if lowered in self._all_names:
+            return lowered
+        if _FACTORY_PATH.fullmatch(text.strip()) is None:
+            message = f"{text!r} is neither a name nor a path"
+            raise ValueError(message)
+        return text.strip()
+
+    def format(self, value: Any) -> str:
+        """Return the name, or the path."""
+        if not isinstance(value, str):
+            message = f"{value!r} is no text"
+            raise ValueError(message)
+        return self.parse(value)
+
+    def nearest(self, text: str) -> str | None:
+        """Return the nearest name."""
+        return nearest_name(text, self._all_names)
+
+
+def nearest_name(text: str, names: Iterable[str]) -> str | None:
+    """Return the name that looks most like `text`, whatever its case; None where none is near."""
+    near = difflib.get_close_matches(text.strip().lower(), list(names), n=1, cutoff=0.6)
+    return near[0] if near else None
 
 
 def toml_string(text: str) -> str:

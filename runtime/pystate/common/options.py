@@ -15,8 +15,10 @@ from pystate.common.option_types import (
     BooleanType,
     DurationType,
     EnumType,
+    FloatType,
     IntegerType,
     MemorySizeType,
+    NameOrFactoryType,
     StringType,
     ValueType,
 )
@@ -25,6 +27,15 @@ T = TypeVar("T")
 
 SPARK_PREFIX = "spark."
 """Keys that begin so are handed to Spark as they are."""
+
+MAX_FRAME_BYTES = 10 << 20
+"""The largest state that may travel in a message to the driver: Flink's frame size (`akka.framesize`)."""
+
+STATE_BACKEND_NAMES = ("hashmap", "rocksdb")
+"""The state backends that come with pystate."""
+
+OLD_STATE_BACKEND_NAMES = ("memory", "jobmanager", "filesystem")
+"""Flink's names up to 1.12, each for a state backend with a checkpoint storage; see `StateSettings`."""
 
 
 class CheckpointingMode(str, Enum):
@@ -47,13 +58,15 @@ class RestartStrategyType(str, Enum):
 
     NONE = "none"
     FIXED_DELAY = "fixed-delay"
+    FAILURE_RATE = "failure-rate"
+    EXPONENTIAL_DELAY = "exponential-delay"
 
 
-class StateBackendType(str, Enum):
-    """Where keyed state lives."""
+class CheckpointStorageType(str, Enum):
+    """Where the state of checkpoints goes."""
 
-    HASHMAP = "hashmap"
-    ROCKSDB = "rocksdb"
+    JOBMANAGER = "jobmanager"
+    FILESYSTEM = "filesystem"
 
 
 class ExecutionTarget(str, Enum):
@@ -95,11 +108,30 @@ class CheckpointingOptions:
         None,
         "Time from the start of one periodic checkpoint to the start of the next. Checkpointing is off where it is not set.",
     )
+    EVERY_EPOCH = ConfigOption[bool](
+        "execution.checkpointing.every-epoch",
+        BooleanType(),
+        False,
+        "pystate's own: every epoch carries a barrier, and none begins before the checkpoint of the one before is complete."
+        " After a failure the epoch that was running is run again with the same rows under its number, so that a sink which"
+        " tells batches apart by number stays exactly-once. In the place of an interval.",
+    )
+    CHECKPOINT_STORAGE = ConfigOption[CheckpointStorageType | None](
+        "execution.checkpointing.storage",
+        EnumType(CheckpointStorageType),
+        None,
+        "filesystem writes the state of checkpoints to files below execution.checkpointing.dir. jobmanager keeps it in the"
+        " memory of the job's driver, for small state and for trying things out: such checkpoints survive a failure of the"
+        " job, not one of the driver, unless execution.checkpointing.dir is set and they are written there too, in their"
+        " _metadata. Where it is not set, it is filesystem with an execution.checkpointing.dir and jobmanager without one."
+        " Savepoints always go to files.",
+        ("state.checkpoint-storage",),
+    )
     CHECKPOINTS_DIRECTORY = ConfigOption[str | None](
         "execution.checkpointing.dir",
         StringType("a folder or a URL"),
         None,
-        "Checkpoints are written to <dir>/<job id>/chk-<n>. Must be set where an interval is.",
+        "Checkpoints are written to <dir>/<job id>/chk-<n>.",
         ("state.checkpoints.dir",),
     )
     SAVEPOINT_DIRECTORY = ConfigOption[str | None](
@@ -175,13 +207,40 @@ class CheckpointingOptions:
 class StateBackendOptions:
     """Where keyed state lives while the job runs."""
 
-    STATE_BACKEND = ConfigOption[StateBackendType](
+    STATE_BACKEND = ConfigOption[str](
         "state.backend.type",
-        EnumType(StateBackendType, {"memory": "hashmap", "jobmanager": "hashmap", "filesystem": "hashmap"}),
-        StateBackendType.HASHMAP,
+        NameOrFactoryType(STATE_BACKEND_NAMES, OLD_STATE_BACKEND_NAMES),
+        "hashmap",
         "hashmap keeps state as Python objects in the memory of the slots, rocksdb on their local disks, so that it can be"
-        " larger than memory. Flink's old names memory, jobmanager and filesystem are read as hashmap.",
+        " larger than memory. A path names a subclass of pystate's KeyedStateBackend, or a function that takes the same"
+        " arguments and returns one. Flink's old names are accepted: memory (also jobmanager) is hashmap with"
+        " execution.checkpointing.storage = jobmanager, filesystem is hashmap with filesystem.",
         ("state.backend",),
+    )
+    ASYNC_SNAPSHOTS = ConfigOption[bool](
+        "state.backend.async",
+        BooleanType(),
+        True,
+        "Write snapshots while the next epochs run. Where it is false, an epoch waits until the snapshot before it is"
+        " written; rocksdb can't do that.",
+    )
+
+
+class RocksDBOptions:
+    """How the rocksdb state backend uses memory."""
+
+    FIX_PER_SLOT_MEMORY_SIZE = ConfigOption[int](
+        "state.backend.rocksdb.memory.fixed-per-slot",
+        MemorySizeType(),
+        256 << 20,
+        "What all states of a slot share: block cache, indexes, filters and write buffers. At least 1 mb; a soft bound,"
+        " since writers are not stalled while a write buffer goes to disk.",
+    )
+    WRITE_BUFFER_RATIO = ConfigOption[float](
+        "state.backend.rocksdb.memory.write-buffer-ratio",
+        FloatType(0, 1, above=True),
+        0.5,
+        "The share of that memory that write buffers may take.",
     )
 
 
@@ -209,10 +268,20 @@ class RestartStrategyOptions:
 
     RESTART_STRATEGY = ConfigOption[RestartStrategyType | None](
         "restart-strategy.type",
-        EnumType(RestartStrategyType, {"off": "none", "disable": "none", "fixeddelay": "fixed-delay"}),
+        EnumType(
+            RestartStrategyType,
+            {
+                "off": "none",
+                "disable": "none",
+                "fixeddelay": "fixed-delay",
+                "failurerate": "failure-rate",
+                "exponentialdelay": "exponential-delay",
+            },
+        ),
         None,
-        "none (also off, disable) never restarts, fixed-delay restarts a number of times. Where it is not set, a job without"
-        " checkpointing is not restarted, and a job with checkpointing is restarted without limit, 1 s after each failure.",
+        "none (also off, disable) never restarts, fixed-delay restarts a number of times, failure-rate as long as failures"
+        " are rare, exponential-delay after longer and longer delays. Where it is not set, a job with checkpointing gets"
+        " exponential-delay, and one without is not restarted.",
         ("restart-strategy",),
     )
     RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS = ConfigOption[int](
@@ -226,6 +295,60 @@ class RestartStrategyOptions:
         DurationType(),
         1_000,
         "How long fixed-delay waits before it restarts the job.",
+    )
+    RESTART_STRATEGY_FAILURE_RATE_MAX_FAILURES_PER_INTERVAL = ConfigOption[int](
+        "restart-strategy.failure-rate.max-failures-per-interval",
+        IntegerType(minimum=1),
+        1,
+        "How many restarts failure-rate allows in an interval before the job fails for good.",
+    )
+    RESTART_STRATEGY_FAILURE_RATE_FAILURE_RATE_INTERVAL = ConfigOption[int](
+        "restart-strategy.failure-rate.failure-rate-interval",
+        DurationType(),
+        60_000,
+        "The interval in which failure-rate counts failures.",
+    )
+    RESTART_STRATEGY_FAILURE_RATE_DELAY = ConfigOption[int](
+        "restart-strategy.failure-rate.delay",
+        DurationType(),
+        1_000,
+        "How long failure-rate waits before it restarts the job.",
+    )
+    RESTART_STRATEGY_EXPONENTIAL_DELAY_INITIAL_BACKOFF = ConfigOption[int](
+        "restart-strategy.exponential-delay.initial-backoff",
+        DurationType(),
+        1_000,
+        "How long exponential-delay waits before the first restart.",
+    )
+    RESTART_STRATEGY_EXPONENTIAL_DELAY_MAX_BACKOFF = ConfigOption[int](
+        "restart-strategy.exponential-delay.max-backoff",
+        DurationType(),
+        60_000,
+        "The longest that exponential-delay waits before a restart.",
+    )
+    RESTART_STRATEGY_EXPONENTIAL_DELAY_BACKOFF_MULTIPLIER = ConfigOption[float](
+        "restart-strategy.exponential-delay.backoff-multiplier",
+        FloatType(1, above=True),
+        1.5,
+        "How many times longer exponential-delay waits after each failure.",
+    )
+    RESTART_STRATEGY_EXPONENTIAL_DELAY_RESET_BACKOFF_THRESHOLD = ConfigOption[int](
+        "restart-strategy.exponential-delay.reset-backoff-threshold",
+        DurationType(),
+        3_600_000,
+        "How long a job must run without a failure for exponential-delay to begin anew with the initial backoff.",
+    )
+    RESTART_STRATEGY_EXPONENTIAL_DELAY_JITTER_FACTOR = ConfigOption[float](
+        "restart-strategy.exponential-delay.jitter-factor",
+        FloatType(0, 1),
+        0.1,
+        "The share of its backoff by which exponential-delay varies it at random, so that many jobs don't restart at once.",
+    )
+    RESTART_STRATEGY_EXPONENTIAL_DELAY_ATTEMPTS = ConfigOption[int](
+        "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+        IntegerType(minimum=1),
+        2**31 - 1,
+        "How often exponential-delay restarts the job before it fails for good, unless the backoff was reset in between.",
     )
 
 
@@ -344,6 +467,20 @@ class PystateOptions:
         60_000,
         "How long the job waits for all of its slots to report.",
     )
+    JOBMANAGER_MAX_STATE_SIZE = ConfigOption[int](
+        "pystate.checkpoint.jobmanager.max-state-size",
+        MemorySizeType(maximum=MAX_FRAME_BYTES),
+        5 << 20,
+        "With execution.checkpointing.storage = jobmanager, the largest state of one kind (such as its keyed state) of one"
+        " subtask; a checkpoint with a larger one fails.",
+    )
+    JOBMANAGER_MAX_CHECKPOINT_SIZE = ConfigOption[int](
+        "pystate.checkpoint.jobmanager.max-checkpoint-size",
+        MemorySizeType(),
+        256 << 20,
+        "With execution.checkpointing.storage = jobmanager, the largest checkpoint, all subtasks and the sources' logs"
+        " together; a larger one fails. The driver needs as much memory for each checkpoint that is retained or under way.",
+    )
     OUTPUT_MEMORY_SIZE = ConfigOption[int](
         "pystate.output.memory-size",
         MemorySizeType(),
@@ -354,6 +491,7 @@ class PystateOptions:
 
 OPTION_GROUPS: tuple[type, ...] = (
     StateBackendOptions,
+    RocksDBOptions,
     CheckpointingOptions,
     StateRecoveryOptions,
     RestartStrategyOptions,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -67,14 +67,23 @@ class TypeInformation:
         kind: Which type it is.
         elements: Types of the parts: fields of a ROW or TUPLE, the element of a LIST or array, key and value of a MAP.
         names: Names of a named ROW's fields; else None.
+        defaults: By name, what a restore puts into a field of a named ROW that older state doesn't have; None where there is
+            no entry. It says nothing about values: it is not compared, and not in `to_plain`.
     """
 
-    __slots__ = ("elements", "kind", "names")
+    __slots__ = ("defaults", "elements", "kind", "names")
 
-    def __init__(self, kind: TypeKind, elements: Sequence[TypeInformation] = (), names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        kind: TypeKind,
+        elements: Sequence[TypeInformation] = (),
+        names: Sequence[str] | None = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
         self.kind = TypeKind(kind)
         self.elements = tuple(elements)
         self.names = None if names is None else tuple(names)
+        self.defaults = dict(defaults or {})
         for element in self.elements:
             if not isinstance(element, TypeInformation):
                 message = f"The parts of {self.kind.value} must be types, such as Types.LONG(), not {element!r}."
@@ -85,6 +94,10 @@ class TypeInformation:
             raise ValueError(message)
         if self.names is not None:
             self._check_names(self.names)
+        unknown = [name for name in self.defaults if name not in (self.names or ())]
+        if unknown:
+            message = f"The row has no field {unknown[0]!r} to give a default."
+            raise ValueError(message)
         if self.kind is TypeKind.PRIMITIVE_ARRAY and self.elements[0].kind not in _PRIMITIVES:
             message = f"PRIMITIVE_ARRAY is for numbers, booleans and characters, not {self.elements[0].name}."
             raise ValueError(message)
@@ -152,7 +165,8 @@ class TypeInformation:
     def __repr__(self) -> str:
         """Return the call that makes the type."""
         if self.kind is TypeKind.ROW and self.names is not None:
-            return f"Types.ROW_NAMED({list(self.names)!r}, {list(self.elements)!r})"
+            defaults = f", defaults={self.defaults!r}" if self.defaults else ""
+            return f"Types.ROW_NAMED({list(self.names)!r}, {list(self.elements)!r}{defaults})"
         if self.kind in (TypeKind.ROW, TypeKind.TUPLE):
             return f"Types.{self.kind.value}({list(self.elements)!r})"
         return f"Types.{self.kind.value}({', '.join(map(repr, self.elements))})"
@@ -259,9 +273,21 @@ class Types:
         return TypeInformation(TypeKind.ROW, field_types)
 
     @staticmethod
-    def ROW_NAMED(field_names: Sequence[str], field_types: Sequence[TypeInformation]) -> TypeInformation:
-        """Return the type of `Row` with fields of these names and types."""
-        return TypeInformation(TypeKind.ROW, field_types, field_names)
+    def ROW_NAMED(
+        field_names: Sequence[str],
+        field_types: Sequence[TypeInformation],
+        *,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> TypeInformation:
+        """Return the type of `Row` with fields of these names and types.
+
+        Args:
+            field_names: The names.
+            field_types: The types, in the same order.
+            defaults: Ours: by name, what a field gets when state is restored that was written without it; None where a
+                name is left out.
+        """
+        return TypeInformation(TypeKind.ROW, field_types, field_names, defaults)
 
     @staticmethod
     def TUPLE(field_types: Sequence[TypeInformation]) -> TypeInformation:

@@ -53,9 +53,26 @@ from pystate.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from pystate.common.options import CheckpointingMode, ExternalizedCheckpointRetention
+from pystate.datastream.checkpoint_config import CheckpointConfig
+from pystate.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
+from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
 from pystate.datastream.environment import StreamExecutionEnvironment
 from pystate.datastream.executor import JobExecutionResult
+from pystate.datastream.state_backend import (
+    CustomStateBackend,
+    EmbeddedRocksDBStateBackend,
+    FsStateBackend,
+    HashMapStateBackend,
+    MemoryStateBackend,
+    RocksDBStateBackend,
+    StateBackend,
+)
 
 __all__ = [
     "AggregateFunction",
@@ -63,21 +80,34 @@ __all__ = [
     "AggregatingStateDescriptor",
     "AppendingState",
     "BaseBroadcastProcessFunction",
+    "BroadcastConnectedStream",
     "BroadcastProcessFunction",
     "BroadcastState",
+    "BroadcastStream",
+    "CheckpointConfig",
     "CheckpointListener",
+    "CheckpointStorage",
     "CheckpointedFunction",
+    "CheckpointingMode",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "ConnectedStreams",
+    "CustomStateBackend",
     "DataStream",
     "DataStreamSink",
+    "EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointRetention",
+    "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",
+    "FsStateBackend",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "HashMapStateBackend",
     "JobExecutionResult",
+    "JobManagerCheckpointStorage",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -90,6 +120,7 @@ __all__ = [
     "MapFunction",
     "MapState",
     "MapStateDescriptor",
+    "MemoryStateBackend",
     "MergingState",
     "OperatorStateStore",
     "ProcessFunction",
@@ -99,9 +130,11 @@ __all__ = [
     "ReduceFunction",
     "ReducingState",
     "ReducingStateDescriptor",
+    "RocksDBStateBackend",
     "RuntimeContext",
     "SinkFunction",
     "State",
+    "StateBackend",
     "StateDescriptor",
     "StreamExecutionEnvironment",
     "ValueState",

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from pystate.api.functions import FilterFunction, FlatMapFunction, Function, KeyedProcessFunction, KeySelector, MapFunction
+from pystate.api.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    ProcessFunction,
+    ReduceFunction,
+    SinkFunction,
+)
 from pystate.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
     OperatorKind,
+    Partitioning,
+    PartitionTransformation,
     SinkKind,
     SinkTransformation,
     Transformation,
+    UnionTransformation,
+    VirtualTransformation,
+    check_same_type,
 )
+from pystate.api.state import MapStateDescriptor
 from pystate.common.errors import JobGraphError
+from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
 from pystate.common.type_info import TypeInformation
+from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,12 +50,35 @@ def _checked(function: Any, expected: type[Function], what: str) -> Any:
     raise JobGraphError(message)
 
 
+def _set_uid(step: Transformation, uid: str) -> None:
+    if not uid or not isinstance(uid, str):
+        message = f"A uid is a text that is not empty, not {uid!r}."
+        raise JobGraphError(message, where=step.name)
+    step.uid = uid
+
+
+def _set_parallelism(step: Transformation, parallelism: int) -> None:
+    if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
+        message = f"A parallelism is a number from 1 on, not {parallelism!r}."
+        raise JobGraphError(message, where=step.name)
+    step.parallelism = parallelism
+
+
 class DataStream:
     """A stream of elements."""
 
     def __init__(self, environment: StreamExecutionEnvironment, transformation: Transformation) -> None:
         self._environment = environment
         self._transformation = transformation
+
+    @property
+    def transformation(self) -> Transformation:
+        """The step that makes this stream."""
+        return self._transformation
+
+    def followed_by(self, step: Transformation) -> DataStream:
+        """Return the stream that a step behind this one makes."""
+        return DataStream(self._environment, step)
 
     def get_type(self) -> TypeInformation | None:
         """Return the type of the elements, None where they are untyped."""
@@ -57,11 +98,36 @@ class DataStream:
         return self
 
     def uid(self: SelfStream, uid: str) -> SelfStream:
-        """Give the step's state its identity across versions of the job."""
-        if not uid or not isinstance(uid, str):
-            message = f"A uid is a text that is not empty, not {uid!r}."
+        """Give the step's state its identity across versions of the job.
+
+        Raises:
+            JobGraphError: It is no text, or the step has no state: key_by(), union(), a partitioning.
+        """
+        self._real_step(f"takes no uid ({uid!r})")
+        _set_uid(self._transformation, uid)
+        return self
+
+    def set_parallelism(self: SelfStream, parallelism: int) -> SelfStream:
+        """Set the number of subtasks of the step; for a source the most partitions it is read in.
+
+        Raises:
+            JobGraphError: It is no number from 1 on, or the step runs nothing: key_by(), union(), a partitioning.
+        """
+        self._real_step("takes no parallelism")
+        _set_parallelism(self._transformation, parallelism)
+        return self
+
+    def set_max_parallelism(self: SelfStream, max_parallelism: int) -> SelfStream:
+        """Set the number of key groups of the step's state; fixed for the life of the state.
+
+        Raises:
+            JobGraphError: It is out of range, or the step runs nothing: key_by(), union(), a partitioning.
+        """
+        self._real_step("takes no max parallelism")
+        if not isinstance(max_parallelism, int) or not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
+            message = f"A max parallelism is a number from 1 to {MAX_PARALLELISM_LIMIT}, not {max_parallelism!r}."
             raise JobGraphError(message, where=self._transformation.name)
-        self._transformation.uid = uid
+        self._transformation.max_parallelism = max_parallelism
         return self
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
@@ -78,6 +144,14 @@ class DataStream:
         """Keep the elements for which `func(element)` is true."""
         return self._then(OperatorKind.FILTER, _checked(func, FilterFunction, "filter"), self.get_type())
 
+    def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Run a `ProcessFunction` over the elements."""
+        if not isinstance(func, ProcessFunction):
+            message = f"process() on a stream without a key takes a ProcessFunction, not {func!r}."
+            hint = "put key_by(...) in front of it" if isinstance(func, KeyedProcessFunction) else None
+            raise JobGraphError(message, hint=hint)
+        return self._then(OperatorKind.PLAIN_PROCESS, func, output_type)
+
     def key_by(
         self, key_selector: str | Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None
     ) -> KeyedStream:
@@ -85,7 +159,7 @@ class DataStream:
 
         Args:
             key_selector: The name of a column of the rows, or a function from element to key.
-            key_type: The type of what a function returns; without it each key says its own type.
+            key_type: The type of what the function returns; without it each key says its own type.
         """
         if isinstance(key_selector, str):
             step = KeyByTransformation(
@@ -100,6 +174,79 @@ class DataStream:
             )
         return KeyedStream(self._environment, step)
 
+    def union(self, *streams: DataStream) -> DataStream:
+        """Return a stream of the elements of this stream and others of the same type; a stream may stand there twice.
+
+        Elements of one stream keep their order, those of different streams have none.
+
+        Raises:
+            JobGraphError: The types differ, or a stream belongs to another environment.
+        """
+        for stream in streams:
+            if not isinstance(stream, DataStream) or stream.get_execution_environment() is not self._environment:
+                message = f"union() takes streams of the same environment, not {stream!r}."
+                raise JobGraphError(message)
+            if self.get_type() is not None and stream.get_type() is not None:  # others may not be known before the start
+                check_same_type(self._transformation, stream.transformation)
+        parents = tuple(_without_key(stream.transformation) for stream in (self, *streams))
+        return DataStream(self._environment, UnionTransformation("Union", parents, self.get_type()))
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """Put another stream, of any type, beside this one, so that one function sees the elements of both."""
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds)
+        if isinstance(ds, DataStream) and ds.get_execution_environment() is self._environment:
+            return ConnectedStreams(self, ds)
+        message = f"connect() takes a stream of the same environment or a BroadcastStream, not {ds!r}."
+        raise JobGraphError(message)
+
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Send every element to all subtasks of the next step.
+
+        Args:
+            broadcast_state_descriptor: With it: return a `BroadcastStream` for `connect`, whose function keeps these
+                broadcast states.
+            other_broadcast_state_descriptors: More of them.
+        """
+        stream = self._partitioned(Partitioning.BROADCAST)
+        if broadcast_state_descriptor is None:
+            return stream
+        return BroadcastStream(stream, broadcast_state_descriptor, *other_broadcast_state_descriptors)
+
+    def rebalance(self) -> DataStream:
+        """Send elements to the subtasks of the next step in turn."""
+        return self._partitioned(Partitioning.REBALANCE)
+
+    def shuffle(self) -> DataStream:
+        """Send each element to a subtask of the next step that is as good as random."""
+        return self._partitioned(Partitioning.SHUFFLE)
+
+    def forward(self) -> DataStream:
+        """Keep the elements of a partition together on their way to the next step, in their order."""
+        return self._partitioned(Partitioning.FORWARD)
+
+    def global_(self) -> DataStream:
+        """Send all elements to the first subtask of the next step."""
+        return self._partitioned(Partitioning.GLOBAL)
+
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print every element: to stdout of an attached run, to the log of a detached one.
 
@@ -108,6 +255,16 @@ class DataStream:
         return self._end(
             SinkTransformation("Print", (self._transformation,), kind=SinkKind.PRINT, identifier=sink_identifier)
         )
+
+    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+        """Hand every element to a `SinkFunction`, which runs in the slots.
+
+        At-least-once, unless the function does better: after a failure the elements since the latest checkpoint come again.
+        """
+        if not isinstance(sink_func, SinkFunction):
+            message = f"add_sink() takes a SinkFunction, not {sink_func!r}."
+            raise JobGraphError(message)
+        return self._end(SinkTransformation("Sink", (self._transformation,), kind=SinkKind.FUNCTION, function=sink_func))
 
     def for_each_batch(self, func: Callable[[DataFrame, int], None]) -> DataStreamSink:
         """Call `func(DataFrame, epoch)` in the driver for each epoch's elements.
@@ -128,11 +285,26 @@ class DataStream:
         )
         return DataStream(self._environment, step)
 
+    def _partitioned(self, partitioning: Partitioning) -> DataStream:
+        parent = _without_key(self._transformation)
+        step = PartitionTransformation(partitioning.value, (parent,), self.get_type(), partitioning=partitioning)
+        return DataStream(self._environment, step)
+
     def _end(self, step: SinkTransformation) -> DataStreamSink:
         if isinstance(self._transformation, KeyByTransformation):
             message = f"{step.name} stands directly behind key_by(); put process() or map() between them."
             raise JobGraphError(message)
         return DataStreamSink(step)
+
+    def _real_step(self, what: str) -> None:
+        if isinstance(self._transformation, VirtualTransformation):
+            message = f"{self._transformation.name} runs nothing of its own, so it {what}."
+            raise JobGraphError(message, hint="set it behind process(), map() or another step")
+
+
+def _without_key(step: Transformation) -> Transformation:
+    """Return what a key_by() reads: the key says nothing where another partitioning follows."""
+    return _without_key(step.parent) if isinstance(step, KeyByTransformation) else step
 
 
 class KeyedStream(DataStream):
@@ -145,6 +317,10 @@ class KeyedStream(DataStream):
             raise JobGraphError(message)
         return self._then(OperatorKind.PROCESS, func, output_type)
 
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """Emit for each element what `func` makes of it and of the last one emitted for its key; the first one as it is."""
+        return self._then(OperatorKind.REDUCE, _checked(func, ReduceFunction, "reduce"), self.get_type())
+
     def key_by(
         self, key_selector: str | Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None
     ) -> KeyedStream:
@@ -154,15 +330,6 @@ class KeyedStream(DataStream):
     def name(self, name: str) -> KeyedStream:
         """Name the partitioning; only people read it."""
         return super().name(name)
-
-    def uid(self, uid: str) -> KeyedStream:
-        """Refused: a partitioning has no state.
-
-        Raises:
-            JobGraphError: Always.
-        """
-        message = f"key_by() has no state of its own, so it takes no uid ({uid!r})."
-        raise JobGraphError(message, hint="set the uid behind process(), map() or another step")
 
 
 class DataStreamSink:
@@ -178,5 +345,10 @@ class DataStreamSink:
 
     def uid(self, uid: str) -> DataStreamSink:
         """Give the sink its identity across versions of the job."""
-        self._transformation.uid = uid
+        _set_uid(self._transformation, uid)
+        return self
+
+    def set_parallelism(self, parallelism: int) -> DataStreamSink:
+        """Set the number of subtasks of the sink: of lines' numbers for print(), of partitions for for_each_batch()."""
+        _set_parallelism(self._transformation, parallelism)
         return self

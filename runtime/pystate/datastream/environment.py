@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import SourceTransformation, StreamGraph
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError
-from pystate.common.options import CheckpointingOptions, CoreOptions, PipelineOptions
+from pystate.common.options import CheckpointingMode, CheckpointingOptions, CoreOptions, PipelineOptions
 from pystate.common.type_info import TypeInformation, Types
+from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.data_stream import DataStream
-from pystate.datastream.executor import JobExecutionResult, current_executor
+from pystate.datastream.executor import JobExecutionResult, current_executor, for_widest_step
+from pystate.datastream.state_backend import StateBackend, state_backend_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +41,9 @@ class StreamExecutionEnvironment:
     @property
     def spark(self) -> SparkSession:
         """The session the job runs in; made at first use with the parallelism known by then."""
-        session: SparkSession = self._executor.spark_session(self._configuration)
+        session: SparkSession = self._executor.spark_session(
+            for_widest_step(self._configuration, StreamGraph(self._sources))
+        )
         return session
 
     def configure(self, configuration: Configuration) -> None:
@@ -50,12 +55,12 @@ class StreamExecutionEnvironment:
         return self._configuration
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """Set the number of subtasks of every operator."""
+        """Set the number of subtasks of every operator that doesn't set its own."""
         self._configuration.set(CoreOptions.DEFAULT_PARALLELISM, parallelism)
         return self
 
     def get_parallelism(self) -> int:
-        """Return the number of subtasks of every operator."""
+        """Return the number of subtasks of every operator that doesn't set its own."""
         return int(self._configuration.get(CoreOptions.DEFAULT_PARALLELISM))
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
@@ -67,9 +72,11 @@ class StreamExecutionEnvironment:
         """Return the number of key groups, -1 where it is left to the runtime."""
         return int(self._configuration.get(PipelineOptions.MAX_PARALLELISM))
 
-    def enable_checkpointing(self, interval: int) -> StreamExecutionEnvironment:
+    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> StreamExecutionEnvironment:
         """Take a checkpoint every `interval` milliseconds."""
         self._configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, interval)
+        if mode is not None:
+            self._configuration.set(CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE, mode)
         return self
 
     def from_data_frame(self, frame: DataFrame, source_name: str = "DataFrame", *, bounded: bool = False) -> DataStream:
@@ -101,14 +108,42 @@ class StreamExecutionEnvironment:
         source_name: str = "Source",
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """Read a source; the elements of a text file source are its lines."""
+        """Read a source; the elements of a text file source are its lines, those of a Parquet source its rows."""
         del watermark_strategy
         step = SourceTransformation(
             name=source_name,
             frame=lambda: source.to_frame(self.spark),
-            single_column=True,
+            single_column=source.single_column,
             bounded=source.bounded,
-            output_type=type_info or Types.STRING(),
+            watches_files=True,
+            output_type=type_info or (Types.STRING() if source.single_column else None),
+        )
+        return self._add_source(step)
+
+    def from_collection(self, collection: Collection[Any], type_info: TypeInformation | None = None) -> DataStream:
+        """Read the elements of a collection, in their order, once.
+
+        The program carries the elements: a job that is started from a savepoint goes on behind those that were read, and is
+        refused where these are not the same any more. More elements may follow them.
+
+        Args:
+            collection: The elements; of a set the order is not the same in each run, so a list is better.
+            type_info: Their type; without it they travel pickled.
+
+        Raises:
+            JobGraphError: It is no collection, or it is empty.
+        """
+        if isinstance(collection, (str, bytes, dict)) or not isinstance(collection, Collection):
+            message = f"from_collection() takes a list of elements, not {type(collection).__name__}."
+            raise JobGraphError(message)
+        if not collection:
+            message = "The collection is empty."
+            raise JobGraphError(message, where="from_collection()")
+        step = SourceTransformation(
+            name="Collection Source",
+            collection=list(collection),
+            bounded=True,
+            output_type=type_info or Types.PICKLED_BYTE_ARRAY(),
         )
         return self._add_source(step)
 
@@ -120,10 +155,43 @@ class StreamExecutionEnvironment:
         """
         if not self._sources:
             message = "The job has no source."
-            raise JobGraphError(message, hint="start with env.from_data_frame(...) or env.read_text_file(...)")
+            raise JobGraphError(
+                message, hint="start with env.from_source(...), env.from_data_frame(...) or env.from_collection(...)"
+            )
         name = job_name or str(self._configuration.get(PipelineOptions.NAME) or "pystate job")
         return self._executor.execute(StreamGraph(self._sources), self._configuration, name)
 
     def _add_source(self, step: SourceTransformation) -> DataStream:
         self._sources.append(step)
         return DataStream(self, step)
+
+    # -- state backend and checkpoints
+
+    _state_backend: StateBackend | None = None
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """Return the checkpointing options, to read and to set."""
+        return CheckpointConfig(self._configuration)
+
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """Set where keyed state lives, whatever command line and file say.
+
+        Raises:
+            ConfigurationError: One of the backend's values is not allowed.
+        """
+        state_backend.apply_to(self._configuration)
+        self._state_backend = state_backend
+        return self
+
+    def get_state_backend(self) -> StateBackend:
+        """Return the backend that was set, else the one that command line and file stand for."""
+        return self._state_backend or state_backend_of(self._configuration)
+
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Set where savepoints go whose command names no directory."""
+        self._configuration.set(CheckpointingOptions.SAVEPOINT_DIRECTORY, directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """Return where savepoints go whose command names no directory; None for nowhere."""
+        return self._configuration.get(CheckpointingOptions.SAVEPOINT_DIRECTORY)

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobExecutionError
+from pystate.common.options import CoreOptions
 
 if TYPE_CHECKING:
     from pystate.api.job_graph import StreamGraph
@@ -53,6 +54,14 @@ class Executor(ABC):
         Raises:
             PystateError: The job could not be started, failed, or was cancelled.
         """
+
+
+def for_widest_step(configuration: Configuration, graph: StreamGraph) -> Configuration:
+    """Return the configuration to make a Spark session with: for the step with the most subtasks known by now."""
+    wide = configuration.copy()
+    default = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+    wide.set(CoreOptions.DEFAULT_PARALLELISM, graph.widest_step(default))
+    return wide
 
 
 class _Registry:

@@ -10,6 +10,7 @@ begins, unless it fails.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import traceback
@@ -23,14 +24,15 @@ from pystate.checkpoint.completed_store import CompletedCheckpointStore
 from pystate.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.id_counter import CheckpointIdCounter
-from pystate.checkpoint.metadata import CheckpointType, OperatorSubtaskState, SavepointFormatType
+from pystate.checkpoint.memory_storage import snapshot_location
+from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType, TaskState
 from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.checkpoint.request_decider import CheckpointRequestDecider
-from pystate.checkpoint.stats import CheckpointStatsTracker, SubtaskCheckpointMetrics
-from pystate.checkpoint.storage import SnapshotLocation
+from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
+from pystate.checkpoint.stats import CheckpointedTask, SubtaskCheckpointMetrics
+from pystate.checkpoint.stats_file import StatisticsFile
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ControlError, PystateError, SnapshotError, error_from_dict
-from pystate.common.home import write_json
 from pystate.common.job_status import JobStatus
 from pystate.driver.checkpoint_recovery import recover_checkpoints
 from pystate.driver.checkpoint_settings import CheckpointSettings
@@ -38,7 +40,7 @@ from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.epoch_tracker import AttemptOverError, EpochTracker
 from pystate.driver.record_counts import RecordCounter
 from pystate.driver.restored_state import Snapshot
-from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
+from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint, RunningCheckpoints
 from pystate.driver.slot_pool import SlotPool
 from pystate.driver.snapshot_disposal import FailedCheckpoints, discard, discard_all
 from pystate.driver.snapshot_metadata import JobDescription, SourceFiles, write_snapshot
@@ -58,7 +60,7 @@ class CheckpointCoordinator:
         job: What snapshots say of the job.
         configuration: The options in force.
         epochs: The epoch numbers of the job.
-        statistics_file: Where the statistics are written at each change.
+        statistics_file: Where the statistics are kept for the next driver.
         clock: Monotonic seconds.
         ids: Gives the checkpoints' ids.
     """
@@ -74,13 +76,13 @@ class CheckpointCoordinator:
     ) -> None:
         self._job = job
         self._epochs = epochs
-        self._statistics_file = statistics_file
         self._clock = clock
         self._settings = settings = CheckpointSettings.of(configuration, job.job_id)
         self._storage = settings.storage
         self._store = CompletedCheckpointStore(settings.retained)
         self._failures = CheckpointFailureManager(settings.tolerable_failures)
-        self._stats = CheckpointStatsTracker(settings.history_size, now_ms)
+        self._statistics = StatisticsFile(statistics_file, settings.history_size, now_ms)
+        self._stats = self._statistics.tracker
         self._decider: CheckpointRequestDecider[CheckpointRequest] = CheckpointRequestDecider(
             lambda: int(clock() * 1000),
             lambda: CheckpointRequest(CheckpointType.CHECKPOINT),
@@ -96,9 +98,12 @@ class CheckpointCoordinator:
         self._pool: SlotPool | None = None
         self._spark: SparkCheckpointDirectory | None = None
         self._on_intolerable: Callable[[PystateError], None] = lambda _: None
-        self._entries: dict[int, RunningCheckpoint] = {}
-        self._rider: RunningCheckpoint | None = None  # triggered, its place among the epochs still open
+        self._running = RunningCheckpoints()
         self._syncing = False
+        self._beginning = False  # an epoch that is to carry a barrier is about to begin
+        self._running_epochs: RunningEpochStore | None = None
+        if settings.every_epoch:
+            self._running_epochs = RunningEpochStore(self._storage.task_owned_location)
         self._stopped = False  # a savepoint is complete behind which no epoch may begin
         self._failed = FailedCheckpoints()
         self._stages: dict[str, int] = {}  # by task: the stage of its exchange in the running epoch
@@ -121,6 +126,7 @@ class CheckpointCoordinator:
         recovered = recover_checkpoints(self._storage, self._job.job_id, say)
         self._store.recover(recovered.completed)
         self._ids.continue_above(recovered.highest_id)
+        self._stats = self._statistics.recover(say)
 
     def give_up_latest(self) -> bool:
         """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore.
@@ -145,10 +151,11 @@ class CheckpointCoordinator:
             CheckpointFailedError: Checkpoints are on and there is no place to write them.
         """
         self._tasks = tasks
+        self._stats.describe_tasks(CheckpointedTask(task.uid, task.vertex_id, task.name) for task in tasks)
         self._starting = starting
         if starting is not None:
             self._ids.continue_above(starting.metadata.checkpoint_id)
-        if self._settings.interval_ms is not None:
+        if self._settings.enabled:
             self._storage.initialize()
         self._thread.start()
 
@@ -161,9 +168,13 @@ class CheckpointCoordinator:
         if self._thread.is_alive():
             self._thread.join(30)
         discard_all(
-            SnapshotLocation(checkpoint.path) for checkpoint in self._store.discard_on(status, self._settings.retention)
+            snapshot_location(checkpoint.path) for checkpoint in self._store.discard_on(status, self._settings.retention)
         )
-        self._publish()
+        if self._running_epochs is not None and status.is_terminal:
+            with contextlib.suppress(SnapshotError):  # the job has ended well all the same
+                self._running_epochs.clear()
+        self._statistics.changed()
+        self._statistics.close()
 
     def latest_snapshot(self) -> Snapshot | None:
         """Return what a new attempt starts from: the job's latest checkpoint, else the snapshot it was started from.
@@ -171,17 +182,17 @@ class CheckpointCoordinator:
         Waits for a checkpoint whose metadata is being written, so that it isn't completed behind the new attempt's back.
         """
         with self._lock:
-            self._lock.wait_for(lambda: not any(entry.finalizing for entry in self._entries.values()))
+            self._lock.wait_for(lambda: not self._running.finalizing)
             latest = self._store.latest
         if latest is None:
             return self._starting
-        return Snapshot(SnapshotLocation(latest.path), latest.metadata, starting=False)
+        return Snapshot(snapshot_location(latest.path), latest.metadata, starting=False)
 
     def report_restored(self, snapshot: Snapshot) -> None:
         """Take note of a restore, for the statistics."""
         is_savepoint = snapshot.metadata.checkpoint_type is CheckpointType.SAVEPOINT
         self._stats.report_restored(snapshot.metadata.checkpoint_id, is_savepoint, snapshot.location.uri)
-        self._publish()
+        self._statistics.changed()
 
     # -- the attempt's life
 
@@ -218,10 +229,10 @@ class CheckpointCoordinator:
             self._tracker = None
             self._pool = None
             self._spark = None
-            self._rider = None
+            self._running.rider = None
             self._stopped = False
             # one whose metadata is being written is whole: it is completed, and the next attempt starts from it
-            entries = [entry for entry in self._entries.values() if not entry.finalizing]
+            entries = [entry for entry in self._running if not entry.finalizing]
             requests = self._decider.stop()
             self._lock.notify_all()
         for entry in entries:
@@ -229,18 +240,64 @@ class CheckpointCoordinator:
         for request in requests:
             request.future.set_exception(_over())
 
-    def begin_epoch(self, epoch: int) -> None:
+    def begin_epoch(self, epoch: int, batch: int) -> None:
         """Begin an epoch, once nothing stands against it. Called at the start of the micro-batch, before any of its tasks.
+
+        Args:
+            epoch: Which.
+            batch: Spark's number of it.
 
         Raises:
             AttemptOverError: The attempt ends instead.
+            PystateError: The barrier that every epoch is to carry can't be prepared.
         """
         with self._lock:
-            self._lock.wait_for(lambda: self._tracker is None or not (self._syncing or self._held()))
-            tracker = self._live_tracker()
+            self._lock.wait_for(lambda: self._tracker is None or not (self._syncing or self._held() or self._overtakes()))
+            self._live_tracker()
             self._epochs.reserve(epoch)
-            tracker.begin(epoch)
-            self._lock.notify_all()
+            self._beginning = True
+        barrier: RunningCheckpoint | None = None
+        try:
+            if self._running_epochs is not None:
+                barrier = self._barrier_of(epoch, batch, self._running_epochs)
+            with self._lock:
+                self._live_tracker().begin(epoch)
+                if barrier is not None:
+                    self._running.add_rider(barrier)
+        except AttemptOverError as over:
+            if barrier is not None:
+                self._fail(barrier, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, over)
+            raise
+        finally:
+            with self._lock:
+                self._beginning = False
+                self._lock.notify_all()
+
+    def _overtakes(self) -> bool:
+        """Whether an epoch that is to carry a barrier would overtake the barrier before."""
+        if self._running_epochs is None:
+            return False
+        return self._running.rider is not None or self._running.for_recovery
+
+    def _barrier_of(self, epoch: int, batch: int, running_epochs: RunningEpochStore) -> RunningCheckpoint:
+        """Write down the epoch that is about to run, and prepare the checkpoint that rides on it."""
+        spark, snapshot = self._spark, self.latest_snapshot()
+        if spark is None:
+            raise _attempt_over()
+        base = None if snapshot is None else snapshot.location.uri
+        running_epochs.write(RunningEpoch(epoch, batch, base, spark.capture_running(batch)))
+        return self._prepared(CheckpointRequest(CheckpointType.CHECKPOINT))
+
+    def running_epoch(self, snapshot: Snapshot | None) -> RunningEpoch | None:
+        """Return the epoch that ran when the last attempt ended, if it is to be run again behind `snapshot`.
+
+        Raises:
+            CorruptSnapshotError: It is damaged.
+            SnapshotError: The storage can't be read.
+        """
+        running = None if self._running_epochs is None else self._running_epochs.read()
+        base = None if snapshot is None else snapshot.location.uri
+        return running if running is not None and running.base == base else None
 
     def check_all_finished(self, epoch: int) -> None:
         """Make sure that every subtask has run the epoch: Spark's word is not enough.
@@ -260,27 +317,23 @@ class CheckpointCoordinator:
         No stages where it carries none.
         """
         with self._lock:
-            for entry in self._entries.values():
-                if entry.pending.epoch == epoch:
-                    return dict(self._stages), entry.pending.trigger_timestamp
-        return {}, 0
+            riding = self._running.of_epoch(epoch)
+            return (dict(self._stages), riding[0].pending.trigger_timestamp) if riding else ({}, 0)
 
     def report_alignment(self, epoch: int, milliseconds: dict[str, int | None]) -> None:
         """Take note, by task, how long the epoch's upstream partitions were apart at their ends."""
         with self._lock:
-            for entry in self._entries.values():
-                if entry.pending.epoch == epoch:
-                    entry.alignment = milliseconds
+            for entry in self._running.of_epoch(epoch):
+                entry.alignment = milliseconds
 
     def finish_epoch(self, epoch: int, batch: int) -> None:
         """End an epoch: all subtasks have run it and all sinks have its output. Spark commits it next."""
         with self._lock:
             self._live_tracker().finish(epoch, batch)
-            for entry in self._entries.values():
-                if entry.pending.epoch == epoch:
-                    self._capture(entry, batch)
-            if self._rider is not None and self._rider.pending.epoch == epoch:
-                self._rider = None
+            for entry in self._running.of_epoch(epoch):
+                self._capture(entry, batch)
+                if self._running.rider is entry:
+                    self._running.rider = None
             self._lock.notify_all()
 
     def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
@@ -294,7 +347,7 @@ class CheckpointCoordinator:
                 self._records.add(uid, arguments["rows_in"], arguments["rows_out"])
             return None
         if op == "acknowledge":
-            state = OperatorSubtaskState.from_plain(arguments["state"])
+            state = TaskState.from_plain(arguments["state"])
             metrics = SubtaskCheckpointMetrics.from_plain(arguments["metrics"])
             return self._acknowledge(arguments["checkpoint_id"], uid, subtask, state, metrics)
         if op == "decline":
@@ -330,7 +383,7 @@ class CheckpointCoordinator:
         Raises:
             CheckpointFailedError: It failed.
         """
-        if self._settings.interval_ms is not None:
+        if self._settings.enabled:
             self.trigger_checkpoint().result(timeout_s)
 
     def progress(self) -> dict[str, Any]:
@@ -347,16 +400,19 @@ class CheckpointCoordinator:
         return self._stats.to_rest()
 
     def statistics_of(self, checkpoint_id: int) -> dict[str, Any] | None:
-        """Return one checkpoint's statistics as Flink's REST has them."""
+        """Return one checkpoint's statistics as Flink's REST has them; None where it isn't listed."""
         return self._stats.details(checkpoint_id)
+
+    def statistics_of_subtasks(self, checkpoint_id: int, vertex_id: str) -> dict[str, Any] | None:
+        """Return the statistics of an operator's subtasks; None where the checkpoint or the operator isn't listed."""
+        return self._stats.subtask_details(checkpoint_id, vertex_id)
 
     def savepoint_progress(self) -> tuple[int, int, int]:
         """Return of the savepoint in progress: subtasks that acknowledged, all subtasks, bytes so far."""
         with self._lock:
-            for entry in self._entries.values():
-                pending = entry.pending
-                if pending.checkpoint_type is CheckpointType.SAVEPOINT:
-                    return pending.acknowledged_count, pending.total_count, pending.state_size
+            pending = self._running.savepoint()
+            if pending is not None:
+                return pending.acknowledged_count, pending.total_count, pending.state_size
         return 0, sum(task.parallelism for task in self._tasks), 0
 
     # -- the protocol with the subtasks
@@ -365,18 +421,18 @@ class CheckpointCoordinator:
         with self._lock:
             first = self._live_tracker().decide((uid, subtask), epoch)
             self._stages[uid] = stage
-            if first and self._rider is not None:
-                self._rider.pending.epoch = epoch
-            rider = self._rider
+            rider = self._running.rider
+            if first and rider is not None:
+                rider.pending.epoch = epoch
             if rider is None or rider.pending.epoch != epoch:
                 return None
             return vars(self._snapshot_request(rider, epoch))
 
     def _acknowledge(
-        self, checkpoint_id: int, uid: str, subtask: int, state: OperatorSubtaskState, metrics: SubtaskCheckpointMetrics
+        self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
     ) -> str:
         with self._lock:
-            entry = self._entries.get(checkpoint_id)
+            entry = self._running.get(checkpoint_id)
             if entry is None:
                 result = AckResult.UNKNOWN
                 self._failed.report_late(checkpoint_id)
@@ -384,12 +440,13 @@ class CheckpointCoordinator:
                 result = entry.pending.acknowledge(uid, subtask, state, metrics)
                 if result is AckResult.SUCCESS:
                     self._stats.report_ack(checkpoint_id, uid, subtask, metrics)
+                    entry.error = entry.error or self._settings.check_size(entry.location, entry.pending.state_size)
             self._lock.notify_all()
         return result.value
 
     def _decline(self, checkpoint_id: int, error: PystateError) -> None:
         with self._lock:
-            entry = self._entries.get(checkpoint_id)
+            entry = self._running.get(checkpoint_id)
             if entry is not None:
                 entry.error = error
             self._lock.notify_all()
@@ -398,19 +455,18 @@ class CheckpointCoordinator:
         return SnapshotRequest(
             checkpoint_id=entry.pending.checkpoint_id,
             epoch=epoch,
-            location=entry.location.uri,
-            inline_threshold=self._settings.inline_threshold,
+            location=entry.location.state_uri,
+            inline_threshold=self._settings.inline_threshold(entry.location),
             trigger_timestamp=entry.pending.trigger_timestamp,
         )
 
     def _held(self) -> bool:
         """Whether a savepoint is under way or complete behind which no epoch may begin."""
-        return self._stopped or any(entry.request.hold for entry in self._entries.values())
+        return self._stopped or self._running.hold_epochs
 
     def _live_tracker(self) -> EpochTracker:
         if self._tracker is None:
-            message = "The execution attempt is over."
-            raise AttemptOverError(message)
+            raise _attempt_over()
         return self._tracker
 
     # -- the coordinator's own thread
@@ -431,7 +487,7 @@ class CheckpointCoordinator:
 
     def _next_action(self) -> Callable[[], None] | None:
         now = self._clock()
-        for entry in self._entries.values():
+        for entry in self._running:
             action = self._next_action_for(entry, now)
             if action is not None:
                 return action
@@ -439,13 +495,13 @@ class CheckpointCoordinator:
         if late:
             return lambda: discard_all(late)
         tracker = self._tracker
-        if tracker is None:
+        if tracker is None or self._beginning:
             return None
-        rider = self._rider
+        rider = self._running.rider
         if rider is not None:
             between = tracker.running is None and not self._syncing
             return (lambda: self._snapshot_between_epochs(rider)) if between else None
-        request = self._decider.next_request(len(self._entries))
+        request = self._decider.next_request(len(self._running))
         return None if request is None else lambda: self._trigger(request)
 
     def _next_action_for(self, entry: RunningCheckpoint, now: float) -> Callable[[], None] | None:
@@ -462,11 +518,11 @@ class CheckpointCoordinator:
         return (lambda: self._complete(entry)) if self._spark.is_committed(entry.sources.batch) else None
 
     def _wait_s(self) -> float:
-        if any(entry.pending.is_fully_acknowledged and entry.sources is not None for entry in self._entries.values()):
+        if any(entry.pending.is_fully_acknowledged and entry.sources is not None for entry in self._running):
             return _COMMIT_POLL_S
-        if self._tracker is None or self._rider is not None:
+        if self._tracker is None or self._running.rider is not None:
             return _IDLE_WAIT_S
-        wait_ms = self._decider.wait_ms(len(self._entries))
+        wait_ms = self._decider.wait_ms(len(self._running))
         return _IDLE_WAIT_S if wait_ms is None else min(_IDLE_WAIT_S, wait_ms / 1000)
 
     def _enqueue(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
@@ -480,6 +536,22 @@ class CheckpointCoordinator:
         return request.future
 
     def _trigger(self, request: CheckpointRequest) -> None:
+        try:
+            entry = self._prepared(request)
+        except PystateError:
+            return
+        with self._lock:
+            if self._tracker is not None:
+                self._running.add_rider(entry)
+                return
+        self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+
+    def _prepared(self, request: CheckpointRequest) -> RunningCheckpoint:
+        """Return the checkpoint for a request, with its directory made.
+
+        Raises:
+            PystateError: The directory can't be made; the checkpoint has failed.
+        """
         checkpoint_id = self._ids.get_and_increment()
         location = request.location or self._storage.checkpoint_location(checkpoint_id)
         tasks = {(task.uid, index) for task in self._tasks for index in range(task.parallelism)}
@@ -493,24 +565,20 @@ class CheckpointCoordinator:
         )
         entry = RunningCheckpoint(pending, request, location, deadline=self._clock() + self._settings.timeout_s)
         self._stats.report_pending(pending)
+        self._statistics.changed()
         try:
             location.create()
         except PystateError as error:
             self._fail(entry, CheckpointFailureReason.IO_EXCEPTION, error)
-            return
-        with self._lock:
-            if self._tracker is not None:
-                self._entries[checkpoint_id] = entry
-                self._rider = entry
-                return
-        self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+            raise
+        return entry
 
     def _snapshot_between_epochs(self, entry: RunningCheckpoint) -> None:
         with self._lock:
             tracker, pool = self._tracker, self._pool
-            if tracker is None or pool is None or tracker.running is not None or self._rider is not entry:
+            if tracker is None or pool is None or tracker.running is not None or self._running.rider is not entry:
                 return
-            self._rider = None
+            self._running.rider = None
             self._syncing = True
             entry.alignment = {task.uid: 0 for task in self._tasks}  # no row is under way that could be waited for
             entry.pending.epoch = tracker.finished
@@ -538,14 +606,13 @@ class CheckpointCoordinator:
         pending, sources = entry.pending, entry.sources
         with self._lock:
             spark = self._spark
-            if sources is None or spark is None or pending.checkpoint_id not in self._entries:
+            if sources is None or spark is None or self._running.get(pending.checkpoint_id) is None:
                 return
             entry.finalizing = True
         try:
             sources.files.update(spark.capture_commit(sources.batch))
-            metadata = write_snapshot(
-                pending, entry.location, sources, self._job, self._tasks, self._starting, self._settings.inline_threshold
-            )
+            threshold = self._settings.inline_threshold(entry.location)
+            metadata = write_snapshot(pending, entry.location, sources, self._job, self._tasks, self._starting, threshold)
         except Exception as error:  # whatever it was: nobody may wait for this checkpoint any longer
             failure = (
                 error if isinstance(error, PystateError) else SnapshotError(f"The metadata can't be written: {error!r}")
@@ -554,42 +621,63 @@ class CheckpointCoordinator:
             return
         completed = pending.complete(metadata, now_ms())
         with self._lock:
-            self._entries.pop(pending.checkpoint_id, None)
+            self._running.remove(entry)
             self._stopped = self._stopped or (entry.request.hold and self._tracker is not None)
             subsumed = self._store.add(completed)
             self._failures.handle_success()
-            self._decider.report_end(pending.checkpoint_type)
+            self._decider.report_completed(pending.checkpoint_type)
             self._stats.report_alignment(pending.checkpoint_id, entry.alignment)
             self._stats.report_completed(completed)
             self._stats.report_discarded(checkpoint.checkpoint_id for checkpoint in subsumed)
+            overtaken = [] if pending.is_savepoint else self._running.older_than(pending.checkpoint_id)
             self._lock.notify_all()
-        discard_all(SnapshotLocation(checkpoint.path) for checkpoint in subsumed)
-        self._publish()
-        entry.request.future.set_result(completed)
+        for older in overtaken:
+            late = CheckpointFailedError(f"Checkpoint {pending.checkpoint_id} completed first.")
+            self._fail(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED, late)
+        discard_all(snapshot_location(checkpoint.path) for checkpoint in subsumed)
+        self._statistics.changed()
+        told = self._tell(entry, completed=True)
+        # a job that is stopped or has read its sources ends behind its last checkpoint: its functions must know of it first
+        told.add_done_callback(lambda _: entry.request.future.set_result(completed))
 
     def _fail(self, entry: RunningCheckpoint, reason: CheckpointFailureReason, error: PystateError) -> None:
         checkpoint_id = entry.pending.checkpoint_id
         if not entry.pending.abort(reason):
             return
         with self._lock:
-            self._entries.pop(checkpoint_id, None)
+            self._running.remove(entry)
             self._failed.add(checkpoint_id, entry.location)
-            if self._rider is entry:
-                self._rider = None
+            counts = not entry.pending.is_savepoint and self._tracker is not None
             decision = self._failures.handle_failure(checkpoint_id, reason, is_savepoint=entry.pending.is_savepoint)
-            self._decider.report_end(entry.pending.checkpoint_type)
             self._stats.report_failed(entry.pending, reason, error.message)
+            if self._running_epochs is not None and counts:
+                decision = CheckpointFailureDecision.FAIL_JOB  # an epoch without its checkpoint could not be run again
             on_intolerable = self._on_intolerable
             self._lock.notify_all()
+        self._tell(entry, completed=False)
         discard(entry.location)
-        self._publish()
+        self._statistics.changed()
         failure = CheckpointFailedError(error.message, where=error.where or entry.location.uri, hint=error.hint)
         entry.request.future.set_exception(failure)
         if decision is CheckpointFailureDecision.FAIL_JOB:
             on_intolerable(failure)
 
-    def _publish(self) -> None:
-        write_json(self._statistics_file, self._stats.to_rest())
+    def _tell(self, entry: RunningCheckpoint, *, completed: bool) -> Future[None]:
+        """Tell the job's functions how a checkpoint ended; return what is done when those that are idle have been called.
+
+        A savepoint is for people: unless the job ends behind it, functions must not commit anything because of it.
+        """
+        with self._lock:
+            pool = self._pool
+        if pool is None or (completed and entry.pending.is_savepoint and not entry.request.hold):
+            nobody: Future[None] = Future()
+            nobody.set_result(None)
+            return nobody
+        return pool.notify(entry.pending.checkpoint_id, completed=completed)
+
+
+def _attempt_over() -> AttemptOverError:
+    return AttemptOverError("The execution attempt is over.")
 
 
 def _over() -> CheckpointFailedError:

@@ -61,6 +61,8 @@ class ControlEndpoint:
             return coordinator.statistics()
         if op == "checkpoint_details":
             return coordinator.statistics_of(int(arguments["checkpoint_id"]))
+        if op == "checkpoint_subtasks":
+            return coordinator.statistics_of_subtasks(int(arguments["checkpoint_id"]), str(arguments["vertex_id"]))
         if op in ("trigger_savepoint", "trigger_checkpoint", "stop"):
             self._trigger(op, master, coordinator, arguments)
             return {}
@@ -69,6 +71,7 @@ class ControlEndpoint:
 
     def _full_status(self) -> dict[str, Any]:
         status, master = self._status.snapshot(), self._master
+        del status["failures"]  # they are many bytes for who asks how far the job is, and stand in the file
         if master is None:
             return status
         progress = master.coordinator.progress()

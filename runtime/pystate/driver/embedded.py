@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration, load_configuration
 from pystate.common.home import JobDirectory, PystateHome, new_job_id
-from pystate.datastream.executor import Executor, JobExecutionResult
+from pystate.datastream.executor import Executor, JobExecutionResult, for_widest_step
 from pystate.driver.job_master import JobMaster
 from pystate.driver.status import JobStatusStore
 from pystate.spark.session import create_session
@@ -53,7 +53,7 @@ class LocalExecutor(Executor):
         """Run the job to its end."""
         directory = self.job_directory()
         status = self.new_status(directory, job_name)
-        spark = self.spark_session(configuration)
+        spark = self.spark_session(for_widest_step(configuration, graph))
         master = JobMaster(
             self._job_id, job_name, graph, configuration, spark, directory, status, supervised=self.supervised
         )

@@ -29,7 +29,7 @@ from pystate.spark.application import local_threads
 from pystate.spark.exchange import SlotDirectory, fetch_output
 from pystate.spark.job_plan import JobPlan, SinkPlan
 from pystate.spark.slot_job import SlotJob
-from pystate.spark.source_checks import OUR_QUERIES
+from pystate.spark.source_checks import OUR_QUERIES, spark_sources
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 from pystate.spark.stage_times import alignment_ms
 from pystate.spark.translator import kept_frame, streaming_frame
@@ -68,7 +68,7 @@ class ExecutionAttempt:
         number: The attempt's number, from 0.
         spark: The session.
         plan: What to run.
-        frame: The source's streaming DataFrame.
+        frames: The streaming DataFrames of the plan's sources.
         environment: The job, as subtasks see it.
         restored: Where to start.
         coordinator: Makes checkpoints; told of epochs.
@@ -82,7 +82,7 @@ class ExecutionAttempt:
         number: int,
         spark: SparkSession,
         plan: JobPlan,
-        frame: DataFrame,
+        frames: list[DataFrame],
         environment: JobEnvironment,
         restored: RestoredState,
         coordinator: CheckpointCoordinator,
@@ -93,26 +93,26 @@ class ExecutionAttempt:
     ) -> None:
         self._spark = spark
         self._plan = plan
-        self._frame = frame
+        self._frames = frames
         self._environment = environment
         self._restored = restored
         self._coordinator = coordinator
         self._scratch = scratch
         self._startup_timeout_s = startup_timeout_s
         self._trigger_interval_ms = trigger_interval_ms
-        self._parallelism = plan.tasks[0].parallelism
+        self._slot_count = plan.width
         one_machine = local_threads(str(spark.sparkContext.master)) is not None
         self._pool = SlotPool(
             environment.job_id,
             number,
-            self._parallelism,
+            self._slot_count,
             new_secret(),
             self,
             host="127.0.0.1" if one_machine else str(spark.conf.get("spark.driver.host")),
             unix_sockets=one_machine,
         )
-        self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._parallelism, self._slots_ended)
-        self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint")
+        self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._slot_count, self._slots_ended)
+        self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
         self._end: AttemptEnd | None = None
         self._ended = threading.Condition()
         self._query: StreamingQuery | None = None
@@ -176,15 +176,21 @@ class ExecutionAttempt:
         environment = vars(self._environment)
         self._pool.deploy(
             [
-                Deployment(environment, self._plan.tasks, restored.handles[index], restored.epoch)
-                for index in range(self._parallelism)
+                Deployment(
+                    environment,
+                    self._plan.hosted_by(index),
+                    restored.operators[index],
+                    restored.epoch,
+                    restored.checkpoint_id,
+                )
+                for index in range(self._slot_count)
             ]
         )
         self.spark_checkpoint.rebuild(restored.spark_files, keep_query_id=restored.keep_query_id)
         self._coordinator.attempt_started(
             self._pool, self.spark_checkpoint, restored.epoch, restored.batch_id, self._checkpoints_failed
         )
-        frame = streaming_frame(self._plan, self._frame, self._slots, self._environment)
+        frame = streaming_frame(self._plan, self._frames, self._slots, self._environment)
         writer = frame.writeStream.foreachBatch(self._run_batch).option(
             "checkpointLocation", str(self.spark_checkpoint.path)
         )
@@ -245,7 +251,7 @@ class ExecutionAttempt:
         """Run one epoch: the body of the query's `foreachBatch`."""
         epoch = batch_id + self._restored.epoch - self._restored.batch_id
         try:
-            self._coordinator.begin_epoch(epoch)
+            self._coordinator.begin_epoch(epoch, batch_id)
             frame.write.format("noop").mode("overwrite").save()
             self._coordinator.check_all_finished(epoch)
             self._measure_alignment(epoch)
@@ -271,7 +277,7 @@ class ExecutionAttempt:
     def _deliver(self, sink: SinkPlan, epoch: int) -> None:
         assert self._slots is not None  # noqa: S101 - epochs run after _start
         if sink.step.kind is SinkKind.PRINT:
-            for subtask in range(self._parallelism):
+            for subtask in range(self._plan.task(sink.task_uid).parallelism):
                 for batch in fetch_output(self._slots, sink.task_uid, sink.tag, epoch, subtask):
                     sys.stdout.writelines(f"{line}\n" for line in batch.column(LINE_FIELD).to_pylist())
             sys.stdout.flush()

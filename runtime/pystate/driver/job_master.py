@@ -16,32 +16,42 @@ import pystate
 from pystate.api.job_graph import StreamGraph
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CorruptSnapshotError, JobCancelledError, JobExecutionError, PystateError, SparkLostError
+from pystate.common.errors import (
+    CorruptSnapshotError,
+    JobCancelledError,
+    JobExecutionError,
+    PystateError,
+    SparkLostError,
+    UserFunctionError,
+)
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
-from pystate.common.key_groups import default_max_parallelism
 from pystate.common.options import (
     CoreOptions,
     PipelineOptions,
     PystateOptions,
-    StateBackendOptions,
     StateRecoveryOptions,
 )
+from pystate.common.state_settings import StateSettings
+from pystate.driver.checkpoint_config import checkpoint_config
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.checkpoint_recovery import DurableCheckpointIds
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
 from pystate.driver.recovery_terms import RecoveryTerms
-from pystate.driver.restart_strategy import restart_strategy, restart_warnings
+from pystate.driver.restart_strategy import RestartBackoffTimeStrategy, is_fatal, restart_strategy, restart_warnings
 from pystate.driver.restore import RestorePlan, load_snapshot
 from pystate.driver.restored_state import RestoredState, Snapshot
 from pystate.driver.snapshot_metadata import JobDescription
-from pystate.driver.status import JobStatusStore, failure_dict
+from pystate.driver.status import JobStatusStore, failure_dict, now_ms
 from pystate.slot.process import remove_dead_folders
 from pystate.slot.task import JobEnvironment
 from pystate.spark.application import check_cores, is_alive
-from pystate.spark.job_plan import JobPlan, JobPlanner, check_column_names
-from pystate.spark.translator import source_type
+from pystate.spark.job_plan import JobPlan, check_column_names
+from pystate.spark.planner import JobPlanner
+from pystate.spark.source_checks import spark_sources
+from pystate.spark.translator import source_frame, source_type
+from pystate.state.base.loader import check_state_backend
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,6 +101,9 @@ class JobMaster:
         self._lock = threading.Lock()
         self._number = status.attempt
         self._strategy = restart_strategy(configuration)
+        self._was_running = False
+        self._failed_at_start: tuple[str, str | None] | None = None
+        self._state_settings = StateSettings.of(configuration)
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
         self.coordinator = CheckpointCoordinator(
             JobDescription(
@@ -115,11 +128,13 @@ class JobMaster:
             SparkLostError: Spark is gone, and the job is to go on in another driver.
             PystateError: It failed.
         """
-        RecoveryTerms(self._strategy).write(self._directory)
         taken_over = self._number > 0
+        if taken_over:
+            self._strategy = self._counted_on(self._strategy)
+        RecoveryTerms(self._strategy).write(self._directory)
         while True:
             try:
-                plan, frame, restore = self._prepare(taken_over=taken_over)
+                plan, frames, restore = self._prepare(taken_over=taken_over)
                 break
             except PystateError as error:
                 if not taken_over:
@@ -130,7 +145,7 @@ class JobMaster:
                 if self._cancelled.is_set():
                     return self._finish(AttemptEnd(AttemptOutcome.CANCELLED))
         try:
-            return self._run_attempts(plan, frame, restore)
+            return self._run_attempts(plan, frames, restore)
         finally:
             self.coordinator.close(self._status.state)
 
@@ -171,24 +186,21 @@ class JobMaster:
             attempt.end(AttemptEnd(outcome))
         outer.set_result(done.result())
 
-    def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, DataFrame, RestorePlan]:
+    def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, list[DataFrame], RestorePlan]:
         configuration = self._configuration
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
-        explicit = configuration.get(PipelineOptions.MAX_PARALLELISM)
+        max_parallelism = configuration.get(PipelineOptions.MAX_PARALLELISM)
         uids = self._graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
-        default_max = explicit if explicit > 0 else default_max_parallelism(parallelism)
-        if not self._graph.sources:
-            message = "The job has no source."
-            raise JobExecutionError(message)
-        make_frame = self._graph.sources[0].frame
-        assert make_frame is not None  # noqa: S101 - the environment always sets it
-        frame: DataFrame = make_frame()
-        elements = source_type(self._graph.sources[0], frame)
-        check_column_names(elements, self._graph.sources[0].name)
-        plan = JobPlanner(self._graph, uids, parallelism, {}, default_max).plan(elements)
-        for warning in plan.warnings:
+        sources = self._graph.live_sources()
+        frames = [source_frame(self._spark, source) for source in sources]
+        types = [source_type(source, frame) for source, frame in zip(sources, frames, strict=True)]
+        for source, elements in zip(sources, types, strict=True):
+            check_column_names(elements, source.name)
+        plan = JobPlanner(self._graph, uids, parallelism, max_parallelism if max_parallelism > 0 else None).plan(types)
+        check_state_backend(self._state_settings.backend)
+        for warning in [*plan.warnings, *self._state_settings.notices]:
             self._say(f"WARNING: {warning}")
-        check_cores(self._spark, parallelism, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
+        check_cores(self._spark, plan.width, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
         if taken_over:
             self.coordinator.recover(self._say)
         snapshot = self.coordinator.latest_snapshot()
@@ -197,31 +209,32 @@ class JobMaster:
         snapshot = snapshot or starting
         restore = RestorePlan(
             plan,
-            explicit if explicit > 0 else None,
+            spark_sources(plan, frames),
             allow_non_restored=configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE),
         )
         if snapshot is not None:
             restore.adopt_max_parallelism(snapshot)
         restore.check_parallelism()
-        self._status.describe_plan(self._name, plan.tasks, [*plan.warnings, *restart_warnings(configuration)])
+        warnings = [*plan.warnings, *self._state_settings.notices, *restart_warnings(configuration)]
+        self._status.describe_plan(self._name, plan.tasks, warnings, checkpoint_config(configuration))
         self.coordinator.start(plan.tasks, starting)
-        return plan, frame, restore
+        return plan, frames, restore
 
-    def _run_attempts(self, plan: JobPlan, frame: DataFrame, restore: RestorePlan) -> int:
+    def _run_attempts(self, plan: JobPlan, frames: list[DataFrame], restore: RestorePlan) -> int:
         configuration = self._configuration
         environment = JobEnvironment(
             job_id=self._job_id,
             job_name=self._name,
             attempt=0,
             configuration=configuration.to_dict(),
-            state_backend=configuration.get(StateBackendOptions.STATE_BACKEND).value,
+            state_backend=self._state_settings.backend,
             kept_output_bytes=configuration.get(PystateOptions.OUTPUT_MEMORY_SIZE),
             working_directory="",
         )
         scratch = scratch_folder(self._job_id)
         try:
             while True:
-                end = self._run_attempt(plan, frame, restore, environment, scratch)
+                end = self._run_attempt(plan, frames, restore, environment, scratch)
                 # behind the savepoint of a stop or a cancel the job has ended, whatever befalls the attempt
                 if end.outcome is not AttemptOutcome.FAILED or self._cancelled.is_set() or self._stop_state is not None:
                     return self._finish(end)
@@ -247,13 +260,34 @@ class JobMaster:
             self._say("The job goes back to the checkpoint before.")
             delay_ms: int | None = 0
         else:
-            delay_ms = self._strategy.next_delay_ms(self._number, error)
+            delay_ms = None if is_fatal(error) or self._fails_at_start_again(error) else self._next_delay_ms()
         if delay_ms is None:
+            self._say(f"Recovery is suppressed: {self._strategy.describe()}.")
             self._status.update(JobStatus.FAILED, failure=failure)
             raise error
         self._number += 1
+        self._say(f"Attempt {self._number} starts in {delay_ms} ms ({self._strategy.describe()}).")
         self._status.update(JobStatus.RESTARTING, failure=failure, attempt=self._number)
         self._cancelled.wait(delay_ms / 1000)
+
+    def _next_delay_ms(self) -> int | None:
+        """Count a failure, also for the next driver; return the delay in ms, None where the job has failed for good."""
+        decision = self._strategy.after_failure(now_ms())
+        self._strategy = decision.strategy
+        RecoveryTerms(self._strategy).write(self._directory)
+        return decision.delay_ms
+
+    def _counted_on(self, strategy: RestartBackoffTimeStrategy) -> RestartBackoffTimeStrategy:
+        """Return the strategy as the last driver left it, unless the job has other rules by now."""
+        terms = RecoveryTerms.read(self._directory)
+        return terms.strategy if terms is not None and terms.strategy.fresh() == strategy else strategy
+
+    def _fails_at_start_again(self, error: PystateError) -> bool:
+        """Whether user code fails in the same way twice in a row before the job runs: then it will the next time, too."""
+        failed_before, self._failed_at_start = self._failed_at_start, None
+        if isinstance(error, UserFunctionError) and not self._was_running:
+            self._failed_at_start = (error.message, error.where)
+        return failed_before is not None and failed_before == self._failed_at_start
 
     def _spark_lost(self, error: PystateError) -> PystateError:
         """Return the end of a job whose Spark application is gone.
@@ -264,6 +298,7 @@ class JobMaster:
         lost = SparkLostError(f"The job's Spark application is gone: {error.message}", where=error.where)
         if self._supervised:
             self._say(f"Attempt {self._number} failed: {lost}")
+            self._status.report_failure(failure_dict(lost, ""))
             raise lost
         self._status.update(JobStatus.FAILED, failure=failure_dict(lost, ""))
         raise lost
@@ -271,7 +306,7 @@ class JobMaster:
     def _run_attempt(
         self,
         plan: JobPlan,
-        frame: DataFrame,
+        frames: list[DataFrame],
         restore: RestorePlan,
         environment: JobEnvironment,
         scratch: Path,
@@ -285,7 +320,7 @@ class JobMaster:
             number,
             self._spark,
             plan,
-            frame,
+            frames,
             dataclasses.replace(environment, attempt=number),
             restored,
             self.coordinator,
@@ -298,19 +333,29 @@ class JobMaster:
             if self._cancelled.is_set():
                 return AttemptEnd(AttemptOutcome.CANCELLED)
         self._status.update(JobStatus.CREATED)
-        end = attempt.run(lambda: self._status.update(JobStatus.RUNNING))
+        self._was_running = False
+        end = attempt.run(self._is_running)
         with self._lock:
             self._attempt = None
         return end
+
+    def _is_running(self) -> None:
+        self._was_running = True
+        self._status.update(JobStatus.RUNNING)
 
     def _restored(self, restore: RestorePlan) -> RestoredState:
         """Return the state to start from: the latest checkpoint, else the savepoint the job was started from, else none."""
         snapshot = self.coordinator.latest_snapshot()
         if self._number > 0:
-            self._say(f"Attempt {self._number} starts {_describe_start(snapshot)}.")
+            start = _describe_start(snapshot, in_memory=self._state_settings.in_memory_only)
+            self._say(f"Attempt {self._number} starts {start}.")
+        running = self.coordinator.running_epoch(snapshot)
+        if running is not None:
+            self._say(f"Epoch {running.epoch} is run again, with the same rows.")
         if snapshot is None:
-            return restore.nothing(self._epochs.resume_above(-1))
-        restored = restore.from_snapshot(snapshot, self._epochs.resume_above(snapshot.metadata.epoch), self._job_id)
+            return restore.nothing(self._epochs.resume_above(-1), running)
+        above = self._epochs.resume_above(snapshot.metadata.epoch)
+        restored = restore.from_snapshot(snapshot, above, self._job_id, running)
         self.coordinator.report_restored(snapshot)
         return restored
 
@@ -326,10 +371,12 @@ class JobMaster:
         return int(final["end_time"]) - int(final["start_time"])
 
 
-def _describe_start(snapshot: Snapshot | None) -> str:
+def _describe_start(snapshot: Snapshot | None, *, in_memory: bool) -> str:
+    # checkpoints in memory may have completed in a driver that is gone
+    none = "this driver has no checkpoint in memory" if in_memory else "no checkpoint has completed"
     if snapshot is None:
-        return "from nothing: no checkpoint has completed, and the job was started without a savepoint"
+        return f"from nothing: {none}, and the job was started without a savepoint"
     number = snapshot.metadata.checkpoint_id
     if snapshot.starting:
-        return f"from the savepoint the job was started from: no checkpoint has completed ({snapshot.location.uri})"
+        return f"from the savepoint the job was started from: {none} ({snapshot.location.uri})"
     return f"from checkpoint {number} ({snapshot.location.uri})"

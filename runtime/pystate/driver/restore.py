@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pystate.checkpoint.metadata import read_metadata
-from pystate.checkpoint.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.checkpoint.running_epoch import RunningEpoch
+from pystate.checkpoint.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 from pystate.checkpoint.storage import resolve_snapshot
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.type_info import TypeInformation
 from pystate.driver.restored_state import RestoredState, Snapshot
+from pystate.slot.chain import OperatorSpec, needs_slot
+from pystate.slot.restored_operator import RestoredOperator
+from pystate.slot.task import TaskSpec
+from pystate.spark.collection_source import check_collection_offset
 from pystate.spark.job_plan import JobPlan
-from pystate.spark.spark_checkpoint import unpack_archive
+from pystate.spark.spark_checkpoint import (
+    NO_OFFSET,
+    SparkSource,
+    captured_sources,
+    fit_sources,
+    source_offsets,
+    unpack_archive,
+)
 from pystate.state.base.keys import KeyCompatibility, check_key_compatible, key_type_name
 
 
@@ -31,13 +41,13 @@ class RestorePlan:
 
     Args:
         plan: The job.
-        explicit_max_parallelism: The max parallelism the author set, None where it is left to us.
+        sources: The job's sources, in the order Spark reads them.
         allow_non_restored: Whether state of operators the job doesn't have may be left behind.
     """
 
-    def __init__(self, plan: JobPlan, explicit_max_parallelism: int | None, *, allow_non_restored: bool) -> None:
+    def __init__(self, plan: JobPlan, sources: list[SparkSource], *, allow_non_restored: bool) -> None:
         self._plan = plan
-        self._explicit = explicit_max_parallelism
+        self._sources = sources
         self._allow_non_restored = allow_non_restored
 
     def adopt_max_parallelism(self, snapshot: Snapshot) -> None:
@@ -48,6 +58,8 @@ class RestorePlan:
         """
         assignment = self._assignment(snapshot)
         for task in self._plan.tasks:
+            if task.key is None:
+                continue
             task.max_parallelism = assignment.max_parallelism.get(task.uid, task.max_parallelism)
 
     def check_parallelism(self) -> None:
@@ -63,17 +75,29 @@ class RestorePlan:
                 )
                 raise JobGraphError(message, hint=f"run with -p {task.max_parallelism} or less")
 
-    def nothing(self, epoch: int) -> RestoredState:
-        """Return the start from nothing; the first epoch's number is `epoch` + 1."""
-        return RestoredState(handles=[{} for _ in range(self._plan.tasks[0].parallelism)], spark_files={}, epoch=epoch)
+    def nothing(self, epoch: int, running: RunningEpoch | None = None) -> RestoredState:
+        """Return the start from nothing; the first epoch's number is `epoch` + 1.
 
-    def from_snapshot(self, snapshot: Snapshot, epoch: int, job_id: str) -> RestoredState:
+        Args:
+            epoch: As said.
+            running: The first epoch, to be run again.
+        """
+        operators: list[dict[str, RestoredOperator]] = [{} for _ in range(self._plan.width)]
+        if running is None:
+            return RestoredState(operators, spark_files={}, epoch=epoch)
+        files = fit_sources(running.files, self._sources, allow_non_restored=self._allow_non_restored)
+        return RestoredState(operators, files, epoch=running.epoch - 1)
+
+    def from_snapshot(
+        self, snapshot: Snapshot, epoch: int, job_id: str, running: RunningEpoch | None = None
+    ) -> RestoredState:
         """Return the state of a snapshot, spread over this job's slots.
 
         Args:
             snapshot: What to restore.
             epoch: The number that the snapshot's epoch gets in this job.
             job_id: This job; sinks see a query of its own where the snapshot is another job's.
+            running: The epoch behind the snapshot, to be run again under its number.
 
         Raises:
             RestoreError: It doesn't fit.
@@ -81,13 +105,7 @@ class RestorePlan:
         """
         self._check_key_types(snapshot)
         assignment = self._assignment(snapshot)
-        handles: list[dict[str, list[tuple[str, dict[str, Any]]]]] = []
-        for index in range(self._plan.tasks[0].parallelism):
-            by_uid = {}
-            for task in self._plan.tasks:
-                found = assignment.keyed_state_handles.get((task.uid, index), [])
-                by_uid[task.uid] = [(snapshot.location.uri, handle.to_plain()) for handle in found]
-            handles.append(by_uid)
+        operators = [self._restored_operators(index, assignment, snapshot) for index in range(self._plan.width)]
         position = snapshot.metadata.source_position
         files: dict[str, bytes] = {}
         batch_id = -1
@@ -95,13 +113,45 @@ class RestorePlan:
             batch_id = position.epoch
             with snapshot.location.open(position.files) as archive:
                 files = unpack_archive(archive.read())
-        return RestoredState(handles, files, batch_id, epoch, keep_query_id=snapshot.metadata.job_id == job_id)
+            self._check_collections(files, batch_id)
+        if running is not None:
+            epoch = running.epoch - 1
+            files = {**files, **running.files}
+        if files:
+            files = fit_sources(files, self._sources, allow_non_restored=self._allow_non_restored)
+        return RestoredState(
+            operators,
+            files,
+            batch_id,
+            epoch,
+            keep_query_id=running is not None or snapshot.metadata.job_id == job_id,
+            checkpoint_id=snapshot.metadata.checkpoint_id,
+        )
 
-    def _assignment(self, snapshot: Snapshot) -> Any:
+    def _check_collections(self, files: dict[str, bytes], batch: int) -> None:
+        """Refuse to go on in collections that are not those that were read."""
+        offsets = source_offsets(files[f"offsets/{batch}"]) if files else []
+        read = {old.uid: offset for old, offset in zip(captured_sources(files), offsets, strict=True)}
+        for source in self._plan.sources:
+            offset = read.get(source.uid, NO_OFFSET)
+            if source.step.collection is not None and offset != NO_OFFSET:
+                check_collection_offset(source.step, offset)
+
+    def _restored_operators(
+        self, index: int, assignment: StateAssignment, snapshot: Snapshot
+    ) -> dict[str, RestoredOperator]:
+        """Return the old state of each operator that falls to a slot."""
+        uids = [operator.uid for task in self._plan.tasks for operator in task.operators]
+        return {uid: RestoredOperator.of(assignment, uid, index, snapshot.location.uri) for uid in uids}
+
+    def _assignment(self, snapshot: Snapshot) -> StateAssignment:
+        with_state = {operator.uid for operator in snapshot.metadata.operators if operator.has_state}
+        explicit = self._plan.explicit_max_parallelism
         vertices = [
-            JobVertex(task.uid, task.name, task.parallelism, self._explicit)
+            JobVertex(operator.uid, operator.name, task.parallelism, explicit.get(task.uid))
             for task in self._plan.tasks
-            if task.key is not None
+            for operator in task.operators
+            if may_keep_state(task, operator) or operator.uid in with_state
         ]
         return StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=self._allow_non_restored).assign()
 
@@ -119,3 +169,8 @@ class RestorePlan:
                     f"{new_name}. A key type never changes."
                 )
                 raise RestoreError(message, where=f"uid {task.uid}", hint="give key_by() the old key_type")
+
+
+def may_keep_state(task: TaskSpec, operator: OperatorSpec) -> bool:
+    """Whether a snapshot may hold state of an operator: it stands behind key_by(), or its function may keep state."""
+    return (task.key is not None and operator is task.head) or needs_slot(operator.function)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from pystate.checkpoint.metadata import CheckpointMetadata
 from pystate.checkpoint.storage import SnapshotLocation
+from pystate.slot.restored_operator import RestoredOperator
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,17 @@ class RestoredState:
     """Where an attempt starts from.
 
     Attributes:
-        handles: Per slot, by uid: snapshot directory and handle of every piece of old state.
+        operators: Per slot, by operator uid: the old state that falls to its subtask.
         spark_files: Spark's logs at the cut; empty for a start from nothing.
         batch_id: Spark's number of the batch at the cut, -1 for none.
         epoch: The epoch number that batch gets in this job.
         keep_query_id: Whether the query stays the same to sinks.
+        checkpoint_id: The checkpoint the state is from, None for a start from nothing.
     """
 
-    handles: list[dict[str, list[tuple[str, dict[str, Any]]]]]
+    operators: list[dict[str, RestoredOperator]]
     spark_files: dict[str, bytes]
     batch_id: int = -1
     epoch: int = -1
     keep_query_id: bool = True
+    checkpoint_id: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -52,3 +53,64 @@ class RunningCheckpoint:
     error: PystateError | None = None
     alignment: dict[str, int | None] = field(default_factory=dict)
     finalizing: bool = False
+
+
+class RunningCheckpoints:
+    """The checkpoints under way, by number. Free of threads: the coordinator holds its lock around every call.
+
+    Attributes:
+        rider: The one whose place among the epochs is still open, or None. It is among the others.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[int, RunningCheckpoint] = {}
+        self.rider: RunningCheckpoint | None = None
+
+    def __iter__(self) -> Iterator[RunningCheckpoint]:
+        """Iterate over them, oldest first."""
+        return iter(list(self._running.values()))
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._running)
+
+    def get(self, checkpoint_id: int) -> RunningCheckpoint | None:
+        """Return the one of that number."""
+        return self._running.get(checkpoint_id)
+
+    def add_rider(self, checkpoint: RunningCheckpoint) -> None:
+        """Take in a checkpoint that was triggered just now."""
+        self._running[checkpoint.pending.checkpoint_id] = self.rider = checkpoint
+
+    def remove(self, checkpoint: RunningCheckpoint) -> None:
+        """Let one go that has ended."""
+        self._running.pop(checkpoint.pending.checkpoint_id, None)
+        if self.rider is checkpoint:
+            self.rider = None
+
+    def of_epoch(self, epoch: int) -> list[RunningCheckpoint]:
+        """Return those whose cut stands behind that epoch."""
+        return [one for one in self if one.pending.epoch == epoch]
+
+    def older_than(self, checkpoint_id: int) -> list[RunningCheckpoint]:
+        """Return the checkpoints that are of no use once that one is complete; savepoints always are."""
+        return [one for one in self if one.pending.checkpoint_id < checkpoint_id and not one.pending.is_savepoint]
+
+    @property
+    def hold_epochs(self) -> bool:
+        """Whether there is a savepoint behind which no epoch may begin."""
+        return any(one.request.hold for one in self)
+
+    @property
+    def for_recovery(self) -> bool:
+        """Whether there is one that is no savepoint."""
+        return any(not one.pending.is_savepoint for one in self)
+
+    @property
+    def finalizing(self) -> bool:
+        """Whether there is one whose metadata is being written."""
+        return any(one.finalizing for one in self)
+
+    def savepoint(self) -> PendingCheckpoint | None:
+        """Return the oldest savepoint."""
+        return next((one.pending for one in self if one.pending.is_savepoint), None)

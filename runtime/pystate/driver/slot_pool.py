@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol, cast
 
 from pyspark import cloudpickle
@@ -33,8 +34,9 @@ class SlotEvents(Protocol):
 class _Slot:
     """One registered slot."""
 
-    def __init__(self, control: ControlClient, data: Address, pid: int) -> None:
+    def __init__(self, control: ControlClient, notifications: ControlClient, data: Address, pid: int) -> None:
         self.control = control
+        self.notifications = notifications  # user code answers them, so nothing else may wait behind them
         self.data = data
         self.pid = pid
         self.last_heartbeat = time.monotonic()
@@ -75,6 +77,8 @@ class SlotPool:
         self._failure: str | None = None
         self._server = ControlServer(secret, self._handle, host=host, session=lambda: _SlotSession(self))
         self._calls = ThreadPoolExecutor(max_workers=max(4, parallelism), thread_name_prefix="slot-call")
+        self._notifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notify-checkpoint")
+        self._notifying = ThreadPoolExecutor(max_workers=max(4, parallelism), thread_name_prefix="notify-slot")
         self.description = SlotDescription(
             coordinator=(self._server.host, self._server.port),
             secret=secret,
@@ -128,6 +132,29 @@ class SlotPool:
         """
         self._on_all(lambda _, slot: slot.control.call("snapshot", request=vars(request)))
 
+    def notify(self, checkpoint_id: int, *, completed: bool) -> Future[None]:
+        """Tell all subtasks what became of a checkpoint, one checkpoint after another in the order of the calls.
+
+        Returns:
+            Done when every function that is between two epochs has been called; one whose epoch runs is called behind it. A
+            slot that can't be reached is not told: it is lost, or a later notification stands for this one.
+        """
+        try:
+            return self._notifier.submit(self._notify, checkpoint_id, completed)
+        except RuntimeError:  # the pool is closed
+            nobody: Future[None] = Future()
+            nobody.set_result(None)
+            return nobody
+
+    def _notify(self, checkpoint_id: int, completed: bool) -> None:
+        def tell(slot: _Slot) -> None:
+            with contextlib.suppress(PystateError):
+                slot.notifications.call("notify", checkpoint_id=checkpoint_id, completed=completed)
+
+        with self._changed:
+            slots = list(self._slots.values())
+        wait([self._notifying.submit(tell, slot) for slot in slots])
+
     def close(self) -> None:
         """Tell the slots to end, and stop listening to them."""
         with self._changed:
@@ -139,7 +166,8 @@ class SlotPool:
             except PystateError:
                 continue  # it is gone already, which is what we want
         self._server.close()
-        self._calls.shutdown(wait=False, cancel_futures=True)
+        for calls in (self._calls, self._notifier, self._notifying):
+            calls.shutdown(wait=False, cancel_futures=True)
 
     def fail(self, reason: str) -> None:
         """Wake those who wait for slots that will never come."""
@@ -184,9 +212,9 @@ class SlotPool:
             message = "This slot lost its state; the job starts a new attempt."
             raise ControlError(message)
         address: Address = data if isinstance(data, str) else (str(data[0]), int(data[1]))
-        client = ControlClient(str(control[0]), int(control[1]), self._secret)
+        client, notifications = (ControlClient(str(control[0]), int(control[1]), self._secret) for _ in range(2))
         with self._changed:
-            self._slots[index] = _Slot(client, address, pid)
+            self._slots[index] = _Slot(client, notifications, address, pid)
             self._changed.notify_all()
 
     def handle(self, request: dict[str, Any]) -> Any:

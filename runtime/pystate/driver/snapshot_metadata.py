@@ -11,7 +11,7 @@ from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.driver.restored_state import Snapshot
 from pystate.slot.task import TaskSpec
-from pystate.spark.spark_checkpoint import pack_archive, source_offsets
+from pystate.spark.spark_checkpoint import captured_sources, pack_archive, source_offsets
 from pystate.state.base.keys import KEY_ENCODING
 
 SPARK_LOGS = "spark-logs"
@@ -74,7 +74,10 @@ def source_position(sources: SourceFiles, handle: StateHandle) -> SourcePosition
     files, batch = sources.files, sources.batch
     offsets = source_offsets(files[f"offsets/{batch}"]) if batch >= 0 else []
     query_id = json.loads(files["metadata"])["id"] if batch >= 0 else ""
-    described = [{"index": index, "offset": offset} for index, offset in enumerate(offsets)]
+    described = [
+        {"index": index, "uid": source.uid, "offset": offset}
+        for index, (source, offset) in enumerate(zip(captured_sources(files), offsets, strict=True))
+    ]
     return SourcePosition(query_id=query_id, epoch=batch, sources=described, files=handle)
 
 
@@ -82,19 +85,7 @@ def snapshot_metadata(
     pending: PendingCheckpoint, job: JobDescription, tasks: list[TaskSpec], starting: Snapshot | None
 ) -> CheckpointMetadata:
     """Return the content of `_metadata`."""
-    operators = [
-        OperatorState(
-            uid=task.uid,
-            name=task.name,
-            parallelism=task.parallelism,
-            max_parallelism=task.max_parallelism,
-            key_type=None if task.key.key_type is None else task.key.key_type.to_plain(),
-            key_encoding=KEY_ENCODING,
-            subtasks=pending.subtask_states(task.uid),
-        )
-        for task in tasks
-        if task.key is not None
-    ]
+    operators = [state for task in tasks for state in _operator_states(pending, task)]
     return CheckpointMetadata(
         checkpoint_id=pending.checkpoint_id,
         checkpoint_type=pending.checkpoint_type,
@@ -104,7 +95,7 @@ def snapshot_metadata(
         job_name=job.name,
         epoch=-1 if pending.epoch is None else pending.epoch,
         parallelism=job.parallelism,
-        max_parallelism=tasks[0].max_parallelism,
+        max_parallelism=max(task.max_parallelism for task in tasks),
         operators=operators,
         source_position=pending.source_position,
         parent=None if starting is None else starting.location.uri,
@@ -112,3 +103,24 @@ def snapshot_metadata(
         pystate_version=job.pystate_version,
         spark_version=job.spark_version,
     )
+
+
+def _operator_states(pending: PendingCheckpoint, task: TaskSpec) -> list[OperatorState]:
+    """Return the state of a task's operators: of a keyed head always, of others where they have any."""
+    states = []
+    for operator in task.operators:
+        subtasks = pending.operator_states(task.uid, operator.uid)
+        key = task.key if operator is task.head else None
+        if key is not None or subtasks:
+            states.append(
+                OperatorState(
+                    uid=operator.uid,
+                    name=operator.name,
+                    parallelism=task.parallelism,
+                    max_parallelism=task.max_parallelism,
+                    key_type=None if key is None or key.key_type is None else key.key_type.to_plain(),
+                    key_encoding=None if key is None else KEY_ENCODING,
+                    subtasks=subtasks,
+                )
+            )
+    return states

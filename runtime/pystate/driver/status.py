@@ -9,6 +9,7 @@ from typing import Any
 from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json, write_json
 from pystate.common.job_status import JobStatus
+from pystate.driver.failure_history import with_failure
 from pystate.slot.task import TaskSpec
 
 
@@ -43,8 +44,11 @@ class JobStatusStore:
             "timestamps": {self._state.value: started},
             "attempt": 0,
             "failure": None,
+            "failures": [],
+            "failure_count": 0,
             "vertices": [],
             "plan_warnings": [],
+            "checkpoint_config": None,
         }
         earlier = read_json(self._path)
         if earlier is not None:
@@ -68,12 +72,17 @@ class JobStatusStore:
             return dict(self._data)
 
     def update(self, state: JobStatus, **changes: Any) -> bool:
-        """Move to `state` and take over `changes`; return False where the job has ended already."""
+        """Move to `state` and take over `changes`; return False where the job has ended already.
+
+        A `failure` among the changes is one of the attempt that has run so far, and goes into the history.
+        """
         with self._lock:
             if self._state.is_terminal:
                 return False
             now = now_ms()
             self._state = state
+            if changes.get("failure") is not None:
+                self._data.update(with_failure(self._data, changes["failure"], now))
             self._data.update(changes)
             self._data["state"] = state.value
             self._data["timestamps"] = {**self._data["timestamps"], state.value: now}
@@ -83,8 +92,24 @@ class JobStatusStore:
             self._write()
             return True
 
-    def describe_plan(self, name: str, tasks: list[TaskSpec], warnings: list[str]) -> None:
-        """Take over what is known once the job has been planned."""
+    def report_failure(self, failure: dict[str, Any]) -> None:
+        """Leave word of what this driver ends of, where another one goes on with the job."""
+        with self._lock:
+            if not self._state.is_terminal:
+                self._data.update(with_failure(self._data, failure, now_ms()), failure=failure)
+                self._write()
+
+    def describe_plan(
+        self, name: str, tasks: list[TaskSpec], warnings: list[str], checkpoint_config: dict[str, Any]
+    ) -> None:
+        """Take over what is known once the job has been planned.
+
+        Args:
+            name: The job's name.
+            tasks: Its vertices.
+            warnings: What people should change.
+            checkpoint_config: The options of checkpointing in force.
+        """
         vertices = [
             {
                 "id": task.vertex_id,
@@ -98,10 +123,11 @@ class JobStatusStore:
         with self._lock:
             self._data.update(
                 name=name,
-                parallelism=tasks[0].parallelism,
-                max_parallelism=tasks[0].max_parallelism,
+                parallelism=max(task.parallelism for task in tasks),
+                max_parallelism=max(task.max_parallelism for task in tasks),
                 vertices=vertices,
                 plan_warnings=list(warnings),
+                checkpoint_config=checkpoint_config,
             )
             self._write()
 

@@ -24,6 +24,7 @@ from pystate.common.errors import JobNotFoundError, JobTerminatedError, PystateE
 from pystate.jobmanager import rest_messages
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverUnreachableError
+from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.jobmanager.job_record import Submission, environment_from_json
 from pystate.jobmanager.request_guard import RequestGuard, is_authorized, read_body
 from pystate.jobmanager.supervised_job import OperationNotFoundError, RequestRefusedError, SupervisedJob, now_ms
@@ -40,6 +41,7 @@ Handler = Callable[[Request, Body], Response]
 
 _OUTPUT_CHUNK = 1 << 20
 _DRIVER_CALLS = 64
+_DIGITS = 18
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _FORMATS = ("CANONICAL", "NATIVE")
 _STATUS_CODES: tuple[tuple[type[PystateError], int], ...] = (
@@ -48,6 +50,7 @@ _STATUS_CODES: tuple[tuple[type[PystateError], int], ...] = (
     (RequestRefusedError, 400),
     (JobNotFoundError, 404),
     (OperationNotFoundError, 404),
+    (CheckpointNotFoundError, 404),
     (JobTerminatedError, 409),
     (DriverUnreachableError, 503),
 )
@@ -91,11 +94,13 @@ class RestApi:
             ("GET", "/jobs/{job_id}/status", self._status),
             ("GET", "/jobs/{job_id}/exceptions", self._exceptions),
             ("GET", "/jobs/{job_id}/execution-result", self._execution_result),
+            ("GET", "/jobs/{job_id}/checkpoints/config", self._checkpoint_config),
         ]
         from_drivers: list[tuple[str, str, Handler]] = [
             ("GET", "/jobs/{job_id}/checkpoints", self._checkpoints),
             ("POST", "/jobs/{job_id}/checkpoints", self._trigger_checkpoint),
             ("GET", "/jobs/{job_id}/checkpoints/details/{checkpoint_id:int}", self._checkpoint_details),
+            ("GET", "/jobs/{job_id}/checkpoints/details/{checkpoint_id:int}/subtasks/{vertex_id}", self._subtasks),
             ("GET", "/jobs/{job_id}/checkpoints/{trigger_id}", self._operation),
             ("POST", "/jobs/{job_id}/savepoints", self._trigger_savepoint),
             ("GET", "/jobs/{job_id}/savepoints/{trigger_id}", self._operation),
@@ -142,17 +147,30 @@ class RestApi:
         return JSONResponse({"status": self._of(request).state().value})
 
     def _exceptions(self, request: Request, _body: Body) -> Response:
-        return JSONResponse(rest_messages.exceptions(self._of(request).status()))
+        most = _number(request, "maxExceptions", 20, low=1)
+        return JSONResponse(rest_messages.exceptions(self._of(request).status(), most))
 
     def _execution_result(self, request: Request, _body: Body) -> Response:
         job = self._of(request)
         return JSONResponse(rest_messages.execution_result(job.job_id, job.status()))
 
     def _checkpoints(self, request: Request, _body: Body) -> Response:
-        return JSONResponse(self._of(request).checkpoints())
+        return JSONResponse(self._of(request).checkpoints.overview())
 
     def _checkpoint_details(self, request: Request, _body: Body) -> Response:
-        return JSONResponse(self._of(request).checkpoint_details(request.path_params["checkpoint_id"]))
+        return JSONResponse(self._of(request).checkpoints.details(request.path_params["checkpoint_id"]))
+
+    def _subtasks(self, request: Request, _body: Body) -> Response:
+        asked = request.path_params
+        return JSONResponse(self._of(request).checkpoints.subtasks(asked["checkpoint_id"], asked["vertex_id"].lower()))
+
+    def _checkpoint_config(self, request: Request, _body: Body) -> Response:
+        job = self._of(request)
+        found = job.status().get("checkpoint_config")
+        if found is None:
+            message = f"Checkpointing is not enabled for this job ({job.job_id})."
+            raise CheckpointNotFoundError(message, hint="its configuration is known once it has been planned")
+        return JSONResponse(found)
 
     def _operation(self, request: Request, _body: Body) -> Response:
         operation = self._of(request).operation(request.path_params["trigger_id"])
@@ -223,14 +241,7 @@ class RestApi:
         name = request.path_params["name"]
         if name not in ("stdout", "log"):
             raise HTTPException(404)
-        try:
-            offset = int(request.query_params.get("offset", "0"))
-        except ValueError:
-            offset = -1
-        if offset < 0:
-            message = "The offset must be a whole number from 0."
-            raise UsageError(message)
-        data, ended = self._of(request).read_output(name, offset, _OUTPUT_CHUNK)
+        data, ended = self._of(request).read_output(name, _number(request, "offset", 0), _OUTPUT_CHUNK)
         return Response(data, media_type="application/octet-stream", headers={"pystate-ended": str(ended).lower()})
 
     # -- inner workings
@@ -268,6 +279,15 @@ async def _json_body(request: Request) -> Body:
         message = "The body of the request must be a JSON object."
         raise UsageError(message)
     return body
+
+
+def _number(request: Request, name: str, default: int, low: int = 0) -> int:
+    text = request.query_params.get(name, str(default))
+    # int() also takes "1_000" and digits of other scripts
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS) or int(text) < low:
+        message = f"The parameter {name!r} must be a whole number from {low}."
+        raise UsageError(message)
+    return int(text)
 
 
 def _text_or_none(body: Body, name: str) -> str | None:

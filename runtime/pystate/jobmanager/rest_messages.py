@@ -10,6 +10,7 @@ from typing import Any
 import pystate
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
+from pystate.driver.failure_history import MAX_FAILURES
 
 FLINK_VERSION = "2.3.0"
 """The Flink whose REST this is; clients look at it."""
@@ -95,6 +96,7 @@ def job_summary(job_id: str, status: Status, now: int) -> dict[str, Any]:
         "last-modification": max(status["timestamps"].values()),
         "tasks": {**counts, "total": sum(counts.values())},
         "pending-operators": 0,
+        "pystate": {"restarts": status["attempt"]},
     }
 
 
@@ -166,26 +168,31 @@ def execution_result(job_id: str, status: Status) -> dict[str, Any]:
     return {"status": {"id": "COMPLETED"}, "job-execution-result": result}
 
 
-def exceptions(status: Status) -> dict[str, Any]:
-    """GET /jobs/:id/exceptions: the last failure."""
-    failure = status["failure"]
-    entries = []
-    if failure is not None:
-        times = [status["timestamps"].get(name, 0) for name in ("FAILED", "FAILING", "RESTARTING")]
-        cause = failure_cause(failure)
-        entries.append(
-            {
-                "exceptionName": cause["class"],
-                "stacktrace": cause["stack-trace"],
-                "timestamp": max(times),
-                "failureLabels": {},
-                "taskName": None,
-                "endpoint": None,
-                "taskManagerId": None,
-                "concurrentExceptions": [],
-            }
-        )
-    return {"exceptionHistory": {"entries": entries, "truncated": False}}
+def exceptions(status: Status, most: int = MAX_FAILURES) -> dict[str, Any]:
+    """GET /jobs/:id/exceptions: the last failures, the newest first.
+
+    Args:
+        status: The job's.
+        most: How many are wanted.
+    """
+    kept = status["failures"][:most]
+    truncated = status["failure_count"] > len(kept)
+    return {"exceptionHistory": {"entries": [_exception(failure) for failure in kept], "truncated": truncated}}
+
+
+def _exception(failure: dict[str, Any]) -> dict[str, Any]:
+    cause = failure_cause(failure)
+    return {
+        "exceptionName": cause["class"],
+        "stacktrace": cause["stack-trace"],
+        "timestamp": failure["timestamp"],
+        "failureLabels": {},
+        "taskName": None,
+        "endpoint": None,
+        "taskManagerId": None,
+        "concurrentExceptions": [],
+        "pystate": {**cause["pystate"], "attempt": failure["attempt"]},
+    }
 
 
 def operation_result(operation: dict[str, Any]) -> dict[str, Any]:

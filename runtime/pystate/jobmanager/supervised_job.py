@@ -11,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pystate.common.errors import CheckpointFailedError, JobExecutionError, JobTerminatedError, PystateError
+from pystate.common.errors import CheckpointFailedError, JobTerminatedError, PystateError
 from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json, write_json
 from pystate.common.job_status import JobStatus
+from pystate.driver.failure_history import has_failed, with_failure
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.jobmanager.driver_process import DriverProcess, DriverUnreachableError, call_driver
+from pystate.jobmanager.job_checkpoints import JobCheckpoints
 from pystate.jobmanager.job_record import JobRecord, RecordPhase
 
 logger = logging.getLogger(__name__)
@@ -78,6 +80,7 @@ class SupervisedJob:
             self._cancelled.set()
         self._calls = threading.BoundedSemaphore(_CALLS_AT_ONCE)
         self._triggered: dict[str, _Triggered] = {}
+        self.checkpoints = JobCheckpoints(self.job_id, directory, self._call, self._has_no_driver, clock)
         if record.phase is RecordPhase.ENDED:
             self._gone.set()
 
@@ -148,15 +151,20 @@ class SupervisedJob:
             self._set(verdict={"state": terms.end_state.value, "failure": None, "end_time": now})
             return None
         restarts = int(status["attempt"])
-        delay_ms = terms.strategy.next_delay_ms(restarts, JobExecutionError(message))
+        decision = terms.strategy.after_failure(now)
+        delay_ms = decision.delay_ms
         if delay_ms is None:
             return None
+        RecoveryTerms(decision.strategy).write(self.directory)
         # there is no driver that could write its status at this time; the next one goes on from what stands there
         state = JobStatus.RESTARTING.value
         vertices = [{**vertex, "status": state} for vertex in status["vertices"]]
         timestamps = {**status["timestamps"], state: now}
         changes = {"state": state, "attempt": restarts + 1, "vertices": vertices, "timestamps": timestamps}
-        write_json(self.directory.status, {**status, **changes, "failure": self._failure(message)})
+        if not has_failed(status):
+            failure = self._failure(message)
+            changes |= {"failure": failure, **with_failure(status, failure, now)}
+        write_json(self.directory.status, {**status, **changes})
         self._set(phase=RecordPhase.RESTARTING)
         logger.info("job %s: %s It is restarted in %d ms (attempt %d).", self.job_id, message, delay_ms, restarts + 1)
         return delay_ms
@@ -186,7 +194,10 @@ class SupervisedJob:
     def _verdict(self, message: str) -> dict[str, Any]:
         if self._record.cancel_requested:
             return {"state": JobStatus.CANCELED.value, "failure": None, "end_time": self._clock()}
-        return {"state": JobStatus.FAILED.value, "failure": self._failure(message), "end_time": self._clock()}
+        status = self._driver_status()
+        last_word = status is not None and has_failed(status)
+        failure = status["failure"] if status is not None and last_word else self._failure(message)
+        return {"state": JobStatus.FAILED.value, "failure": failure, "end_time": self._clock()}
 
     def _failure(self, message: str) -> dict[str, Any]:
         error = PystateError(message, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
@@ -197,13 +208,15 @@ class SupervisedJob:
     def status(self) -> dict[str, Any]:
         """Return the status in the form of `status.json`."""
         record = self._record
-        status = self._driver_status() or _initial_status(record)
+        status = {**_initial_status(record), **(self._driver_status() or {})}
         state = JobStatus(status["state"])
         if state.is_terminal:
             return status
         if record.verdict is not None:
-            end_state, end_time = record.verdict["state"], record.verdict["end_time"]
-            status.update(state=end_state, end_time=end_time, failure=record.verdict["failure"])
+            end_state, end_time, failure = (record.verdict[name] for name in ("state", "end_time", "failure"))
+            if failure is not None and not has_failed(status):
+                status.update(with_failure(status, failure, end_time))
+            status.update(state=end_state, end_time=end_time, failure=failure)
             status["timestamps"] = {**status["timestamps"], end_state: end_time}
             status["vertices"] = [{**vertex, "status": end_state} for vertex in status["vertices"]]
         elif record.cancel_requested and state in _BEFORE_CANCELLING:
@@ -224,35 +237,6 @@ class SupervisedJob:
     def state(self) -> JobStatus:
         """Return where the job stands."""
         return JobStatus(self.status()["state"])
-
-    def checkpoints(self) -> dict[str, Any]:
-        """Return the checkpoint statistics: what the driver says, or left behind."""
-        if not self.driver_is_gone:
-            try:
-                return dict(self._call("checkpoints"))
-            except PystateError as error:
-                # the file is written at each change, it lags by a moment at most
-                logger.info("checkpoints of job %s are read from its file: %s", self.job_id, error.message)
-        return read_json(self.directory.checkpoints) or empty_checkpoints()
-
-    def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any]:
-        """Return one checkpoint with its operators; a job that has ended has the entry of its history only.
-
-        Raises:
-            OperationNotFoundError: There is none of this id.
-        """
-        if not self.driver_is_gone:
-            try:
-                found = self._call("checkpoint_details", checkpoint_id=checkpoint_id)
-            except DriverUnreachableError as error:
-                logger.info("checkpoint %d of job %s is read from its file: %s", checkpoint_id, self.job_id, error.message)
-            else:
-                return dict(found)
-        for entry in self.checkpoints()["history"]:
-            if entry["id"] == checkpoint_id:
-                return dict(entry)
-        message = f"Could not find checkpoint {checkpoint_id} of job {self.job_id}."
-        raise OperationNotFoundError(message)
 
     # -- what can be asked of it
 
@@ -344,6 +328,9 @@ class SupervisedJob:
 
     # -- inner workings
 
+    def _has_no_driver(self) -> bool:
+        return self._gone.is_set() or self._record.phase is RecordPhase.RESTARTING
+
     def _has_lost_driver(self, pid: int | None) -> bool:
         """Wait for a moment whether the driver that did not answer turns out to be dead."""
         deadline = time.monotonic() + _DEATH_NOTICE_SECONDS
@@ -410,13 +397,6 @@ def describe_exit(exit_code: int | None) -> str:
     return f"with signal {name}"
 
 
-def empty_checkpoints() -> dict[str, Any]:
-    """Return the statistics of a job that has taken no checkpoint."""
-    counts = {"restored": 0, "total": 0, "in_progress": 0, "completed": 0, "failed": 0}
-    latest = {"completed": None, "savepoint": None, "failed": None, "restored": None}
-    return {"counts": counts, "summary": {}, "latest": latest, "history": []}
-
-
 def _initial_status(record: JobRecord) -> dict[str, Any]:
     return {
         "state": JobStatus.INITIALIZING.value,
@@ -428,8 +408,11 @@ def _initial_status(record: JobRecord) -> dict[str, Any]:
         "timestamps": {JobStatus.INITIALIZING.value: record.submitted_at},
         "attempt": 0,
         "failure": None,
+        "failures": [],
+        "failure_count": 0,
         "vertices": [],
         "plan_warnings": [],
+        "checkpoint_config": None,
     }
 
 

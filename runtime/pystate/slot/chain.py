@@ -1,38 +1,64 @@
 """Functions chained in one task: an element goes through them by plain calls, without being serialized in between.
 
-A chain is a tree. Its inner nodes are operators, its leaves are outputs: an edge to the next task, or a sink. The same
-chains run in the stateless stage in front of a shuffle and in slots.
+A chain is a tree (behind a union two of its branches may lead to the same node). Its inner nodes are operators, its leaves
+are outputs: an edge to the next task, or a sink. The same chains run in the stateless stage in front of a shuffle and in
+slots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from pystate.api.functions import (
-    FilterFunction,
-    FlatMapFunction,
+    BaseBroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
     Function,
-    KeyedProcessFunction,
-    MapFunction,
+    KeyedCoProcessFunction,
     RuntimeContext,
+    SinkFunction,
 )
 from pystate.api.job_graph import OperatorKind
+from pystate.api.state import MapStateDescriptor
+from pystate.slot.operators.one_input import Emit, stateless_handler
 from pystate.slot.output import OutputBuffer, OutputSpec
 
-Emit = Callable[[Any], None]
+CHECKPOINT_MIXINS = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
+"""What a function mixes in to take part in checkpoints."""
+
+_SLOT_FUNCTIONS = (
+    *CHECKPOINT_MIXINS,
+    SinkFunction,
+    BaseBroadcastProcessFunction,
+    CoMapFunction,
+    CoFlatMapFunction,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+)
 
 
 @dataclass
 class OperatorSpec:
-    """One operator of a chain."""
+    """One operator of a task.
+
+    Attributes:
+        uid: The identity of its state.
+        function: The user's function object, or a plain function.
+        descriptors: For the broadcast kinds: the broadcast states that were declared with `broadcast(...)`.
+    """
 
     uid: str
     name: str
     kind: OperatorKind
     function: Any
+    descriptors: list[MapStateDescriptor] = field(default_factory=list)
 
 
 @dataclass
@@ -52,24 +78,55 @@ class Chain:
     outputs: list[OutputSpec] = field(default_factory=list)
 
     def all_outputs(self) -> list[OutputSpec]:
-        """Return the outputs of the whole tree."""
-        found = list(self.outputs)
-        stack = list(self.children)
-        while stack:
-            node = stack.pop()
-            found.extend(node.outputs)
-            stack.extend(node.children)
-        return found
+        """Return the outputs of the whole tree, each once."""
+        found = [*self.outputs, *(output for node in self._nodes() for output in node.outputs)]
+        return list({output.tag: output for output in found}.values())
 
     def all_operators(self) -> list[OperatorSpec]:
         """Return the operators of the whole tree."""
-        found = []
+        return [node.operator for node in self._nodes()]
+
+    def _nodes(self) -> Iterator[ChainNode]:
+        """Yield every node once: behind a union one node follows several."""
+        seen: set[int] = set()
         stack = list(self.children)
         while stack:
             node = stack.pop()
-            found.append(node.operator)
-            stack.extend(node.children)
-        return found
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                stack.extend(node.children)
+
+
+def compile_chain(chain: Chain, buffers: Mapping[int, OutputBuffer], attach: Callable[[OperatorSpec, Emit], Emit]) -> Emit:
+    """Turn what follows the head of a task into one function.
+
+    Args:
+        chain: The operators and outputs.
+        buffers: The output buffers by tag.
+        attach: Makes the handler of an operator, from what takes its results. Called once per operator, for the last ones
+            first.
+    """
+    handlers: dict[int, Emit] = {}
+
+    def handler(node: ChainNode) -> Emit:
+        if id(node) not in handlers:
+            handlers[id(node)] = attach(node.operator, join(node))
+        return handlers[id(node)]
+
+    def join(place: Chain | ChainNode) -> Emit:
+        targets = [handler(child) for child in place.children]
+        targets += [buffers[output.tag].append for output in place.outputs]
+        if len(targets) == 1:
+            return targets[0]
+
+        def emit_to_all(element: Any) -> None:
+            for target in targets:
+                target(element)
+
+        return emit_to_all
+
+    return join(chain)
 
 
 class ChainPhase(Enum):
@@ -81,87 +138,63 @@ class ChainPhase(Enum):
 
 
 class CompiledChain:
-    """A chain turned into one function per head: `emit(element)`.
+    """A chain of stateless functions outside of a slot.
 
     Args:
         chain: What to compile.
         buffers: The output buffers by tag.
         context: Makes the runtime context of an operator.
+
+    Attributes:
+        emit: Takes one element.
     """
 
     def __init__(
         self, chain: Chain, buffers: dict[int, OutputBuffer], context: Callable[[OperatorSpec], RuntimeContext]
     ) -> None:
-        self._buffers = buffers
         self._context = context
         self._functions: list[tuple[Function, OperatorSpec]] = []
         self._phase = ChainPhase.NEW
-        self.emit = self._join(chain.children, chain.outputs)
+        self.emit = compile_chain(chain, buffers, self._attach)
 
     def open(self) -> None:
         """Open the functions, last first, so that each finds what is behind it ready."""
         self._phase = ChainPhase.OPEN
-        for function, spec in reversed(self._functions):
+        for function, spec in self._functions:
             function.open(self._context(spec))
 
     def close(self) -> None:
         """Close the functions, once."""
         if self._phase is ChainPhase.OPEN:
             self._phase = ChainPhase.CLOSED
-            for function, _ in self._functions:
+            for function, _ in reversed(self._functions):
                 function.close()
 
-    def _join(self, children: list[ChainNode], outputs: list[OutputSpec]) -> Emit:
-        targets = [self._compile(child) for child in children]
-        targets += [self._buffers[output.tag].append for output in outputs]
-        if len(targets) == 1:
-            return targets[0]
-
-        def emit_to_all(element: Any) -> None:
-            for target in targets:
-                target(element)
-
-        return emit_to_all
-
-    def _compile(self, node: ChainNode) -> Emit:
-        spec = node.operator
-        if isinstance(spec.function, Function):
-            self._functions.append((spec.function, spec))
-        emit = self._join(node.children, node.outputs)
-        call = plain_callable(spec)
-        if spec.kind is OperatorKind.MAP:
-
-            def run_map(element: Any) -> None:
-                emit(call(element))
-
-            return run_map
-        if spec.kind is OperatorKind.FILTER:
-
-            def run_filter(element: Any) -> None:
-                if call(element):
-                    emit(element)
-
-            return run_filter
-
-        def run_flat_map(element: Any) -> None:
-            results: Iterable[Any] | None = call(element)
-            if results is not None:
-                for result in results:
-                    emit(result)
-
-        return run_flat_map
+    def _attach(self, spec: OperatorSpec, emit: Emit) -> Emit:
+        function = function_object(spec.function)
+        if isinstance(function, Function):
+            self._functions.append((function, spec))
+        return stateless_handler(spec.kind, spec.function, emit)
 
 
-def plain_callable(spec: OperatorSpec) -> Callable[..., Any]:
-    """Return the method of a function object, or the plain function itself."""
-    function = spec.function
-    if isinstance(function, MapFunction):
-        return function.map
-    if isinstance(function, FlatMapFunction):
-        return function.flat_map
-    if isinstance(function, FilterFunction):
-        return function.filter
-    if isinstance(function, KeyedProcessFunction):
-        return function.process_element
-    checked: Callable[..., Any] = function
-    return checked
+def function_object(function: Any) -> Any:
+    """Return the object behind a function: that of a bound method, of a partial, of what `functools.wraps` decorated.
+
+    An author may write `stream.map(counter.count)`: it is the counter that keeps state.
+    """
+    seen = 0
+    while seen < 16:  # a chain of wrappers may be a ring
+        inner = getattr(function, "__self__", None) if inspect.ismethod(function) else None
+        if inner is None and isinstance(function, functools.partial):
+            inner = function.func
+        if inner is None and not isinstance(function, (Function, *CHECKPOINT_MIXINS)):
+            inner = getattr(function, "__wrapped__", None)
+        if inner is None:
+            return function
+        function, seen = inner, seen + 1
+    return function
+
+
+def needs_slot(function: Any) -> bool:
+    """Return whether a function must run in a slot, never in the stateless stage behind a source."""
+    return isinstance(function, _SLOT_FUNCTIONS) or isinstance(function_object(function), CHECKPOINT_MIXINS)

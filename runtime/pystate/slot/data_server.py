@@ -82,13 +82,13 @@ class DataServer:
         self._send_output(header, subtask, kept, connection)
 
     def _process(self, header: EpochHeader, subtask: Subtask, connection: Peer) -> KeptOutput:
-        def batches() -> Iterator[pa.RecordBatch]:
+        def batches() -> Iterator[tuple[int, pa.RecordBatch]]:
             rows = 0
             try:
                 admit(connection, Admission.SEND)
-                for batch in receive_batches(connection):
+                for index, batch in receive_batches(connection):
                     rows += batch.num_rows
-                    yield batch
+                    yield index, batch
                 receive_trailer(connection, rows)
             except (EOFError, OSError) as error:
                 message = f"The exchange of epoch {header.epoch} died after {rows} rows."

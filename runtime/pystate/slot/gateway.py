@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from pystate.checkpoint.metadata import OperatorSubtaskState
+from pystate.checkpoint.metadata import TaskState
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.common.control import ControlClient
 from pystate.common.errors import PystateError
@@ -50,7 +50,7 @@ class CoordinatorGateway(Coordinator):
         )
 
     def acknowledge(
-        self, checkpoint_id: int, uid: str, subtask: int, state: OperatorSubtaskState, metrics: SubtaskCheckpointMetrics
+        self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
     ) -> None:
         """Hand over the state handles of a checkpoint."""
         self.call(

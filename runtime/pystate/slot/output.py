@@ -18,6 +18,22 @@ ROWS_PER_BATCH = 8192
 LINE_FIELD = "line"
 
 
+class Routing(Enum):
+    """Which subtask of the next task gets a row."""
+
+    KEY = "key"  # the owner of its key group
+    FORWARD = "forward"  # the one of its partition, so that rows that came in order stay in order
+    REBALANCE = "rebalance"  # the next one in turn
+    SHUFFLE = "shuffle"  # any one
+    GLOBAL = "global"  # the first one
+    BROADCAST = "broadcast"  # every one
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether rows are numbered on their way, so that a task that is run again sends them where it did before."""
+        return self in (Routing.REBALANCE, Routing.SHUFFLE)
+
+
 class OutputKind(Enum):
     """Where elements go."""
 
@@ -38,6 +54,8 @@ class OutputSpec:
         selector: For an edge keyed by a function: that function.
         identifier: For print: the author's mark in front of each line.
         target: For an edge: the uid of the task it leads to.
+        input_index: For an edge: which input of that task.
+        routing: For an edge: which subtask gets a row.
     """
 
     tag: int
@@ -48,6 +66,8 @@ class OutputSpec:
     selector: Callable[[Any], Any] | None = None
     identifier: str | None = None
     target: str | None = None
+    input_index: int = 0
+    routing: Routing = Routing.FORWARD
 
     def schema(self) -> pa.Schema:
         """Return the schema of the output's batches."""

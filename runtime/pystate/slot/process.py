@@ -15,11 +15,11 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from pystate.checkpoint.metadata import KeyedStateHandle
 from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ControlError, PystateError
 from pystate.slot.data_server import DataServer
 from pystate.slot.gateway import CoordinatorGateway
+from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import SnapshotRequest, Subtask
 from pystate.slot.task import JobEnvironment, TaskSpec
 
@@ -48,15 +48,17 @@ class Deployment:
 
     Attributes:
         environment: The job; its working directory is filled in by the slot.
-        tasks: The job's tasks; the slot hosts one subtask of each.
-        handles: By uid: snapshot directory and handle of every piece of old state for this slot's subtask.
+        tasks: Those of the job's tasks that have a subtask for this slot.
+        restored: By operator uid: the old state that falls to this slot's subtask.
         finished_epoch: The epoch that state stands at.
+        restored_checkpoint_id: The checkpoint it is from, None for a start from nothing.
     """
 
     environment: dict[str, Any]
     tasks: list[TaskSpec]
-    handles: dict[str, list[tuple[str, dict[str, Any]]]]
+    restored: dict[str, RestoredOperator]
     finished_epoch: int
+    restored_checkpoint_id: int | None = None
 
 
 class SlotProcess:
@@ -146,6 +148,10 @@ class SlotProcess:
             for subtask in self._subtasks.values():
                 subtask.snapshot_between_epochs(snapshot)
             return None
+        if op == "notify":
+            for subtask in self._subtasks.values():
+                subtask.notify(request["checkpoint_id"], completed=request["completed"])
+            return None
         if op == "shutdown":
             self._ended.set()
             return None
@@ -157,8 +163,7 @@ class SlotProcess:
         opened: dict[str, Subtask] = {}
         for task in deployment.tasks:
             subtask = Subtask(task, self._index, environment, self._gateway, self._uploads.submit, deployment.finished_epoch)
-            pairs = deployment.handles.get(task.uid, [])
-            subtask.open([(uri, KeyedStateHandle.from_plain(plain)) for uri, plain in pairs])
+            subtask.open(deployment.restored, deployment.restored_checkpoint_id)
             opened[task.uid] = subtask
         self._subtasks.update(opened)
 

@@ -7,6 +7,7 @@ without its trailer is a task that died: nothing of it counts.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -19,6 +20,7 @@ from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.slot.epoch_ledger import Asker
 
 _END = b""
+_INPUT = struct.Struct(">I")
 
 
 class ExchangeOp(str, Enum):
@@ -65,35 +67,53 @@ class EpochHeader:
         return asdict(self)
 
 
-def send_batches(connection: Peer, batches: Iterable[pa.RecordBatch]) -> int:
-    """Send a schema frame, a frame per batch, and the end; nothing but the end where there is no batch. Return the rows."""
-    rows = 0
-    schema: pa.Schema | None = None
-    for batch in batches:
-        if schema is None:
-            schema = batch.schema
-            connection.send_bytes(schema.serialize())
-        connection.send_bytes(batch.serialize())
-        rows += batch.num_rows
-    connection.send_bytes(_END)
-    return rows
+class BatchSender:
+    """Sends record batches, each with the index of the task's input it belongs to.
+
+    A frame of four bytes names the input of the batches that follow; behind an input's first one stands its schema.
+
+    Args:
+        connection: To the slot.
+    """
+
+    def __init__(self, connection: Peer) -> None:
+        self._connection = connection
+        self._current: int | None = None
+        self._known: set[int] = set()
+        self._rows = 0
+
+    def send(self, input_index: int, schema: pa.Schema, data: bytes | pa.Buffer, rows: int = 0) -> None:
+        """Send one serialized batch; `rows` are added to what `end` returns."""
+        if input_index != self._current:
+            self._current = input_index
+            self._connection.send_bytes(_INPUT.pack(input_index))
+            if input_index not in self._known:
+                self._known.add(input_index)
+                self._connection.send_bytes(schema.serialize())
+        self._connection.send_bytes(data)
+        self._rows += rows
+
+    def end(self) -> int:
+        """Say that no batch follows; return the number of rows."""
+        self._connection.send_bytes(_END)
+        return self._rows
 
 
-def receive_batches(connection: Peer) -> Iterator[pa.RecordBatch]:
-    """Yield the batches that `send_batches` sent."""
-    frame = connection.recv_bytes()
-    if frame == _END:
-        return
-    schema = pa.ipc.read_schema(pa.py_buffer(frame))
-    while True:
-        frame = connection.recv_bytes()
-        if frame == _END:
-            return
-        yield pa.ipc.read_record_batch(pa.py_buffer(frame), schema)
+def receive_batches(connection: Peer) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield what a `BatchSender` sent: input index and batch."""
+    index = 0
+    schemas: dict[int, pa.Schema] = {}
+    while (frame := connection.recv_bytes()) != _END:
+        if len(frame) == _INPUT.size:  # an Arrow message is longer: it begins with eight bytes of its own
+            (index,) = _INPUT.unpack(frame)
+            if index not in schemas:
+                schemas[index] = pa.ipc.read_schema(pa.py_buffer(connection.recv_bytes()))
+            continue
+        yield index, pa.ipc.read_record_batch(pa.py_buffer(frame), schemas[index])
 
 
 def send_kept(connection: Peer, schema: pa.Schema, batches: Iterable[bytes]) -> None:
-    """Send batches that are serialized already, so that `receive_batches` reads them."""
+    """Send the batches of one output, serialized already: a schema frame, a frame per batch, and the end."""
     first = True
     for data in batches:
         if first:
@@ -101,6 +121,16 @@ def send_kept(connection: Peer, schema: pa.Schema, batches: Iterable[bytes]) -> 
             first = False
         connection.send_bytes(data)
     connection.send_bytes(_END)
+
+
+def receive_kept(connection: Peer) -> Iterator[pa.RecordBatch]:
+    """Yield the batches that `send_kept` sent."""
+    frame = connection.recv_bytes()
+    if frame == _END:
+        return
+    schema = pa.ipc.read_schema(pa.py_buffer(frame))
+    while (frame := connection.recv_bytes()) != _END:
+        yield pa.ipc.read_record_batch(pa.py_buffer(frame), schema)
 
 
 def send_trailer(connection: Peer, rows: int) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,19 +14,20 @@ from typing import Protocol
 import pyarrow as pa
 
 import pystate
-from pystate.checkpoint.metadata import KeyedStateHandle, OperatorSubtaskState
+from pystate.checkpoint.memory_storage import snapshot_location
+from pystate.checkpoint.metadata import TaskState
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
-from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
+from pystate.common.options import StateBackendOptions
 from pystate.slot.chain import OperatorSpec
 from pystate.slot.epoch_ledger import Asker, ClaimResult, EpochLedger
+from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.kept_output import KeptOutput
 from pystate.slot.output import OutputSpec
+from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.task import JobEnvironment, TaskSpec
 from pystate.slot.task_operator import TaskOperator
-from pystate.state.base.backend import KeyedStateSnapshot
-
-CANONICAL_KEYED_STATE = "canonical"
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Coordinator(Protocol):
         """Say that the epoch's changes are in the backend."""
 
     def acknowledge(
-        self, checkpoint_id: int, uid: str, subtask: int, state: OperatorSubtaskState, metrics: SubtaskCheckpointMetrics
+        self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
     ) -> None:
         """Hand over the state handles of a checkpoint."""
 
@@ -105,30 +107,25 @@ class Subtask:
         self._environment = environment
         self._coordinator = coordinator
         self._upload = upload
+        self._asynchronous = Configuration(environment.configuration).get(StateBackendOptions.ASYNC_SNAPSHOTS)
         self._ledger = EpochLedger(finished_epoch)
         self._changed = threading.Condition()
         self._claim: _Claim | None = None
         self._failed: PystateError | None = None
+        self._notifications: list[tuple[int, bool]] = []
         self._kept = self._new_output()
         self._filling = self._kept
         self.operator = TaskOperator(task, index, environment, self._keep)
 
-    def open(self, handles: Iterable[tuple[str, KeyedStateHandle]]) -> None:
+    def open(self, restored: Mapping[str, RestoredOperator] | None = None, checkpoint_id: int | None = None) -> None:
         """Restore the state and open the functions.
 
         Args:
-            handles: Snapshot directory (URI) and handle of every piece of old state that meets this subtask's key groups.
+            restored: By operator uid: the old state that falls to this subtask.
+            checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
         """
-        backend = self.operator.backend
-        if backend is not None:
-            files = [SnapshotLocation(uri).open(handle.handle) for uri, handle in handles]
-            try:
-                backend.restore(files)
-            finally:
-                for file in files:
-                    file.close()
         with self._user_code(self.task.head):
-            self.operator.open()
+            self.operator.open(restored, checkpoint_id)
 
     def close(self) -> None:
         """Close functions, backend and kept output."""
@@ -136,7 +133,11 @@ class Subtask:
         self._kept.close()
 
     def run(
-        self, epoch: int, asker: Asker, hang_up: Callable[[], None], batches: Callable[[], Iterable[pa.RecordBatch]]
+        self,
+        epoch: int,
+        asker: Asker,
+        hang_up: Callable[[], None],
+        batches: Callable[[], Iterable[tuple[int, pa.RecordBatch]]],
     ) -> KeptOutput:
         """Run an epoch, or return its kept output if it has been run.
 
@@ -144,7 +145,8 @@ class Subtask:
             epoch: Which.
             asker: The task attempt that brings the rows.
             hang_up: Cuts the asker's connection, from another thread.
-            batches: Called if the rows are needed; raises ControlError if the asker dies before its last row.
+            batches: Called if the rows are needed, each batch with the index of its input; raises ControlError if the asker
+                dies before its last row.
 
         Raises:
             FencedError: A newer attempt took over, or the epoch is past.
@@ -159,11 +161,11 @@ class Subtask:
         finished = False
         try:
             with self._user_code(self.task.head):
-                for batch in batches():
+                for input_index, batch in batches():
                     if claim.fenced:
                         message = f"A newer attempt runs epoch {epoch}."
                         raise FencedError(message)
-                    self.operator.process_batch(batch)
+                    self.operator.process_batch(batch, input_index)
                 self.operator.flush_output()
             self._pass_end(claim, epoch)
             request = self._coordinator.epoch_decision(self.task.uid, self.index, epoch, asker.stage_id)
@@ -178,11 +180,10 @@ class Subtask:
         finally:
             with self._changed:
                 if not finished:
-                    self.operator.roll_back_epoch()
+                    self._roll_back()
                     self.operator.records_in = rows_before
-                    self._filling.close()
-                    self._ledger.roll_back()
                 self._claim = None
+                self._deliver_notifications()
                 self._changed.notify_all()
         busy_ms = int((time.perf_counter() - started) * 1000)
         rows_in = self.operator.records_in - rows_before
@@ -214,6 +215,15 @@ class Subtask:
                 )
                 raise ControlError(message)
             self._take_snapshot(request)
+
+    def notify(self, checkpoint_id: int, *, completed: bool) -> None:
+        """Tell the functions what became of a checkpoint: at once between two epochs, else when the running one is over."""
+        if not self.operator.listens:
+            return
+        with self._changed:
+            self._notifications.append((checkpoint_id, completed))
+            if self._claim is None:
+                self._deliver_notifications()
 
     def _obtain(self, epoch: int, asker: Asker, hang_up: Callable[[], None]) -> _Claim | None:
         with self._changed:
@@ -247,49 +257,77 @@ class Subtask:
     def _new_output(self) -> KeptOutput:
         return KeptOutput(self._environment.kept_output_bytes, self._environment.working_directory)
 
+    def _roll_back(self) -> None:
+        """Give the running epoch up; the task fails if its functions can't go back."""
+        beyond = self.operator.roll_back_epoch()
+        self._filling.close()
+        self._ledger.roll_back()
+        if beyond is not None and self._failed is None:
+            with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
+                self.fail(beyond, "")
+
+    def _deliver_notifications(self) -> None:
+        """Call the functions, between two epochs, on the thread that holds the subtask."""
+        waiting, self._notifications = self._notifications, []
+        try:
+            for checkpoint_id, completed in waiting:
+                if self._failed is not None:
+                    return
+                with self._user_code(self.task.head):
+                    if completed:
+                        self.operator.notify_checkpoint_complete(checkpoint_id)
+                    else:
+                        self.operator.notify_checkpoint_aborted(checkpoint_id)
+        except PystateError:
+            return  # the coordinator knows; the epoch that has just finished stays finished
+
     def _take_snapshot(self, request: SnapshotRequest) -> None:
         started = time.perf_counter()
         start_delay_ms = max(0, int(time.time() * 1000) - request.trigger_timestamp)
-        backend = self.operator.backend
-        frozen = None if backend is None else backend.snapshot()
-        sync_ms = int((time.perf_counter() - started) * 1000)
-        self._upload(lambda: self._write_snapshot(request, frozen, start_delay_ms, sync_ms))
-
-    def _write_snapshot(
-        self, request: SnapshotRequest, frozen: KeyedStateSnapshot | None, start_delay_ms: int, sync_ms: int
-    ) -> None:
-        started = time.perf_counter()
-        uid, index = self.task.uid, self.index
-        keyed: list[KeyedStateHandle] = []
         try:
-            if frozen is not None:
-                try:
-                    handle = SnapshotLocation(request.location).write_state(
-                        f"{self.task.vertex_id[:12]}-{index}-keyed", frozen.write_canonical, request.inline_threshold
-                    )
-                finally:
-                    frozen.release()
-                groups = self.operator.key_groups
-                keyed.append(KeyedStateHandle(groups.start, groups.end, CANONICAL_KEYED_STATE, handle))
-        except PystateError as error:
-            self._coordinator.decline(request.checkpoint_id, uid, index, error)
+            frozen = self.operator.snapshot_state(request.checkpoint_id, request.trigger_timestamp)
+        except Exception as error:  # the checkpoint fails of it; whether the job does is the failure manager's to say
+            failure = self._snapshot_failure(error)
+            self._upload(lambda: self._decline(request, failure))
             return
+        sync_ms = int((time.perf_counter() - started) * 1000)
+        if self._asynchronous:
+            self._upload(lambda: self._write_snapshot(request, frozen, start_delay_ms, sync_ms))
+        else:
+            self._write_snapshot(request, frozen, start_delay_ms, sync_ms)
+
+    def _write_snapshot(self, request: SnapshotRequest, frozen: FrozenTask, start_delay_ms: int, sync_ms: int) -> None:
+        started = time.perf_counter()
+        try:
+            try:
+                state = frozen.write(snapshot_location(request.location), self.index, request.inline_threshold)
+            finally:
+                frozen.release()
         except Exception as error:  # whatever went wrong, the coordinator must not wait for this subtask
-            failure = PystateError(f"The snapshot could not be written: {error!r}", where=f"uid {uid}, subtask {index}")
-            self._coordinator.decline(request.checkpoint_id, uid, index, failure)
+            self._decline(request, self._snapshot_failure(error))
             return
-        state = OperatorSubtaskState(keyed_state=keyed)
+        write_ms = int((time.perf_counter() - started) * 1000)
         metrics = SubtaskCheckpointMetrics(
             ack_timestamp=int(time.time() * 1000),
-            sync_ms=sync_ms,
-            async_ms=int((time.perf_counter() - started) * 1000),
+            sync_ms=sync_ms if self._asynchronous else sync_ms + write_ms,
+            async_ms=write_ms if self._asynchronous else 0,
             start_delay_ms=start_delay_ms,
             # one subtask has one upstream side, so nothing can be early; else the driver's figures are needed
             alignment_ms=0 if self.task.parallelism == 1 else None,
             checkpointed_size=state.checkpointed_size,
             state_size=state.state_size,
         )
-        self._coordinator.acknowledge(request.checkpoint_id, uid, index, state, metrics)
+        self._coordinator.acknowledge(request.checkpoint_id, self.task.uid, self.index, state, metrics)
+
+    def _decline(self, request: SnapshotRequest, error: PystateError) -> None:
+        self._coordinator.decline(request.checkpoint_id, self.task.uid, self.index, error)
+
+    def _snapshot_failure(self, error: Exception) -> PystateError:
+        where = f"{self.task.name} (uid {self.task.uid}), subtask {self.index}"
+        if isinstance(error, PystateError):
+            error.where = where if error.where is None else f"{where}, {error.where}"
+            return error
+        return PystateError(f"The snapshot could not be taken: {type(error).__name__}: {error}", where=where)
 
     def _user_code(self, operator: OperatorSpec | None) -> _UserCode:
         return _UserCode(self, operator)

@@ -54,6 +54,11 @@ class TaskSpec:
         return next((read.key for read in self.inputs if read.key is not None), None)
 
     @property
+    def operators(self) -> list[OperatorSpec]:
+        """All operators of the task, the head first."""
+        return [*([] if self.head is None else [self.head]), *self.chain.all_operators()]
+
+    @property
     def outputs(self) -> list[OutputSpec]:
         """All outputs of the task."""
         return self.chain.all_outputs()

@@ -1,130 +1,37 @@
-"""A task at work: its head on keyed elements, its chain, its state backend, its output buffers."""
+"""A task at work: its operators, its keyed state, its output buffers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+import time
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pystate.api.functions import Function, KeyedProcessFunction, RuntimeContext
-from pystate.api.job_graph import OperatorKind
-from pystate.api.state import (
-    AggregatingState,
-    AggregatingStateDescriptor,
-    ListState,
-    ListStateDescriptor,
-    MapState,
-    MapStateDescriptor,
-    ReducingState,
-    ReducingStateDescriptor,
-    State,
-    StateDescriptor,
-    StateKind,
-    ValueState,
-    ValueStateDescriptor,
-)
-from pystate.common.errors import ControlError, StateError
-from pystate.slot.chain import CompiledChain, OperatorSpec, plain_callable
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ControlError, JobExecutionError, PystateError
+from pystate.slot.chain import OperatorSpec, compile_chain
+from pystate.slot.frozen_task import FrozenTask
+from pystate.slot.operators.contexts import SubtaskRuntimeContext
+from pystate.slot.operators.one_input import Emit
+from pystate.slot.operators.operator import Operator
 from pystate.slot.output import OutputBuffer, OutputSpec, line_prefix
-from pystate.slot.records import KEY_GROUP_FIELD, RecordCodec
-from pystate.slot.task import JobEnvironment, TaskSpec
-from pystate.state.base.backend import KeyedStateBackend
+from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn, RecordCodec
+from pystate.slot.restored_operator import RestoredOperator
+from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.state.base.backend import NO_KEY, KeyedStateBackend
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 
+__all__ = ["OutputSink", "SubtaskRuntimeContext", "TaskOperator", "current_time_ms"]
+
 OutputSink = Callable[[OutputSpec, pa.RecordBatch], None]
+ProcessBatch = Callable[[pa.RecordBatch], None]
 
 
-class SubtaskRuntimeContext(RuntimeContext):
-    """The runtime context of one operator in one subtask.
-
-    Args:
-        operator: The operator that asks.
-        task: Its task.
-        subtask: The index of the subtask.
-        environment: The job.
-        backend: The keyed state, None for operators that don't stand directly behind key_by().
-    """
-
-    def __init__(
-        self,
-        operator: OperatorSpec,
-        task: TaskSpec,
-        subtask: int,
-        environment: JobEnvironment,
-        backend: KeyedStateBackend | None,
-    ) -> None:
-        self._operator = operator
-        self._task = task
-        self._subtask = subtask
-        self._environment = environment
-        self._backend = backend
-
-    def get_task_name(self) -> str:
-        """Return the operator's name."""
-        return self._operator.name
-
-    def get_number_of_parallel_subtasks(self) -> int:
-        """Return the parallelism of the operator."""
-        return self._task.parallelism
-
-    def get_max_number_of_parallel_subtasks(self) -> int:
-        """Return the number of key groups."""
-        return self._task.max_parallelism
-
-    def get_index_of_this_subtask(self) -> int:
-        """Return the index of this subtask."""
-        return self._subtask
-
-    def get_attempt_number(self) -> int:
-        """Return the number of the execution attempt."""
-        return self._environment.attempt
-
-    def get_job_parameter(self, key: str, default_value: str) -> str:
-        """Return a value of the job's configuration."""
-        return str(self._environment.configuration.get(key, default_value))
-
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """Return the keyed value state of that name."""
-        return cast("ValueState[Any]", self._keyed_state(state_descriptor, StateKind.VALUE))
-
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return the keyed list state of that name."""
-        return cast("ListState[Any]", self._keyed_state(state_descriptor, StateKind.LIST))
-
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        """Return the keyed map state of that name."""
-        return cast("MapState[Any, Any]", self._keyed_state(state_descriptor, StateKind.MAP))
-
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        """Return the keyed reducing state of that name."""
-        return cast("ReducingState[Any]", self._keyed_state(state_descriptor, StateKind.REDUCING))
-
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        """Return the keyed aggregating state of that name."""
-        return cast("AggregatingState[Any, Any]", self._keyed_state(state_descriptor, StateKind.AGGREGATING))
-
-    def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
-        if self._backend is None:
-            message = f"{self._operator.name!r} asks for the keyed state {descriptor.name!r} on a stream without a key."
-            raise StateError(message, where=f"uid {self._operator.uid}", hint="put key_by(...) directly in front of it")
-        if descriptor.kind is not kind:
-            message = f"{descriptor!r} declares {descriptor.kind.value} state, {kind.value} state was asked for."
-            raise StateError(message, where=f"uid {self._operator.uid}")
-        return self._backend.get_partitioned_state(descriptor)
-
-
-class _KeyedContext(KeyedProcessFunction.Context):
-    """The context of `process_element`."""
-
-    def __init__(self, backend: KeyedStateBackend) -> None:
-        self._backend = backend
-
-    def get_current_key(self) -> Any:
-        """Return the key of the element."""
-        return self._backend.current_key
+def current_time_ms() -> int:
+    """Return the time, ms since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 class TaskOperator:
@@ -135,55 +42,87 @@ class TaskOperator:
         subtask: Which share.
         environment: The job.
         sink: Called with every record batch that leaves the task.
+        clock: The time, ms since 1970, as functions see it.
 
     Attributes:
         backend: The keyed state, None where the task isn't keyed.
+        operators: Those of the task, the last first, the head last.
     """
 
-    def __init__(self, task: TaskSpec, subtask: int, environment: JobEnvironment, sink: OutputSink) -> None:
+    def __init__(
+        self,
+        task: TaskSpec,
+        subtask: int,
+        environment: JobEnvironment,
+        sink: OutputSink,
+        clock: Callable[[], int] = current_time_ms,
+    ) -> None:
         self.task = task
         self.subtask = subtask
         self.records_in = 0
+        self.operators: list[Operator] = []
         self._environment = environment
+        self._clock = clock
         self.key_groups = task.key_group_range(subtask)
+        self._key_codec: KeyCodec | None = None
         self.backend: KeyedStateBackend | None = None
-        self._codec = RecordCodec(task.inputs[0].type_info, task.name)
         if task.key is not None:
-            key_codec = KeyCodec(task.key.key_type)
+            self._key_codec = KeyCodec(task.key.key_type)
             self.backend = create_state_backend(
                 environment.state_backend,
-                key_codec=key_codec,
+                key_codec=self._key_codec,
                 key_group_range=self.key_groups,
                 max_parallelism=task.max_parallelism,
                 working_directory=environment.working_directory,
+                configuration=Configuration(environment.configuration),
             )
-            self._decode_keys = task.key.decoder(key_codec, task.name)
         self._buffers = {
             output.tag: OutputBuffer(output, sink, line_prefix(output.identifier, subtask, task.parallelism))
             for output in task.outputs
         }
-        self._chain = CompiledChain(task.chain, self._buffers, lambda operator: self._context(operator, None))
+        self._emit = compile_chain(task.chain, self._buffers, self._attach)
+        self._head: Operator | None = None
+        if task.head is not None:
+            self._head = self._operator(task.head, self.backend)
+            self.operators.append(self._head)
+        self._opened: list[Operator] = []
 
-    def open(self) -> None:
-        """Open the functions, the last of the chain first. State must have been restored by now."""
-        self._chain.open()
-        head = self.task.head
-        if head is not None and isinstance(head.function, Function):
-            head.function.open(self._context(head, self.backend))
+    @property
+    def listens(self) -> bool:
+        """Whether any function wants to know of completed checkpoints."""
+        return any(operator.listens for operator in self.operators)
+
+    def open(self, restored: Mapping[str, RestoredOperator] | None = None, checkpoint_id: int | None = None) -> None:
+        """Restore the state and open the functions, the last of the chain first.
+
+        Args:
+            restored: By operator uid: what there is for this subtask.
+            checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
+        """
+        old = restored or {}
+        if self.backend is not None:
+            old.get(self.task.uid, RestoredOperator()).restore_keyed(self.backend)
+        for operator in self.operators:
+            operator.initialize_state(old.get(operator.spec.uid, RestoredOperator()), checkpoint_id)
+            self._opened.append(operator)
+            operator.open()
+        for operator in self.operators:
+            operator.state.finish_epoch()  # what functions wrote by now is where the first epoch begins
         self._process = self._make_process()
 
     def close(self) -> None:
-        """Close the functions and the backend."""
-        head = self.task.head
-        if head is not None and isinstance(head.function, Function):
-            head.function.close()
-        self._chain.close()
+        """Close the functions, the head first, and the backend."""
+        while self._opened:
+            self._opened.pop().close()
         if self.backend is not None:
             self.backend.close()
 
-    def process_batch(self, batch: pa.RecordBatch) -> None:
-        """Run the functions over the rows of a batch."""
-        self._process(batch)
+    def process_batch(self, batch: pa.RecordBatch, input_index: int = 0) -> None:
+        """Run the functions over the rows of a batch of one of the task's inputs."""
+        if not 0 <= input_index < len(self._process):
+            message = f"A batch came for input {input_index} of a task with {len(self._process)}."
+            raise ControlError(message, where=f"uid {self.task.uid}")
+        self._process[input_index](batch)
         self.records_in += batch.num_rows
 
     def flush_output(self) -> None:
@@ -192,32 +131,107 @@ class TaskOperator:
             buffer.flush()
 
     def finish_epoch(self) -> None:
-        """Move the epoch's writes into the backend."""
+        """Make the epoch's changes part of the state, all or none.
+
+        Raises:
+            StateError: A value isn't of its state's type; the epoch must be rolled back.
+        """
+        changes = [change for operator in self.operators for change in operator.finish_epoch()]
         if self.backend is not None:
             self.backend.flush_epoch()
+        for change in changes:
+            change()
+        for operator in self.operators:
+            operator.touched = False
 
-    def roll_back_epoch(self) -> None:
-        """Forget the epoch's writes and output."""
+    def roll_back_epoch(self) -> PystateError | None:
+        """Forget the epoch's changes and output.
+
+        Returns:
+            What the task must fail of: the epoch had handed elements to a function that keeps state in its own fields,
+            which can't be rolled back. None where all is as it was before the epoch.
+        """
         for buffer in self._buffers.values():
             buffer.clear()
         if self.backend is not None:
             self.backend.rollback_epoch()
+        touched = [operator.spec for operator in self.operators if operator.roll_back_epoch()]
+        return _beyond_rollback(touched[-1]) if touched else None
 
-    def _context(self, operator: OperatorSpec, backend: KeyedStateBackend | None) -> SubtaskRuntimeContext:
-        return SubtaskRuntimeContext(operator, self.task, self.subtask, self._environment, backend)
+    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> FrozenTask:
+        """Freeze the state of all operators, between two epochs.
 
-    def _make_process(self) -> Callable[[pa.RecordBatch], None]:
-        decode, emit = self._codec.decode, self._chain.emit
-        head, backend, key = self.task.head, self.backend, self.task.key
-        if head is None or backend is None or key is None:
+        Args:
+            checkpoint_id: Which checkpoint is taken.
+            timestamp: When it was triggered, ms since 1970.
 
-            def process_plain(batch: pa.RecordBatch) -> None:
-                for element in decode(batch):
-                    emit(element)
+        Raises:
+            Exception: What a function's `snapshot_state` raised; all state is as a finished epoch or function left it.
+        """
+        frozen = FrozenTask()
+        try:
+            for operator in self.operators:
+                frozen.operators.append(operator.snapshot_state(checkpoint_id, timestamp))
+                if operator.backend is not None:
+                    frozen.operators[-1].keyed = operator.backend.snapshot()
+        except BaseException:
+            frozen.release()
+            raise
+        return frozen
 
-            return process_plain
-        column, set_current_key, decode_keys = key.column, backend.set_current_key, self._decode_keys
-        handle = self._element_handler(head, backend)
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tell the functions that a checkpoint is complete."""
+        for operator in self.operators:
+            operator.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tell the functions that a checkpoint was given up."""
+        for operator in self.operators:
+            operator.notify_checkpoint_aborted(checkpoint_id)
+
+    def _attach(self, spec: OperatorSpec, emit: Emit) -> Emit:
+        operator = self._operator(spec, None)
+        self.operators.append(operator)
+        (handle,) = operator.handlers(emit)
+        return handle
+
+    def _operator(self, spec: OperatorSpec, backend: KeyedStateBackend | None) -> Operator:
+        context = SubtaskRuntimeContext(spec, self.task, self.subtask, self._environment, backend)
+        return Operator(spec, context, backend, self.key_groups, self._clock)
+
+    def _make_process(self) -> list[ProcessBatch]:
+        inputs = self.task.inputs
+        if self._head is None:
+            return [self._plain_input(read, self._emit) for read in inputs]
+        handlers = self._head.handlers(self._emit, inputs[0].type_info)
+        if len(handlers) != len(inputs):
+            message = f"{self._head.spec.name!r} reads {len(handlers)} streams, the task has {len(inputs)}."
+            raise ControlError(message, where=f"uid {self.task.uid}")
+        process = [
+            self._plain_input(read, handle) if read.key is None else self._keyed_input(read, read.key, handle)
+            for read, handle in zip(inputs, handlers, strict=True)
+        ]
+        if self._head.is_broadcast:
+            process[0] = self._without_writes(process[0], self._head)
+        return process
+
+    def _plain_input(self, read: TaskInput, handle: Emit) -> ProcessBatch:
+        decode, backend = RecordCodec(read.type_info, self.task.name).decode, self.backend
+
+        def process_plain(batch: pa.RecordBatch) -> None:
+            if backend is not None:
+                backend.set_current_key(NO_KEY, -1)
+            for element in decode(batch):
+                handle(element)
+
+        return process_plain
+
+    def _keyed_input(self, read: TaskInput, key: KeyColumn, handle: Emit) -> ProcessBatch:
+        backend, codec, column = self.backend, self._key_codec, key.column
+        assert backend is not None  # noqa: S101 - the task has a key
+        assert codec is not None  # noqa: S101
+        decode, decode_keys = RecordCodec(read.type_info, self.task.name).decode, key.decoder(codec, self.task.name)
+        set_current_key = backend.set_current_key
 
         def process_keyed(batch: pa.RecordBatch) -> None:
             key_groups = batch.column(KEY_GROUP_FIELD)
@@ -229,26 +243,18 @@ class TaskOperator:
 
         return process_keyed
 
-    def _element_handler(self, head: OperatorSpec, backend: KeyedStateBackend) -> Callable[[Any], None]:
-        call, emit = plain_callable(head), self._chain.emit
-        if head.kind is OperatorKind.MAP:
-            return lambda element: emit(call(element))
-        if head.kind is OperatorKind.FILTER:
+    def _without_writes(self, process: ProcessBatch, head: Operator) -> ProcessBatch:
+        """Forbid writes to broadcast state while a batch of the data stream is processed, also through kept objects."""
+        state = head.state
 
-            def run_filter(element: Any) -> None:
-                if call(element):
-                    emit(element)
+        def process_data_side(batch: pa.RecordBatch) -> None:
+            state.read_only = True
+            try:
+                process(batch)
+            finally:
+                state.read_only = False
 
-            return run_filter
-        arguments: tuple[Any, ...] = (_KeyedContext(backend),) if head.kind is OperatorKind.PROCESS else ()
-
-        def run_many(element: Any) -> None:
-            results = call(element, *arguments)
-            if results is not None:
-                for result in results:
-                    emit(result)
-
-        return run_many
+        return process_data_side
 
     def _check_route(self, key_groups: pa.Array) -> None:
         """Refuse rows of foreign key groups: state must never be written where nobody will look for it."""
@@ -257,3 +263,13 @@ class TaskOperator:
             if group is not None and group not in self.key_groups:
                 message = f"A row of key group {group} reached subtask {self.subtask}, which owns {self.key_groups}."
                 raise ControlError(message, where=f"uid {self.task.uid}")
+
+
+def _beyond_rollback(spec: OperatorSpec) -> PystateError:
+    message = (
+        f"An epoch was given up after {spec.name!r} had taken a part of it. Its function keeps state in its own fields, "
+        "which can't be rolled back, so the job has to go back to its latest checkpoint."
+    )
+    return JobExecutionError(
+        message, where=f"uid {spec.uid}", hint="look for lost Python workers of Spark; keep state in managed state only"
+    )

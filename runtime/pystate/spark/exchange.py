@@ -5,29 +5,31 @@ Both run in Spark's Python workers, in tasks of the micro-batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from pystate.common.control import Address, connect, send_message
+from pystate.common.control import Address, Peer, connect, send_message
 from pystate.common.errors import ControlError, JobGraphError
 from pystate.slot.chain import Chain, CompiledChain, OperatorSpec
+from pystate.slot.kept_output import KeptOutput
 from pystate.slot.output import OutputBuffer, OutputSpec
 from pystate.slot.protocol import (
     Admission,
+    BatchSender,
     EpochHeader,
     ExchangeOp,
     receive_admission,
-    receive_batches,
-    send_batches,
+    receive_kept,
     send_trailer,
 )
 from pystate.slot.records import RecordCodec
 from pystate.slot.task import JobEnvironment, TaskSpec
 from pystate.slot.task_operator import SubtaskRuntimeContext
-from pystate.spark.level import Level
+from pystate.spark.job_plan import edges_of
+from pystate.spark.level import Level, LevelWriter
 
 BatchStage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -53,22 +55,23 @@ class SlotDirectory:
 
 
 def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment, level: Level) -> BatchStage:
-    """Return the stage that runs a stateless chain whose outputs are the edges to a level."""
+    """Return the stage that runs a stateless chain whose outputs are edges to, or through, a level."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready: list[pa.RecordBatch] = []
-        index_of = {edge.tag: index for index, edge in enumerate(level.edges)}
-
-        def sink(edge: OutputSpec, batch: pa.RecordBatch) -> None:
-            ready.append(level.wrap(index_of[edge.tag], batch))
-
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
+        writer = LevelWriter(level, partition)
+        edges = {edge.tag: edge for edge in chain.all_outputs()}
+        index_of = {tag: _index(level, edge) for tag, edge in edges.items()}
+
+        def sink(edge: OutputSpec, batch: pa.RecordBatch) -> None:
+            ready.append(writer.write(index_of[edge.tag], batch))
 
         def make_context(operator: OperatorSpec) -> SubtaskRuntimeContext:
             return SubtaskRuntimeContext(operator, task, partition, environment, None)
 
-        buffers = {edge.tag: OutputBuffer(edge, sink) for edge in level.edges}
+        buffers = {tag: OutputBuffer(edge, sink) for tag, edge in edges.items()}
         compiled = CompiledChain(chain, buffers, make_context)
         decode = RecordCodec(task.inputs[0].type_info, task.name).decode
         emit = compiled.emit
@@ -88,41 +91,108 @@ def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment, level
     return run
 
 
-def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None) -> BatchStage:
-    """Return the stage that hands a partition's rows to the slot that owns the subtask.
+def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None, held_bytes: int) -> BatchStage:
+    """Return the stage that hands a partition's rows to the slot that owns the subtask, and passes on what isn't for it.
 
     Args:
         slots: Where the slots are.
         level: The tasks behind the shuffle.
-        next_level: The tasks that these feed; None where their outputs are only kept.
+        next_level: The next one; None where the outputs of these tasks are only kept.
+        held_bytes: How much of the rows that wait for broadcast ones is held in memory.
     """
-    targets = {} if next_level is None else {task.uid: index for index, task in enumerate(next_level.tasks)}
-    edges = [
-        [(output.tag, targets[output.target]) for output in task.outputs if output.target in targets] for task in level.tasks
-    ]
-    uids = [task.uid for task in level.tasks]
+    edges = {task.uid: [(edge.tag, _index(next_level, edge)) for edge in edges_of(task)] for task in level.tasks}
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         if context is None:
             message = "The exchange runs in Spark tasks only."
             raise ControlError(message)
-        index, subtask = level.owner_of(context.partitionId())
-        tags = tuple(tag for tag, _ in edges[index])
+        task, subtask = level.owner_of(context.partitionId())
+        tags = tuple(tag for tag, _ in edges[task.uid])
         epoch = slots.epoch_shift + current_batch(context)
-        header = _header(slots, ExchangeOp.PROCESS, uids[index], subtask, epoch, context, tags)
+        header = _header(slots, ExchangeOp.PROCESS, task.uid, subtask, epoch, context, tags)
         with connect(slots.addresses[subtask], slots.secret) as connection:
             send_message(connection, header.to_plain())
             if receive_admission(connection) is Admission.SEND:
-                rows = send_batches(connection, (level.unwrap(index, batch) for batch in batches))
-                send_trailer(connection, rows)
+                with InputSender(connection, task, held_bytes) as sender:
+                    yield from forward_rows(level, next_level, batches, sender.send)
+                    send_trailer(connection, sender.finish())
                 receive_admission(connection)
-            for _, target in edges[index]:
-                for batch in receive_batches(connection):
-                    if next_level is not None:
-                        yield next_level.wrap(target, batch)
+            else:
+                yield from forward_rows(level, next_level, batches, lambda _, rows: None)
+            if next_level is not None:
+                writer = LevelWriter(next_level, context.partitionId())
+                for _, index in edges[task.uid]:
+                    for batch in receive_kept(connection):
+                        yield writer.write(index, batch)
 
     return run
+
+
+def forward_rows(
+    level: Level,
+    next_level: Level | None,
+    batches: Iterable[pa.RecordBatch],
+    send: Callable[[int, pa.RecordBatch], None],
+) -> Iterator[pa.RecordBatch]:
+    """Send the rows for a task's inputs, and yield those for tasks of later levels in the next level's schema."""
+    own = len(level.ports)
+    for batch in batches:
+        for index, rows in level.unwrap(batch):
+            if index < own:
+                send(level.port(index).input_index, rows)
+            elif next_level is not None:
+                yield next_level.wrap(next_level.index_of_port(level.port(index)), rows)
+
+
+class InputSender:
+    """Sends the rows of an epoch to a task's slot: those of broadcast inputs at once, others behind all of them.
+
+    Only a task that has both kinds of inputs lets rows wait: in memory up to a bound, in a file past it.
+
+    Args:
+        connection: To the slot.
+        task: The task.
+        held_bytes: The bound.
+    """
+
+    def __init__(self, connection: Peer, task: TaskSpec, held_bytes: int) -> None:
+        self._sender = BatchSender(connection)
+        broadcast = [read.broadcast for read in task.inputs]
+        self._waits = [any(broadcast) and not first for first in broadcast]
+        self._held = KeptOutput(held_bytes)
+        self._schemas: dict[int, pa.Schema] = {}
+
+    def __enter__(self) -> InputSender:
+        """Enter."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Drop what is held."""
+        self._held.close()
+
+    def send(self, input_index: int, rows: pa.RecordBatch) -> None:
+        """Send rows of one input, or hold them back."""
+        if self._waits[input_index]:
+            self._schemas.setdefault(input_index, rows.schema)
+            self._held.append(input_index, rows.serialize().to_pybytes(), rows.num_rows)
+        else:
+            self._sender.send(input_index, rows.schema, rows.serialize(), rows.num_rows)
+
+    def finish(self) -> int:
+        """Send what was held back, and the end; return the number of rows sent."""
+        for input_index, schema in self._schemas.items():
+            for data in self._held.batches(input_index):
+                self._sender.send(input_index, schema, data)
+        return self._sender.end() + self._held.rows
+
+
+def _index(level: Level | None, edge: OutputSpec) -> int:
+    index = None if level is None else level.index_of(edge)
+    if index is None:
+        message = f"There is no way from {edge.name!r} to its task."
+        raise ControlError(message)
+    return index
 
 
 def fetch_stage(slots: SlotDirectory, uid: str, tag: int, epoch: int) -> BatchStage:
@@ -145,7 +215,7 @@ def fetch_output(
     with connect(slots.addresses[subtask], slots.secret) as connection:
         send_message(connection, header.to_plain())
         receive_admission(connection)
-        yield from receive_batches(connection)
+        yield from receive_kept(connection)
 
 
 def current_batch(context: TaskContext) -> int:

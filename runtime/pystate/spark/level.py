@@ -1,96 +1,210 @@
 """One level of tasks behind one shuffle: how rows for several tasks travel together, and how each finds its subtask.
 
-A level of one task is fed by rows as they are. For a level of several tasks, the rows of all edges share one schema: the
-index of the task, where the row is to go, and a struct column per task of which only the row's own is filled. Partition
-numbers count through the subtasks of the first task, then those of the second, and so on.
+A port is a way into a task: rows of one schema that are routed alike. A level with one port and nothing else is fed by rows
+as they are. Else the rows of all ports share one schema: the index of the port, and a struct column per port of which only
+the row's own is filled. Partition numbers count through the subtasks of the level's first task, then those of the second,
+and so on.
+
+Rows for a port of a later level pass through: they ride on any partition of the levels between, those of one partition
+together, so that they stay in order, and no slot sees them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pystate.slot.output import OutputSpec
-from pystate.slot.records import KEY_GROUP_FIELD, RESERVED_PREFIX
+from pystate.slot.output import OutputSpec, Routing
+from pystate.slot.records import KEY_GROUP_FIELD, RESERVED_PREFIX, KeyColumn
 from pystate.slot.task import TaskSpec
+from pystate.spark.job_plan import JobPlan, edges_of
 
-TASK_FIELD = RESERVED_PREFIX + "task"
-EDGE_FIELD = RESERVED_PREFIX + "edge_{}"
+PORT_FIELD = RESERVED_PREFIX + "port"
+ROWS_FIELD = RESERVED_PREFIX + "port_{}"
+TURN_FIELD = RESERVED_PREFIX + "turn"
+
+_INT_MAX = 0x7FFFFFFF
+
+PortKey = tuple[str, int, Routing]
+"""The uid of a task, one of its inputs, and how rows get to its subtasks."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A way into a task.
+
+    Attributes:
+        task: The task.
+        input_index: Which of its inputs.
+        routing: Which subtask gets a row.
+        edge: One of the edges that lead here; None where Spark's columns do.
+    """
+
+    task: TaskSpec
+    input_index: int
+    routing: Routing
+    edge: OutputSpec | None = None
+
+    @property
+    def key(self) -> KeyColumn | None:
+        """Where the key stands in the rows."""
+        return self.task.inputs[self.input_index].key
+
+    def schema(self) -> pa.Schema:
+        """Return the schema of the rows, with the number that rows sent in turn have."""
+        assert self.edge is not None  # noqa: S101 - rows that come as Spark's columns are never wrapped
+        schema = self.edge.schema()
+        return schema.append(pa.field(TURN_FIELD, pa.int32())) if self.routing.takes_turns else schema
 
 
 @dataclass(frozen=True)
 class Level:
-    """The tasks of a level, and the schema of the edge that feeds each.
+    """The tasks of a level, and the ways of the rows in front of it.
 
     Attributes:
         tasks: The tasks.
-        edges: The edges, in the order of the tasks.
+        ports: The ways into these tasks.
+        passing: The ways into tasks of later levels.
     """
 
     tasks: tuple[TaskSpec, ...]
-    edges: tuple[OutputSpec, ...]
+    ports: tuple[Port, ...]
+    passing: tuple[Port, ...] = ()
+    _index: dict[PortKey, int] = field(init=False, repr=False, compare=False)
 
-    @staticmethod
-    def of(tasks: list[TaskSpec], outputs: list[OutputSpec]) -> Level:
-        """Return the level of `tasks`, fed by those of `outputs` that lead to them."""
-        by_target = {output.target: output for output in outputs}
-        return Level(tuple(tasks), tuple(by_target[task.uid] for task in tasks))
+    def __post_init__(self) -> None:
+        """Number the ports: first those of this level, then those that pass."""
+        all_ports = enumerate((*self.ports, *self.passing))
+        object.__setattr__(self, "_index", {_key(port): index for index, port in all_ports})
 
     @property
     def is_single(self) -> bool:
         """Whether rows travel as they are."""
-        return len(self.tasks) == 1
+        return len(self.ports) == 1 and not self.passing
 
     @property
     def partitions(self) -> int:
         """The number of partitions behind the shuffle: all subtasks of all tasks."""
         return sum(task.parallelism for task in self.tasks)
 
-    def first_partition(self, index: int) -> int:
+    def first_partition(self, task: TaskSpec) -> int:
         """Return the partition of the first subtask of a task."""
-        return sum(task.parallelism for task in self.tasks[:index])
+        return sum(before.parallelism for before in self.tasks[: [other.uid for other in self.tasks].index(task.uid)])
 
-    def owner_of(self, partition: int) -> tuple[int, int]:
-        """Return the index of the task and the subtask that a partition belongs to."""
-        for index, task in enumerate(self.tasks):
+    def owner_of(self, partition: int) -> tuple[TaskSpec, int]:
+        """Return the task and the subtask that a partition belongs to."""
+        for task in self.tasks:
             if partition < task.parallelism:
-                return index, partition
+                return task, partition
             partition -= task.parallelism
         message = f"there is no partition {partition} behind the last task"
         raise ValueError(message)
 
+    def index_of(self, edge: OutputSpec) -> int | None:
+        """Return the index of the port that an edge leads to; None where its rows don't come this way."""
+        return self._index.get((str(edge.target), edge.input_index, edge.routing))
+
+    def index_of_port(self, port: Port) -> int:
+        """Return the index that a port which passes through the level before has here."""
+        return self._index[_key(port)]
+
+    def port(self, index: int) -> Port:
+        """Return a port of this level, or one whose rows pass."""
+        return (*self.ports, *self.passing)[index]
+
     def schema(self) -> pa.Schema:
         """Return the schema of the rows in front of the shuffle."""
         if self.is_single:
-            return self.edges[0].schema()
+            return self.ports[0].schema()
         structs = [
-            pa.field(EDGE_FIELD.format(index), pa.struct(list(edge.schema()))) for index, edge in enumerate(self.edges)
+            pa.field(ROWS_FIELD.format(index), pa.struct(list(port.schema())))
+            for index, port in enumerate((*self.ports, *self.passing))
         ]
-        return pa.schema([pa.field(TASK_FIELD, pa.int32()), *structs])
+        return pa.schema([pa.field(PORT_FIELD, pa.int32()), *structs])
 
-    def wrap(self, index: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of the edge to task `index` in the level's schema."""
+    def wrap(self, index: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of a port's schema in the level's schema."""
         if self.is_single:
-            return batch
-        schema, rows = self.schema(), batch.num_rows
-        columns = [pa.array([index] * rows, pa.int32())]
-        for other in range(len(self.edges)):
-            field = schema.field(EDGE_FIELD.format(other))
+            return rows
+        schema, count = self.schema(), rows.num_rows
+        columns = [pa.array([index] * count, pa.int32())]
+        for other, struct in enumerate(list(schema)[1:]):
             if other == index:
-                columns.append(pa.StructArray.from_arrays(batch.columns, fields=list(field.type)))
+                columns.append(pa.StructArray.from_arrays(rows.columns, names=rows.schema.names))
             else:
-                columns.append(pa.nulls(rows, field.type))
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+                columns.append(pa.nulls(count, struct.type))
+        return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
-    def unwrap(self, index: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that reached a partition of task `index` as its edge made them, with their key groups."""
+    def unwrap(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the rows of a batch behind the shuffle, port by port.
+
+        Rows for a keyed input of this level have their key groups with them, passing rows have the port's schema.
+        """
         if self.is_single:
-            return batch
-        struct = batch.column(EDGE_FIELD.format(index))
-        names = [field.name for field in struct.type]
-        columns = struct.flatten()
-        if self.tasks[index].key is not None:
-            names.append(KEY_GROUP_FIELD)
-            columns.append(batch.column(KEY_GROUP_FIELD))
-        return pa.RecordBatch.from_arrays(columns, names=names)
+            yield 0, batch
+            return
+        numbers = batch.column(PORT_FIELD)
+        for index in pc.unique(numbers).to_pylist():
+            rows = batch if pc.all(pc.equal(numbers, index)).as_py() else batch.filter(pc.equal(numbers, index))
+            port, struct = self.port(index), rows.column(ROWS_FIELD.format(index))
+            names, columns = [part.name for part in struct.type], struct.flatten()
+            if index < len(self.ports) and port.key is not None:
+                names.append(KEY_GROUP_FIELD)
+                columns.append(rows.column(KEY_GROUP_FIELD))
+            yield index, pa.RecordBatch.from_arrays(columns, names=names)
+
+
+class LevelWriter:
+    """Puts the rows that one Spark task makes into a level's schema.
+
+    Args:
+        level: The level they go to.
+        partition: The partition of the Spark task; rows sent in turn begin at another subtask in each.
+    """
+
+    def __init__(self, level: Level, partition: int) -> None:
+        self.level = level
+        self._first = partition
+        self._turns: dict[int, int] = {}
+
+    def write(self, index: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows as their edge has made them, for the port `index`.
+
+        Rows sent in turn are numbered here: the order in which a slot gives its output is the same each time it is asked,
+        that behind a shuffle is not.
+        """
+        if self.level.port(index).routing.takes_turns:
+            turn = self._turns.get(index, self._first)
+            self._turns[index] = turn + rows.num_rows
+            numbers = [number & _INT_MAX for number in range(turn, turn + rows.num_rows)]
+            rows = rows.append_column(TURN_FIELD, pa.array(numbers, pa.int32()))
+        return self.level.wrap(index, rows)
+
+
+def levels_of(plan: JobPlan) -> list[Level]:
+    """Return the levels of a plan with the ways into and through each."""
+    level_of = {task.uid: number for number, tasks in enumerate(plan.levels) for task in tasks}
+    ports: list[dict[PortKey, Port]] = [{} for _ in plan.levels]
+    passing: list[dict[PortKey, Port]] = [{} for _ in plan.levels]
+    edges = [(-1, edge) for edge in plan.source_edges()]
+    edges += [(level_of[task.uid], edge) for task in plan.tasks for edge in edges_of(task)]
+    if plan.direct_routing is not None:
+        (task,) = plan.levels[0]
+        ports[0][task.uid, 0, plan.direct_routing] = Port(task, 0, plan.direct_routing)
+    for made_at, edge in edges:
+        task = plan.task(str(edge.target))
+        port = Port(task, edge.input_index, edge.routing, edge)
+        ports[level_of[task.uid]].setdefault(_key(port), port)
+        for between in range(made_at + 1, level_of[task.uid]):
+            passing[between].setdefault(_key(port), port)
+    return [
+        Level(tuple(tasks), tuple(ways.values()), tuple(through.values()))
+        for tasks, ways, through in zip(plan.levels, ports, passing, strict=True)
+    ]
+
+
+def _key(port: Port) -> PortKey:
+    return port.task.uid, port.input_index, port.routing

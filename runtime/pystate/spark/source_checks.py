@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
+from pystate.spark.job_plan import JobPlan
+from pystate.spark.spark_checkpoint import SparkSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +34,9 @@ _STATEFUL = {
 }
 _JOIN = ("a join of two streams", "join with a batch DataFrame, or keep one side in a KeyedProcessFunction")
 _NOT_REPLAYABLE = {"TextSocketSourceProvider": "socket"}
+
+
+_RELATIONS = ("StreamingRelation", "StreamingRelationV2")
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,27 @@ def check_frame(frame: DataFrame, where: str) -> None:
     """
     for node in _nodes(frame._jdf.queryExecution().analyzed()):  # noqa: SLF001 - pyspark has no public way to the plan
         check_node(node, where)
+
+
+def spark_sources(plan: JobPlan, frames: list[DataFrame]) -> list[SparkSource]:
+    """Return what the lines of the query's offset log will be about, in their order.
+
+    Raises:
+        JobGraphError: Two sources of the job read the same stream of Spark's.
+    """
+    found: list[SparkSource] = []
+    relations: list[tuple[Any, str]] = []
+    for source, frame in zip(plan.sources, frames, strict=True):
+        plans = _streams(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - pyspark has no public way to the plan
+        for part, relation in enumerate(plans):
+            same = [log for log, (other, _) in enumerate(relations) if other.equals(relation)]
+            if same and relations[same[0]][1] != source.uid:
+                message = f"Two sources of the job read the same DataFrame; the second is {source.step.name!r}."
+                raise JobGraphError(message, hint="call from_data_frame() once and use its stream twice")
+            if not same:
+                relations.append((relation, source.uid))
+            found.append(SparkSource(source.uid, part, same[0] if same else len(relations) - 1))
+    return found
 
 
 def check_no_other_query(spark: SparkSession) -> None:
@@ -93,6 +119,14 @@ def check_node(node: PlanNode, where: str) -> None:
         if implementation in node.source:
             message = f"The source {name!r} can't be read again after a failure."
             raise JobGraphError(message, where=where, hint="read from files or Kafka")
+
+
+def _streams(plan: Any) -> Iterator[Any]:
+    """Yield the streams a plan reads, in the order of Spark's offset log."""
+    if str(plan.nodeName()).strip() in _RELATIONS:
+        yield plan
+    for index in range(plan.children().length()):
+        yield from _streams(plan.children().apply(index))
 
 
 def _nodes(plan: Any) -> Iterator[PlanNode]:

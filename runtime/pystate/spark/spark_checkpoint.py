@@ -10,16 +10,37 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgpack
 
-from pystate.common.errors import CorruptSnapshotError, SnapshotError
+from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
 
 _LOG_ENTRY = re.compile(r"(\d+)(\.compact)?")
-_ARCHIVE_PATH = re.compile(r"metadata|(offsets|commits)/\d+|sources/\d+/[\w.-]+(/[\w.-]+)*")
-_NO_OFFSET = "-"
+_ARCHIVE_PATH = re.compile(r"metadata|pystate-sources|(offsets|commits)/\d+|sources/\d+/[\w.-]+(/[\w.-]+)*")
+NO_OFFSET = "-"
+"""What stands in the offset log for a source that has none yet."""
+
+_SOURCES = "pystate-sources"
+"""A file of ours in the archive: which source each line of the offset log is about."""
+
+
+@dataclass(frozen=True)
+class SparkSource:
+    """What one line of Spark's offset log is about.
+
+    Attributes:
+        uid: The source of the job.
+        part: The source may be made of several streams of Spark's: which one.
+        log: The number of the stream's folder in `sources/`.
+    """
+
+    uid: str
+    part: int
+    log: int
 
 
 class SparkCheckpointDirectory:
@@ -27,10 +48,12 @@ class SparkCheckpointDirectory:
 
     Args:
         path: The directory; made when the query starts.
+        sources: The query's sources, in the order of the offset log.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sources: Sequence[SparkSource]) -> None:
         self.path = path
+        self._sources = tuple(sources)
 
     def is_committed(self, batch: int) -> bool:
         """Whether Spark has committed the batch."""
@@ -55,8 +78,27 @@ class SparkCheckpointDirectory:
         if f"offsets/{batch}" not in files:
             message = f"Spark's offset log has no entry for batch {batch}."
             raise SnapshotError(message, where=str(self.path))
-        for index, offset in enumerate(source_offsets(files[f"offsets/{batch}"])):
-            files.update(self._source_files(index, offset))
+        offsets = source_offsets(files[f"offsets/{batch}"])
+        if len(offsets) != len(self._sources):
+            message = f"Spark's offset log has {len(offsets)} sources, the job {len(self._sources)}."
+            raise SnapshotError(message, where=str(self.path))
+        for source, offset in zip(self._sources, offsets, strict=True):
+            files.update(self._source_files(source.log, offset))
+        files[_SOURCES] = _described(self._sources)
+        return files
+
+    def capture_running(self, batch: int) -> dict[str, bytes]:
+        """Return the files that make a query run `batch` again, with the same rows.
+
+        They are added to those of the batch before. To be called while the batch runs.
+
+        Raises:
+            SnapshotError: A file is missing.
+        """
+        files = {name: self._read(name) for name in ("metadata", f"offsets/{batch}")}
+        for source, offset in zip(self._sources, source_offsets(files[f"offsets/{batch}"]), strict=True):
+            files.update(self._source_files(source.log, offset))
+        files[_SOURCES] = _described(self._sources)
         return files
 
     def capture_commit(self, batch: int) -> dict[str, bytes]:
@@ -72,6 +114,8 @@ class SparkCheckpointDirectory:
         """
         self.path.mkdir(parents=True)
         for name, data in files.items():
+            if name == _SOURCES:
+                continue
             path = self.path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             new_id = name == "metadata" and not keep_query_id
@@ -122,10 +166,69 @@ def source_offsets(offset_log: bytes) -> list[str]:
 
 def _log_offset(offset: str) -> int | None:
     """Return the file batch a file source's offset names; None for other sources."""
-    if offset == _NO_OFFSET:
+    if offset == NO_OFFSET:
         return None
     parsed: Any = json.loads(offset)
     return int(parsed["logOffset"]) if isinstance(parsed, dict) and "logOffset" in parsed else None
+
+
+def captured_sources(files: dict[str, bytes]) -> list[SparkSource]:
+    """Return the sources that captured files are about, in the order of the offset log; none before the first batch.
+
+    Raises:
+        CorruptSnapshotError: The files don't say.
+    """
+    if not files:
+        return []
+    try:
+        return [SparkSource(str(uid), int(part), int(log)) for uid, part, log in json.loads(files[_SOURCES])]
+    except (KeyError, ValueError, TypeError) as error:
+        message = "The archive of Spark's logs doesn't say which sources they are about."
+        raise CorruptSnapshotError(message) from error
+
+
+def fit_sources(files: dict[str, bytes], sources: Sequence[SparkSource], *, allow_non_restored: bool) -> dict[str, bytes]:
+    """Return captured files as they would be, had the query had these sources in this order.
+
+    A source that the files know goes on where it was, a new one begins anew.
+
+    Args:
+        files: What was captured.
+        sources: The sources of the job as it is now.
+        allow_non_restored: Whether sources that the job has no more may be left behind.
+
+    Raises:
+        RestoreError: The job lacks a source.
+    """
+    old = captured_sources(files)
+    if not files or list(sources) == old:
+        return files
+    known = {(source.uid, source.part): index for index, source in enumerate(old)}
+    wanted = [known.get((source.uid, source.part)) for source in sources]
+    lost = sorted({source.uid for index, source in enumerate(old) if index not in wanted})
+    if lost and not allow_non_restored:
+        message = f"The job has no source {', '.join(map(repr, lost))}, of which the snapshot says how far it was read."
+        hint = "give the source its old uid, or leave it behind with --allowNonRestoredState"
+        raise RestoreError(message, hint=hint)
+    fitted = {}
+    for name, data in files.items():
+        if name.startswith("offsets/"):
+            version, metadata, *offsets = data.decode().split("\n")
+            lines = [NO_OFFSET if index is None else offsets[index] for index in wanted]
+            fitted[name] = "\n".join([version, metadata, *lines]).encode()
+        elif not name.startswith("sources/"):
+            fitted[name] = data
+    for source, index in zip(sources, wanted, strict=True):
+        prefix = None if index is None else f"sources/{old[index].log}/"
+        for name in files:
+            if prefix is not None and name.startswith(prefix):
+                fitted[f"sources/{source.log}/{name[len(prefix) :]}"] = files[name]
+    fitted[_SOURCES] = _described(sources)
+    return fitted
+
+
+def _described(sources: Sequence[SparkSource]) -> bytes:
+    return json.dumps([[source.uid, source.part, source.log] for source in sources]).encode()
 
 
 def pack_archive(files: dict[str, bytes]) -> bytes:

@@ -1,30 +1,48 @@
-"""The plan as a streaming DataFrame: source, stateless chain, and a shuffle and an exchange per task."""
+"""The plan as a streaming DataFrame: sources with their stateless stages, and a shuffle and an exchange per level."""
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import JobGraphError
+from pystate.common.key_groups import default_max_parallelism
 from pystate.common.type_info import TypeInformation
-from pystate.slot.output import OutputKind
+from pystate.slot.output import Routing
 from pystate.slot.records import KEY_GROUP_FIELD, ROUTE_FIELD, KeyColumn
 from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.spark.collection_source import collection_frame
 from pystate.spark.exchange import SlotDirectory, chain_stage, exchange_stage, fetch_stage
-from pystate.spark.job_plan import JobPlan, SinkPlan, vertex_id
-from pystate.spark.level import EDGE_FIELD, TASK_FIELD, Level
+from pystate.spark.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
+from pystate.spark.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, Port, levels_of
 from pystate.spark.schema import type_info_of
 from pystate.spark.source_checks import check_frame, check_no_other_query
 from pystate.state.base.keys import type_tag
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _NOTHING = "done INT"
+
+
+def source_frame(spark: SparkSession, source: SourceTransformation) -> DataFrame:
+    """Return the streaming DataFrame of a source.
+
+    Raises:
+        PystateError: The source can't be read.
+    """
+    if source.collection is not None:
+        frame = collection_frame(spark, source)
+    else:
+        assert source.frame is not None  # noqa: S101 - the environment sets one of the two
+        frame = source.frame()
+    return frame if source.parallelism is None else frame.coalesce(source.parallelism)
 
 
 def source_type(source: SourceTransformation, frame: DataFrame) -> TypeInformation:
@@ -36,87 +54,108 @@ def source_type(source: SourceTransformation, frame: DataFrame) -> TypeInformati
     """
     check_no_other_query(frame.sparkSession)
     check_frame(frame, source.name)
+    if source.collection is not None and source.output_type is not None:
+        return source.output_type
     if not source.single_column:
-        return type_info_of(frame.schema, source.name)
+        columns = type_info_of(frame.schema, source.name)
+        declared = source.output_type or columns
+        if declared.get_field_names() != columns.get_field_names():
+            message = f"The source is declared as {declared.name}, its columns are {columns.name}."
+            raise JobGraphError(message, where=source.name, hint="leave type_info out")
+        return columns
     if len(frame.columns) != 1:
         message = f"A source of single values has one column, this one has {', '.join(frame.columns)}."
         raise JobGraphError(message, where=source.name)
     return type_info_of(frame.schema.fields[0].dataType, source.name)
 
 
-def streaming_frame(plan: JobPlan, frame: DataFrame, slots: SlotDirectory, environment: JobEnvironment) -> DataFrame:
-    """Return the DataFrame whose evaluation runs one epoch through all tasks; it has no rows."""
-    first, *rest = _levels(plan)
-    if plan.source.chain is not None:
-        head = TaskSpec(
-            uid=plan.source.uid,
-            name=plan.source.step.name,
-            vertex_id=vertex_id(plan.source.uid),
-            parallelism=plan.tasks[0].parallelism,
-            max_parallelism=plan.tasks[0].max_parallelism,
-            inputs=[TaskInput(plan.source.step.output_type)],
-        )
-        stage = chain_stage(head, plan.source.chain, environment, first)
-        frame = frame.mapInArrow(stage, from_arrow_schema(first.schema()))
+def streaming_frame(plan: JobPlan, frames: list[DataFrame], slots: SlotDirectory, environment: JobEnvironment) -> DataFrame:
+    """Return the DataFrame whose evaluation runs one epoch through all tasks; it has no rows.
+
+    Args:
+        plan: What to run.
+        frames: The DataFrames of the plan's sources.
+        slots: Where the slots are.
+        environment: The job.
+    """
+    first, *rest = levels_of(plan)
+    staged = [_staged(plan, source, frame, first, environment) for source, frame in zip(plan.sources, frames, strict=True)]
+    frame = functools.reduce(DataFrame.union, staged)
     for level, following in zip([first, *rest], [*rest, None], strict=True):
         schema: StructType | str = _NOTHING if following is None else from_arrow_schema(following.schema())
-        frame = _routed(frame, level).mapInArrow(exchange_stage(slots, level, following), schema)
+        stage = exchange_stage(slots, level, following, environment.kept_output_bytes)
+        frame = _routed(frame, level).mapInArrow(stage, schema)
     return frame
 
 
-def _levels(plan: JobPlan) -> list[Level]:
-    """Return the plan's levels with the edges that feed them; a first level that Spark's columns feed has none."""
-    outputs = [] if plan.source.chain is None else plan.source.chain.all_outputs()
-    levels: list[Level] = []
-    for tasks in plan.levels:
-        direct = not levels and plan.source.chain is None
-        levels.append(Level(tuple(tasks), ()) if direct else Level.of(tasks, outputs))
-        outputs = [output for task in tasks for output in task.outputs if output.kind is OutputKind.EDGE]
-    return levels
+def _staged(plan: JobPlan, source: SourcePlan, frame: DataFrame, first: Level, environment: JobEnvironment) -> DataFrame:
+    """Return a source's rows in the schema of the first level."""
+    if source.chain is None:
+        return frame
+    head = TaskSpec(
+        uid=source.uid,
+        name=source.step.name,
+        vertex_id=vertex_id(source.uid),
+        parallelism=plan.parallelism,
+        max_parallelism=default_max_parallelism(plan.parallelism),
+        inputs=[TaskInput(source.step.output_type)],
+    )
+    return frame.mapInArrow(chain_stage(head, source.chain, environment, first), from_arrow_schema(first.schema()))
 
 
 def kept_frame(spark: SparkSession, plan: JobPlan, sink: SinkPlan, slots: SlotDirectory, epoch: int) -> DataFrame:
     """Return a batch DataFrame over the kept output of one sink; reshape it at will."""
-    task = next(task for task in plan.tasks if task.uid == sink.task_uid)
+    task = plan.task(sink.task_uid)
     schema = from_arrow_schema(task.output(sink.tag).schema())
     subtasks = spark.range(0, task.parallelism, 1, task.parallelism)
     return subtasks.mapInArrow(fetch_stage(slots, task.uid, sink.tag, epoch), schema)
 
 
 def _routed(frame: DataFrame, level: Level) -> DataFrame:
-    """Put each row into the partition of the subtask that owns its key group."""
-    if level.is_single:
-        task = level.tasks[0]
-        if task.key is None:
-            frame = frame.withColumn(ROUTE_FIELD, F.expr(_forward(task)))
-            return frame.repartitionById(task.parallelism, F.col(ROUTE_FIELD))
-        frame = frame.withColumn(KEY_GROUP_FIELD, F.expr(_key_group(task.key, task.max_parallelism)))
-        return frame.repartitionById(task.parallelism, F.expr(_owner(task)))
+    """Put each row into the partition of the subtask that it is for; of rows for all subtasks, one into each."""
     groups, routes = [], []
-    for index, task in enumerate(level.tasks):
-        if task.key is None:
-            route = _forward(task)
-        else:
-            groups.append((index, _key_group(task.key, task.max_parallelism, EDGE_FIELD.format(index) + ".")))
-            route = _owner(task)
-        routes.append((index, f"{level.first_partition(index)} + {route}"))
-    frame = frame.withColumn(KEY_GROUP_FIELD, F.expr(_by_task(groups)))
-    frame = frame.withColumn(ROUTE_FIELD, F.expr(_by_task(routes)))
+    everywhere = any(port.routing is Routing.BROADCAST for port in level.ports)
+    for index, port in enumerate(level.ports):
+        path = "" if level.is_single else f"{ROWS_FIELD.format(index)}."
+        if port.key is not None:
+            groups.append((index, _key_group(port.key, port.task.max_parallelism, path)))
+        routes.append((index, _routes(port, level.first_partition(port.task), path, as_array=everywhere)))
+    if groups:
+        frame = frame.withColumn(KEY_GROUP_FIELD, F.expr(_by_port(groups, level, "INT")))
+    elif not level.is_single:
+        frame = frame.withColumn(KEY_GROUP_FIELD, F.expr("cast(NULL AS INT)"))
+    for index, _ in enumerate(level.passing, len(level.ports)):
+        riding = f"cast(pmod(spark_partition_id(), {level.partitions}) AS INT)"
+        routes.append((index, f"array({riding})" if everywhere else riding))
+    route = _by_port(routes, level, "ARRAY<INT>" if everywhere else "INT")
+    if level.is_single and level.ports[0].routing is Routing.KEY:
+        return frame.repartitionById(level.partitions, F.expr(route))
+    frame = frame.withColumn(ROUTE_FIELD, F.expr(f"explode({route})" if everywhere else route))
     return frame.repartitionById(level.partitions, F.col(ROUTE_FIELD))
 
 
-def _by_task(cases: list[tuple[int, str]]) -> str:
+def _by_port(cases: list[tuple[int, str]], level: Level, sql_type: str) -> str:
+    if level.is_single:
+        return cases[0][1]
     branches = " ".join(f"WHEN {index} THEN {expression}" for index, expression in cases)
-    return f"cast(CASE {TASK_FIELD} {branches} END AS INT)" if cases else "cast(NULL AS INT)"
+    return f"cast(CASE {PORT_FIELD} {branches} END AS {sql_type})"
 
 
-def _forward(task: TaskSpec) -> str:
-    """Return the subtask of rows without a key: they stay with the others of their partition, so their order survives."""
-    return f"cast(pmod(spark_partition_id(), {task.parallelism}) AS INT)"
-
-
-def _owner(task: TaskSpec) -> str:
-    return f"cast({KEY_GROUP_FIELD} * {task.parallelism} div {task.max_parallelism} AS INT)"
+def _routes(port: Port, first: int, path: str, *, as_array: bool) -> str:
+    """Return, as SQL, the partition of a row; with `as_array` an array of partitions."""
+    count, turn = port.task.parallelism, f"{path}{TURN_FIELD}"
+    if port.routing is Routing.BROADCAST:
+        return f"sequence({first}, {first + count - 1})"
+    subtask = {
+        Routing.KEY: f"{KEY_GROUP_FIELD} * {count} div {port.task.max_parallelism}",
+        # rows stay with the others of their partition, so their order survives
+        Routing.FORWARD: f"pmod(spark_partition_id(), {count})",
+        Routing.REBALANCE: f"pmod({turn}, {count})",
+        Routing.SHUFFLE: f"pmod(hash({turn}), {count})",
+        Routing.GLOBAL: "0",
+    }[port.routing]
+    route = f"cast({first} + {subtask} AS INT)"
+    return f"array({route})" if as_array else route
 
 
 def _key_group(key: KeyColumn, max_parallelism: int, path: str = "") -> str:

@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 
 from pystate.common import Instant, Row, TypeInformation, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
-from pystate.state.base.serializers import (
-    SchemaCompatibility,
-    resolve_compatibility,
-    serializer_for,
-    serializer_from_snapshot,
-)
+from pystate.state.base.serializers import serializer_for, serializer_from_snapshot
 
 UTC = dt.timezone.utc
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
@@ -188,14 +183,6 @@ def test_arbitrary_bytes_are_a_value_or_an_error(data: bytes) -> None:
             serializer_for(type_info).deserialize(data)
         except CorruptSnapshotError:
             continue
-
-
-def test_only_equal_types_are_compatible() -> None:
-    old = serializer_for(Types.LONG()).snapshot()
-    assert resolve_compatibility(old, serializer_for(Types.LONG())) is SchemaCompatibility.AS_IS
-    assert resolve_compatibility(old, serializer_for(Types.INT())) is SchemaCompatibility.INCOMPATIBLE
-    assert resolve_compatibility(old, serializer_for(None)) is SchemaCompatibility.INCOMPATIBLE
-    assert {c.name for c in SchemaCompatibility} == {"AS_IS", "AFTER_MIGRATION", "RECONFIGURED", "INCOMPATIBLE"}
 
 
 def test_a_serializer_snapshot_of_another_version_or_damaged_is_refused() -> None:

@@ -14,8 +14,10 @@ from rocksdict import Rdict
 
 from pystate.api.state import ValueStateDescriptor
 from pystate.common import TypeInformation, Types
+from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, RestoreError, SnapshotError, StateError
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.options import RocksDBOptions
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.canonical import CanonicalReader
 from pystate.state.base.keys import KeyCodec
@@ -23,7 +25,7 @@ from pystate.state.base.loader import create_state_backend
 from pystate.state.rocksdb import database
 from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
 from pystate.state.rocksdb.options import SharedMemory, process_memory
-from pystate.state.rocksdb.table import split_row_key
+from pystate.state.rocksdb.rows import split_row_key
 from tests.state.conftest import MAX_PARALLELISM, written
 
 LIST = Types.LIST(Types.LONG())
@@ -42,7 +44,7 @@ class Bench:
         return self.backend.get_partitioned_state(ValueStateDescriptor(name, type_info))
 
     def rows(self, name: str = "s") -> list[tuple[bytes, bytes]]:
-        (store,) = (state.store for state in self.backend._registered if state.name == name)
+        store = dict(self.backend._registered.declared())[name].store
         return list(self.backend._database.freeze(store.family).items())
 
     def to_files(self) -> list[Path]:
@@ -170,7 +172,7 @@ def test_rows_are_ordered_by_key_group_and_none_begins_another(bench: Bench) -> 
 def test_a_missing_key_is_looked_up_once_in_an_epoch(bench: Bench) -> None:
     for type_info in (Types.LONG(), LIST):
         state = bench.state("k", str(type_info), type_info)
-        (store,) = (s.store for s in bench.backend._registered if s.name == str(type_info))
+        store = dict(bench.backend._registered.declared())[str(type_info)].store
         asked: list[bytes] = []
         store._get = lambda row, asked=asked: asked.append(row)
         for _ in range(5):
@@ -345,13 +347,29 @@ def test_write_buffers_and_cache_stay_within_the_memory_they_share(make: Make) -
     assert memory.cache.get_usage() <= 17 << 20
 
 
-def test_the_backends_of_a_process_share_their_memory(make: Make) -> None:
-    assert process_memory() is process_memory()
-    before = process_memory().write_buffers.get_usage()
+def test_the_backends_of_a_process_share_the_memory_they_are_given(make: Make) -> None:
+    memory = process_memory(RocksDBOptions.FIX_PER_SLOT_MEMORY_SIZE.default, RocksDBOptions.WRITE_BUFFER_RATIO.default)
+    before = memory.write_buffers.get_usage()
     for bench in (make(), make()):
         bench.state("k").update("x" * 1_000_000)
         bench.backend.flush_epoch()
-    assert process_memory().write_buffers.get_usage() >= before + 2_000_000
+    assert memory.write_buffers.get_usage() >= before + 2_000_000
+
+
+def test_the_memory_of_a_slot_is_what_the_options_say(make: Make) -> None:
+    configuration = Configuration()
+    configuration.set(RocksDBOptions.FIX_PER_SLOT_MEMORY_SIZE, 20 << 20)
+    configuration.set(RocksDBOptions.WRITE_BUFFER_RATIO, 0.25)
+    memory = process_memory(20 << 20, 0.25)
+    assert memory.write_buffers.get_buffer_size() == 5 << 20
+    bench = make(configuration=configuration)
+    bench.state("k").update("x" * 1_000_000)
+    bench.backend.flush_epoch()
+    assert memory.write_buffers.get_usage() >= 1_000_000
+    configuration.set(RocksDBOptions.FIX_PER_SLOT_MEMORY_SIZE, 1000)
+    with pytest.raises(ConfigurationError, match="1,000 bytes") as caught:
+        make(configuration=configuration)
+    assert caught.value.where == "state.backend.rocksdb.memory.fixed-per-slot"
 
 
 def test_a_snapshot_costs_no_flush(bench: Bench) -> None:

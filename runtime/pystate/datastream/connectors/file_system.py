@@ -2,51 +2,96 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from pystate.common.time import Duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 
-class StreamFormat:
-    """How the bytes of a file become elements."""
+class FileFormat(ABC):
+    """How the bytes of a file become elements.
+
+    Attributes:
+        single_column: The elements are values, not rows.
+    """
+
+    single_column = False
+
+    @abstractmethod
+    def reader(self, spark: SparkSession, path: str) -> DataStreamReader:
+        """Return what reads files of this format below `path`."""
+
+
+class StreamFormat(FileFormat):
+    """A format that is read record by record."""
 
     @staticmethod
     def text_line_format() -> StreamFormat:
         """Each line of a text file, without its line end, is an element."""
-        return StreamFormat()
+        return _TextLines()
+
+
+class BulkFormat(FileFormat):
+    """A format that is read in batches of rows."""
+
+
+class _TextLines(StreamFormat):
+    single_column = True
+
+    def reader(self, spark: SparkSession, path: str) -> DataStreamReader:
+        del path
+        return spark.readStream.format("text")
 
 
 class FileSource:
-    """The lines of the text files in a folder.
+    """The records of the files in a folder.
 
     Args:
         path: A folder or a file, anything Spark can list.
         monitor_interval_ms: None reads what is there and ends; else the folder is watched for new files.
         max_files_per_epoch: At most this many files go into one epoch; None for no bound.
+        file_format: How to read them; lines of text by default.
     """
 
-    def __init__(self, path: str, monitor_interval_ms: int | None, max_files_per_epoch: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        monitor_interval_ms: int | None,
+        max_files_per_epoch: int | None = None,
+        file_format: FileFormat | None = None,
+    ) -> None:
         self.path = path
         self.monitor_interval_ms = monitor_interval_ms
         self.max_files_per_epoch = max_files_per_epoch
+        self._format = file_format or StreamFormat.text_line_format()
 
     @property
     def bounded(self) -> bool:
         """Whether the source ends."""
         return self.monitor_interval_ms is None
 
+    @property
+    def single_column(self) -> bool:
+        """Whether the elements are values, not rows."""
+        return self._format.single_column
+
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, path: str) -> FileSourceBuilder:
-        """Begin to describe a source, as PyFlink does."""
-        del stream_format
-        return FileSourceBuilder(path)
+        """Begin to describe a source that is read record by record, as PyFlink does."""
+        return FileSourceBuilder(path, stream_format)
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, path: str) -> FileSourceBuilder:
+        """Begin to describe a source that is read in batches of rows, as PyFlink does."""
+        return FileSourceBuilder(path, bulk_format)
 
     def to_frame(self, spark: SparkSession) -> DataFrame:
-        """Return the streaming DataFrame of the lines, one column `value`."""
-        reader = spark.readStream.format("text")
+        """Return the streaming DataFrame of the records."""
+        reader = self._format.reader(spark, self.path)
         if self.max_files_per_epoch is not None:
             reader = reader.option("maxFilesPerTrigger", self.max_files_per_epoch)
         return reader.load(self.path)
@@ -55,8 +100,9 @@ class FileSource:
 class FileSourceBuilder:
     """Collects the options of a `FileSource`."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, file_format: FileFormat) -> None:
         self._path = path
+        self._format = file_format
         self._monitor_interval_ms: int | None = None
         self._max_files_per_epoch: int | None = None
 
@@ -77,4 +123,4 @@ class FileSourceBuilder:
 
     def build(self) -> FileSource:
         """Return the source."""
-        return FileSource(self._path, self._monitor_interval_ms, self._max_files_per_epoch)
+        return FileSource(self._path, self._monitor_interval_ms, self._max_files_per_epoch, self._format)

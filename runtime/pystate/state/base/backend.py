@@ -11,19 +11,20 @@ One thread owns the backend. Only `KeyedStateSnapshot`'s methods may be called f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pystate.api.state import State, StateDescriptor
+from pystate.common.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.key_groups import KeyGroupRange, check_max_parallelism
 from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, Entry, StateMetaInfo
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
 
-VOID_NAMESPACE = b""
-"""The namespace of state that is scoped by key alone."""
+if TYPE_CHECKING:
+    from pystate.state.base.overlay import OverlayState
 
 
 class _NoKey:
@@ -69,6 +70,7 @@ class KeyedStateBackend(ABC):
         key_group_range: The key groups of this subtask.
         max_parallelism: The number of key groups in all.
         working_directory: A folder that exists, for a folder of the backend's own; None for backends that keep no files.
+        configuration: The options in force; None for the defaults.
 
     Attributes:
         active_key: Internal form of the current key. States read it at each access; `set_current_key` sets it.
@@ -77,9 +79,11 @@ class KeyedStateBackend(ABC):
 
     __slots__ = (
         "_descriptors",
+        "_overlays",
         "_states",
         "active_key",
         "active_key_group",
+        "configuration",
         "key_codec",
         "key_group_range",
         "max_parallelism",
@@ -93,6 +97,7 @@ class KeyedStateBackend(ABC):
         key_group_range: KeyGroupRange,
         max_parallelism: int,
         working_directory: str | None = None,
+        configuration: Configuration | None = None,
     ) -> None:
         check_max_parallelism(max_parallelism)
         if key_group_range.end >= max_parallelism:
@@ -102,9 +107,11 @@ class KeyedStateBackend(ABC):
         self.key_group_range = key_group_range
         self.max_parallelism = max_parallelism
         self.working_directory = working_directory
+        self.configuration = Configuration() if configuration is None else configuration
         self.active_key: Hashable = NO_KEY
         self.active_key_group = -1
         self._descriptors: dict[str, StateDescriptor] = {}
+        self._overlays: dict[str, OverlayState] = {}
         self._states: dict[str, State] = {}
 
     def set_current_key(self, internal_key: Hashable, key_group: int) -> None:
@@ -134,16 +141,19 @@ class KeyedStateBackend(ABC):
         return StateError(message, hint="use keyed state in process_element and on_timer only, not in open() or in threads")
 
     def get_partitioned_state(self, descriptor: StateDescriptor) -> State:
-        """Return the state a descriptor declares; the same name and type give the same object.
+        """Return the state a descriptor declares; an equal descriptor gives the same object.
+
+        Restored values of an older type that the new one can take over are converted now, all of them.
 
         Raises:
-            StateError: The name is taken by a state of another kind or type.
-            RestoreError: The restored state of this name has another kind or type.
+            StateError: The name is taken by a state of another kind, type or function.
+            RestoreError: The restored state of this name can't be read as what is declared.
         """
         known = self._descriptors.get(descriptor.name)
         if known is None:
-            state = self._create_state(descriptor)
+            state, overlay = self._create_state(descriptor)
             self._descriptors[descriptor.name] = descriptor
+            self._overlays[descriptor.name] = overlay
             self._states[descriptor.name] = state
             return state
         if known != descriptor:
@@ -151,9 +161,33 @@ class KeyedStateBackend(ABC):
             raise StateError(message, hint="give one of them another name")
         return self._states[descriptor.name]
 
+    def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], object]) -> None:
+        """Call a function for each key that has a value in a state, in no order to rely on.
+
+        The function may write any state of the key it is called for. The current key is afterwards what it was before.
+
+        Args:
+            descriptor: Of the state.
+            function: Gets the key as user code sees it, and the state, which is scoped to that key.
+
+        Raises:
+            StateError, RestoreError: See `get_partitioned_state`.
+        """
+        state = self.get_partitioned_state(descriptor)
+        overlay = self._overlays[descriptor.name]
+        external = self.key_codec.external
+        before = self.active_key, self.active_key_group
+        try:
+            for key, key_group in overlay.all_keys():
+                self.active_key, self.active_key_group = key, key_group
+                if overlay.has_value():
+                    function(external(key), state)
+        finally:
+            self.active_key, self.active_key_group = before
+
     @abstractmethod
-    def _create_state(self, descriptor: StateDescriptor) -> State:
-        """Make the state object, on top of restored values where there are any."""
+    def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:
+        """Make the state object and its running epoch, on top of restored values where there are any."""
 
     @abstractmethod
     def flush_epoch(self) -> None:
@@ -193,7 +227,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def entry_count(self) -> int:
-        """Return the number of flushed entries in all states."""
+        """Return the number of flushed entries in all states: values, map entries, parts of lists (one or more a key)."""
 
     @abstractmethod
     def close(self) -> None:
@@ -237,7 +271,8 @@ def restored_entries(
 ) -> Iterator[tuple[int, Iterator[Entry]]]:
     """Iterate over the entries of a state that are the backend's: (key group, entries); key groups without any are left out.
 
-    The first key of each key group is decoded and checked to hash to it.
+    The first key of each key group is decoded and checked to hash to it. Where the file has keys of another type than the
+    backend, all keys are decoded, which checks that each is one of the backend's type; its bytes are then the same.
 
     Raises:
         CorruptSnapshotError, RestoreError: See `KeyedStateBackend.restore`.
@@ -255,4 +290,13 @@ def restored_entries(
             shown = codec.external(key)
             message = f"State {state_name!r} has key {shown!r} in key group {key_group}, where it doesn't belong."
             raise CorruptSnapshotError(message)
+        if reader.header.key_type != codec.key_type:
+            entries = _decoded(entries, codec)
         yield key_group, chain((first,), entries)
+
+
+def _decoded(entries: Iterator[Entry], codec: KeyCodec) -> Iterator[Entry]:
+    decode = codec.decode
+    for entry in entries:
+        decode(entry[0])
+        yield entry

@@ -4,13 +4,15 @@ Layout, all numbers big-endian:
 
     magic "PYSTKEYS", version u16
     header   length u32, msgpack, crc32 u32 of everything before
-    blocks   state u16, key group u16, entries u32, length u32, msgpack list [key, namespace, value, key, ...], crc32 u32
+    blocks   state u16, key group u16, entries u32, length u32, msgpack list [key, sub-key, value, key, ...], crc32 u32
     index    msgpack list [state, key group, offset, length, entries, ...], a row per block in file order
     trailer  index offset u64, index length u32, index crc32 u32, header length u32, crc32 u32, "SYEKTSYP"
 
 A reader goes from the trailer to the index to the blocks of the key groups it needs. A key group has as many blocks as it
 takes, each about `BLOCK_BYTES` of entries. Each byte is covered by a checksum or compared, so damage is always an error;
 lengths are believed only within the file's size and after their checksum.
+
+What a sub-key and a value are is the state kind's, see `schema`.
 """
 
 from __future__ import annotations
@@ -43,15 +45,51 @@ _MAX_BLOCK_BYTES = (1 << 32) - 1
 _ENTRY_OVERHEAD = 15
 
 Entry = tuple[bytes, bytes, bytes]
+"""Key, sub-key, value."""
 
 
 @dataclass(frozen=True)
 class StateMetaInfo:
-    """A state in a snapshot: its name, its kind (`StateKind` value), the snapshot of its serializer."""
+    """A state in a snapshot.
+
+    Attributes:
+        name: Its name.
+        kind: Its kind, a `StateKind` value.
+        serializer: The snapshot of the serializer of its values, elements or map values.
+        user_key: `{"type": ...}` with the type of the map keys, None for untyped; None where the state is no map.
+        ttl: Whether each value begins with the 8 bytes of a timestamp.
+    """
 
     name: str
     kind: str
     serializer: dict[str, Any]
+    user_key: dict[str, Any] | None = None
+    ttl: bool = False
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as msgpack-able data."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "serializer": self.serializer,
+            "user_key": self.user_key,
+            "ttl": self.ttl,
+        }
+
+    @staticmethod
+    def from_plain(plain: Any) -> StateMetaInfo:
+        """Rebuild it.
+
+        Raises:
+            ValueError, TypeError, LookupError: The data is none.
+        """
+        info = StateMetaInfo(**plain)
+        texts = isinstance(info.name, str) and isinstance(info.kind, str)
+        user_key = info.user_key is None or (isinstance(info.user_key, dict) and info.user_key.keys() == {"type"})
+        if not texts or not isinstance(info.serializer, dict) or not user_key or not isinstance(info.ttl, bool):
+            message = "a state is not described as it should be"
+            raise ValueError(message)
+        return info
 
 
 @dataclass(frozen=True)
@@ -71,7 +109,7 @@ class CanonicalHeader:
             "key_encoding": self.key_encoding,
             "max_parallelism": self.max_parallelism,
             "key_groups": [self.key_group_range.start, self.key_group_range.end],
-            "states": [{"name": s.name, "kind": s.kind, "serializer": s.serializer} for s in self.states],
+            "states": [state.to_plain() for state in self.states],
         }
 
     @staticmethod
@@ -83,13 +121,12 @@ class CanonicalHeader:
         """
         key_type = None if plain["key_type"] is None else TypeInformation.from_plain(plain["key_type"])
         start, end = plain["key_groups"]
-        states = tuple(StateMetaInfo(s["name"], s["kind"], s["serializer"]) for s in plain["states"])
+        states = tuple(map(StateMetaInfo.from_plain, plain["states"]))
         header = CanonicalHeader(
             key_type, plain["key_encoding"], plain["max_parallelism"], KeyGroupRange(start, end), states
         )
-        texts = [header.key_encoding, *(text for s in states for text in (s.name, s.kind))]
-        if not all(isinstance(text, str) for text in texts) or not all(isinstance(s.serializer, dict) for s in states):
-            message = "a name is no text, or a serializer no description"
+        if not isinstance(header.key_encoding, str):
+            message = "the key encoding is no text"
             raise ValueError(message)
         if not 1 <= header.max_parallelism <= MAX_PARALLELISM_LIMIT or end >= header.max_parallelism:
             message = f"key groups {start}..{end} of {header.max_parallelism}"
@@ -137,7 +174,7 @@ class CanonicalWriter:
         self.bytes += len(data)
 
     def write(self, state_name: str, key_group: int, entries: Iterable[Entry]) -> None:
-        """Write entries (key, namespace, value) of one state and key group; may be called again for the same pair."""
+        """Write entries (key, sub-key, value) of one state and key group; may be called again for the same pair."""
         if key_group not in self._header.key_group_range:
             message = f"Key group {key_group} is not in the file's range {self._header.key_group_range}."
             raise SnapshotError(message, where=state_name)
@@ -304,7 +341,7 @@ class CanonicalReader:
         raise SnapshotError(message, where=self._where)
 
     def entries(self, state_name: str, key_group: int) -> Iterator[Entry]:
-        """Iterate over (key, namespace, value) bytes of a state and key group, block by block.
+        """Iterate over (key, sub-key, value) bytes of a state and key group, block by block.
 
         Raises:
             CorruptSnapshotError: A block is damaged.

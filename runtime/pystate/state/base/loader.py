@@ -1,23 +1,28 @@
-"""Which state backends there are, by the names that `state.backend.type` takes."""
+"""Which state backends there are, by the names and paths that `state.backend.type` takes."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from typing import Any
 
+from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.option_types import nearest_name
+from pystate.common.options import StateBackendOptions
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.keys import KeyCodec
 
 # imported when asked for, since a backend may stand on a library of its own
 _BACKENDS = {
-    "hashmap": ("pystate.state.hashmap.backend", "HashMapKeyedStateBackend"),
-    "rocksdb": ("pystate.state.rocksdb.backend", "RocksDBKeyedStateBackend"),
+    "hashmap": "pystate.state.hashmap.backend:HashMapKeyedStateBackend",
+    "rocksdb": "pystate.state.rocksdb.backend:RocksDBKeyedStateBackend",
 }
 
 
 def state_backend_names() -> list[str]:
-    """Return the names of the backends."""
+    """Return the names of the backends that come with pystate."""
     return sorted(_BACKENDS)
 
 
@@ -28,28 +33,70 @@ def create_state_backend(
     key_group_range: KeyGroupRange,
     max_parallelism: int,
     working_directory: str | None = None,
+    configuration: Configuration | None = None,
 ) -> KeyedStateBackend:
     """Return a new, empty backend.
 
     Args:
-        name: One of `state_backend_names()`.
+        name: One of `state_backend_names()`, or the path of a factory: `package.module:Class` or `package.module.Class`, a
+            subclass of `KeyedStateBackend`, or a function that takes the same arguments and returns a backend.
         key_codec: See `KeyedStateBackend`.
         key_group_range: See `KeyedStateBackend`.
         max_parallelism: See `KeyedStateBackend`.
         working_directory: See `KeyedStateBackend`; rocksdb needs one.
+        configuration: See `KeyedStateBackend`.
 
     Raises:
         ConfigurationError: There is no such backend, or it needs a working directory.
         StateError: It can't use the working directory.
     """
-    if name not in _BACKENDS:
-        message = f"There is no state backend {name!r}; allowed: {', '.join(state_backend_names())}."
-        raise ConfigurationError(message, where="state.backend.type")
-    module, attribute = _BACKENDS[name]
-    backend_class: type[KeyedStateBackend] = getattr(importlib.import_module(module), attribute)
-    return backend_class(
+    backend = _factory(name)(
         key_codec=key_codec,
         key_group_range=key_group_range,
         max_parallelism=max_parallelism,
         working_directory=working_directory,
+        configuration=configuration,
     )
+    if not isinstance(backend, KeyedStateBackend):
+        raise _refused(name, f"it makes a {type(backend).__qualname__}, which is no KeyedStateBackend")
+    return backend
+
+
+def check_state_backend(name: str) -> None:
+    """Refuse a name or path that leads to no backend.
+
+    Raises:
+        ConfigurationError: So it is.
+    """
+    _factory(name)
+
+
+def _factory(name: str) -> Callable[..., object]:
+    path = _BACKENDS.get(name, name)
+    module_name, colon, attributes = path.partition(":")
+    if not colon:
+        module_name, _, attributes = path.rpartition(".")
+    if not module_name:
+        raise _refused(name, "it is neither a name nor the path of a factory")
+    found: Any
+    try:
+        found = importlib.import_module(module_name)
+    except Exception as error:  # a module of the job may fail in any way
+        raise _refused(name, f"{module_name} can't be imported: {type(error).__name__}: {error}") from error
+    for attribute in attributes.split("."):
+        if not hasattr(found, attribute):
+            raise _refused(name, f"{module_name} has no {attributes!r}")
+        found = getattr(found, attribute)
+    is_class = isinstance(found, type)
+    if not callable(found) or (is_class and not issubclass(found, KeyedStateBackend)):
+        raise _refused(name, "it is neither a subclass of KeyedStateBackend nor a function that makes one")
+    factory: Callable[..., object] = found
+    return factory
+
+
+def _refused(name: str, why: str) -> ConfigurationError:
+    message = f"There is no state backend {name!r}: {why}."
+    near = nearest_name(name, _BACKENDS)
+    allowed = f"allowed: {', '.join(state_backend_names())} or the path of a factory, package.module:Class"
+    hint = f"{allowed}; did you mean {near!r}?" if near else allowed
+    return ConfigurationError(message, where=StateBackendOptions.STATE_BACKEND.key, hint=hint)

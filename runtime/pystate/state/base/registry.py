@@ -1,6 +1,8 @@
-"""The states of one backend by name, whether declared by the job or found in a snapshot, with their kind and serializer.
+"""The states of one backend by name: those the job declared, and those a snapshot brought that nobody has declared yet.
 
-Generic in the store: where a backend keeps the flushed values of one state.
+Restored entries stay as they were written until a descriptor says what they are. States that are never declared go into the
+next snapshot with the same bytes, so a job may leave a state alone for a while. Generic in where a backend keeps things: the
+store of a declared state, and the raw entries of an undeclared one.
 """
 
 from __future__ import annotations
@@ -11,43 +13,65 @@ from typing import BinaryIO, Generic, TypeVar
 
 from pystate.api.state import StateDescriptor, StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
-from pystate.state.base.backend import VOID_NAMESPACE, KeyedStateBackend, check_header_fits, restored_entries
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, Entry, StateMetaInfo
-from pystate.state.base.serializers import (
-    SchemaCompatibility,
-    TypeSerializer,
-    resolve_compatibility,
-    serializer_for,
-    serializer_from_snapshot,
+from pystate.state.base.backend import KeyedStateBackend, check_header_fits, restored_entries
+from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfo
+from pystate.state.base.schema import (
+    VOID_NAMESPACE,
+    Migration,
+    StateSchema,
+    kind_of,
+    part_number,
+    resolve_migration,
 )
 
 S = TypeVar("S")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class RegisteredState(Generic[S]):
-    """A state: its name, kind and serializer, and the store of its flushed values."""
+    """A declared state: its schema, what snapshots say about it, and the store of its flushed values."""
 
-    name: str
-    kind: StateKind
-    serializer: TypeSerializer
+    schema: StateSchema
+    info: StateMetaInfo
     store: S
 
 
-class StateRegistry(Generic[S]):
+@dataclass(frozen=True)
+class RestoredState(Generic[R]):
+    """A state that nobody has declared: what the snapshot said about it, and its entries as they were written."""
+
+    info: StateMetaInfo
+    raw: R
+
+
+class StateRegistry(Generic[S, R]):
     """Name -> state.
 
     Args:
-        create_store: Makes the store of a new state, from its name and serializer.
+        create_store: Makes the store of a new state.
+        create_raw: Makes room for the raw entries of a restored state.
+        adopt: Makes the store of a state out of its raw entries, with what must be done to them.
     """
 
-    def __init__(self, create_store: Callable[[str, TypeSerializer], S]) -> None:
+    def __init__(
+        self,
+        create_store: Callable[[str, StateSchema], S],
+        create_raw: Callable[[StateMetaInfo], R],
+        adopt: Callable[[str, StateSchema, R, Migration | None], S],
+    ) -> None:
         self._create_store = create_store
-        self._states: dict[str, RegisteredState[S]] = {}
+        self._create_raw = create_raw
+        self._adopt = adopt
+        self._states: dict[str, RegisteredState[S] | RestoredState[R]] = {}
 
-    def __iter__(self) -> Iterator[RegisteredState[S]]:
-        """Iterate over the states in the order they were registered."""
-        return iter(self._states.values())
+    def declared(self) -> Iterator[tuple[str, RegisteredState[S]]]:
+        """Iterate over (name, state) of the states that were declared."""
+        return ((name, state) for name, state in self._states.items() if isinstance(state, RegisteredState))
+
+    def undeclared(self) -> Iterator[tuple[str, R]]:
+        """Iterate over (name, raw entries) of the restored states that weren't declared."""
+        return ((name, state.raw) for name, state in self._states.items() if isinstance(state, RestoredState))
 
     def names(self) -> list[str]:
         """Return the names of all states."""
@@ -55,7 +79,7 @@ class StateRegistry(Generic[S]):
 
     def meta_infos(self) -> list[StateMetaInfo]:
         """Return what a snapshot says about the states."""
-        return [StateMetaInfo(state.name, state.kind.value, state.serializer.snapshot()) for state in self]
+        return [state.info for state in self._states.values()]
 
     def clear(self) -> None:
         """Forget all states."""
@@ -75,25 +99,22 @@ class StateRegistry(Generic[S]):
         """Return the state that a descriptor declares, with its restored values if there are any.
 
         Raises:
-            RestoreError: The restored state of this name has another kind or type.
+            RestoreError: The restored values can't be read as what is declared.
+            StateError: The state was declared as something else.
         """
-        serializer = serializer_for(descriptor.type_info)
-        known = self._states.get(descriptor.name)
+        name, schema = descriptor.name, StateSchema.of(descriptor)
+        info = schema.meta_info(name)
+        known = self._states.get(name)
+        if isinstance(known, RegisteredState):
+            if known.info == info:
+                return known
+            message = f"State {name!r} was declared as {known.schema} before, and now as {schema}."
+            raise StateError(message, hint="give one of them another name")
         if known is None:
-            return self._register(descriptor.name, descriptor.kind, serializer)
-        if (
-            known.kind is not descriptor.kind
-            or resolve_compatibility(known.serializer.snapshot(), serializer) is not SchemaCompatibility.AS_IS
-        ):
-            message = (
-                f"State {descriptor.name!r} was written as {known.kind.value} of {known.serializer.type_name}; "
-                f"the job declares {descriptor.kind.value} of {serializer.type_name}."
-            )
-            raise RestoreError(message, hint="declare the type it was written with, or give the new state another name")
-        return known
-
-    def _register(self, name: str, kind: StateKind, serializer: TypeSerializer) -> RegisteredState[S]:
-        state = RegisteredState(name, kind, serializer, self._create_store(name, serializer))
+            store = self._create_store(name, schema)
+        else:
+            store = self._adopt(name, schema, known.raw, resolve_migration(known.info, schema))
+        state = RegisteredState(schema, info, store)
         self._states[name] = state
         return state
 
@@ -101,15 +122,15 @@ class StateRegistry(Generic[S]):
         self,
         backend: KeyedStateBackend,
         sources: Iterable[BinaryIO],
-        take: Callable[[CanonicalHeader, RegisteredState[S], int, Iterator[Entry]], None],
+        take: Callable[[R, int, Iterator[Entry]], None],
     ) -> None:
-        """Read canonical files. After an error the states are forgotten; their stores are the caller's to clean up.
+        """Read canonical files. After an error the states are forgotten; their raw entries are the caller's to clean up.
 
         Args:
             backend: Whose key groups are wanted.
             sources: See `KeyedStateBackend.restore`.
-            take: Called with the file's header, the state, a key group, and its entries, which are never none. Keys are not
-                decoded; the first one was checked to belong to the key group, and all have no namespace.
+            take: Called with where a state's raw entries go, a key group, and its entries, which are never none. Sub-keys
+                are such as the state's kind has; of the keys only the first was looked at.
 
         Raises:
             CorruptSnapshotError, RestoreError, StateError: See `KeyedStateBackend.restore`.
@@ -121,36 +142,34 @@ class StateRegistry(Generic[S]):
                 reader = CanonicalReader(source)
                 check_header_fits(reader.header, backend)
                 for info in reader.header.states:
-                    state = self._restored(info)
-                    for key_group, entries in restored_entries(reader, backend, state.name):
-                        if (state.name, key_group) in seen:
-                            message = f"State {state.name!r} has key group {key_group} twice: the files overlap."
+                    raw, kind = self._restored(info)
+                    for key_group, entries in restored_entries(reader, backend, info.name):
+                        if (info.name, key_group) in seen:
+                            message = f"State {info.name!r} has key group {key_group} twice: the files overlap."
                             raise RestoreError(message)
-                        seen.add((state.name, key_group))
-                        take(reader.header, state, key_group, _without_namespace(state, entries))
+                        seen.add((info.name, key_group))
+                        take(raw, key_group, _checked_sub_keys(info.name, kind, entries))
         except BaseException:
             self._states.clear()
             raise
 
-    def _restored(self, info: StateMetaInfo) -> RegisteredState[S]:
-        serializer = serializer_from_snapshot(info.serializer)
-        try:
-            kind = StateKind(info.kind)
-        except ValueError as error:
-            message = f"State {info.name!r} is of kind {info.kind}, which this pystate doesn't know."
-            raise RestoreError(message) from error
+    def _restored(self, info: StateMetaInfo) -> tuple[R, StateKind]:
+        kind = kind_of(info)
         known = self._states.get(info.name)
         if known is None:
-            return self._register(info.name, kind, serializer)
-        if known.kind is not kind or known.serializer.type_info != serializer.type_info:
+            known = self._states[info.name] = RestoredState(info, self._create_raw(info))
+        if not isinstance(known, RestoredState) or known.info != info:
             message = f"State {info.name!r} has different types in the files of one snapshot."
             raise CorruptSnapshotError(message)
-        return known
+        return known.raw, kind
 
 
-def _without_namespace(state: RegisteredState[S], entries: Iterator[Entry]) -> Iterator[Entry]:
+def _checked_sub_keys(name: str, kind: StateKind, entries: Iterator[Entry]) -> Iterator[Entry]:
     for entry in entries:
-        if entry[1] != VOID_NAMESPACE:
-            message = f"State {state.name!r} has a namespace, which {state.kind.value} state never has."
+        sub_key = entry[1]
+        if kind is StateKind.LIST:
+            part_number(sub_key)
+        elif sub_key[:1] != (VOID_NAMESPACE if kind is StateKind.MAP else b""):
+            message = f"State {name!r} has an entry with a namespace, which {kind.value} state never has."
             raise CorruptSnapshotError(message)
         yield entry

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import datetime as dt
 from abc import ABC, abstractmethod
-from enum import Enum
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.state.base.schema_evolution import Resolution, SchemaCompatibility, resolve_types
 from pystate.state.base.value_formats import format_for, is_immutable, unpack
+
+__all__ = [
+    "Resolution",
+    "SchemaCompatibility",
+    "TypeSerializer",
+    "resolve_compatibility",
+    "serializer_for",
+    "serializer_from_snapshot",
+]
 
 SERIALIZER_VERSION = 1
 
@@ -30,15 +39,6 @@ _EXACT_TYPES: dict[TypeKind, type] = {
     TypeKind.BIG_INT: int,
     TypeKind.SQL_DATE: dt.date,
 }
-
-
-class SchemaCompatibility(Enum):
-    """What a restore may do with values that an older serializer wrote (Flink's `TypeSerializerSchemaCompatibility`)."""
-
-    AS_IS = "AS_IS"
-    AFTER_MIGRATION = "AFTER_MIGRATION"
-    RECONFIGURED = "RECONFIGURED"
-    INCOMPATIBLE = "INCOMPATIBLE"
 
 
 class TypeSerializer(ABC):
@@ -163,13 +163,16 @@ def serializer_from_snapshot(snapshot: Any) -> TypeSerializer:
         raise CorruptSnapshotError(message) from error
 
 
-def resolve_compatibility(old_snapshot: Any, new_serializer: TypeSerializer) -> SchemaCompatibility:
-    """Say what a restore may do with values described by `old_snapshot` under `new_serializer`.
+def resolve_compatibility(old_snapshot: Any, new_serializer: TypeSerializer, state_name: str = "") -> Resolution:
+    """Say what a restore does with values described by `old_snapshot` under `new_serializer`.
 
-    Equal types are AS_IS, any other pair INCOMPATIBLE.
+    Args:
+        old_snapshot: What `TypeSerializer.snapshot` gave when they were written.
+        new_serializer: That of the type the job declares.
+        state_name: What the errors of the resolution's `migrate` name.
 
     Raises:
         RestoreError, CorruptSnapshotError: As `serializer_from_snapshot`.
     """
     old = serializer_from_snapshot(old_snapshot)
-    return SchemaCompatibility.AS_IS if old.type_info == new_serializer.type_info else SchemaCompatibility.INCOMPATIBLE
+    return resolve_types(old.type_info, new_serializer.type_info, state_name)

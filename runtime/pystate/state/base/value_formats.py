@@ -92,10 +92,13 @@ class Format(ABC):
 
     def wrong(self, value: Any, hint: str | None = None) -> StateError:
         """Return the error for a value of another type."""
+        return StateError(f"{self.shown(value)} is not of type {self.name}.", hint=hint)
+
+    @staticmethod
+    def shown(value: Any) -> str:
+        """Return a short text for a value and its Python type."""
         text = repr(value)
-        shown = text if len(text) <= 80 else f"{text[:77]}..."
-        message = f"{shown} ({type(value).__qualname__}) is not of type {self.name}."
-        return StateError(message, hint=hint)
+        return f"{text if len(text) <= 80 else f'{text[:77]}...'} ({type(value).__qualname__})"
 
 
 class _Plain(Format):
@@ -342,6 +345,16 @@ class _Row(_Composite):
     def __init__(self, type_info: TypeInformation) -> None:
         super().__init__(type_info)
         self._names = type_info.names
+        for name, part in zip(type_info.names or (), self.parts, strict=False):
+            self._check_default(part, name, type_info.defaults.get(name))
+
+    def _check_default(self, part: Format, name: str, default: Any) -> None:
+        try:
+            if default is not None:
+                part.to_plain(default)
+        except StateError as error:
+            message = f"The default of field {name!r} of {self.name} is wrong: {error.message}"
+            raise StateError(message, hint=error.hint) from error
 
     def check(self, value: Any) -> Any:
         if type(value) is not Row or len(value) != len(self.parts):

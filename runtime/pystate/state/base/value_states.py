@@ -6,27 +6,20 @@ can't store None, and what is absent reads as None.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
 from pystate.api.state import ValueState
 from pystate.common.errors import StateError
-from pystate.state.base.backend import NO_KEY, KeyedStateBackend
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.overlay import KeyStore, OverlayState
 from pystate.state.base.serializers import TypeSerializer
 
 _MISSING = object()
 
 
-class ValueStore(Protocol):
-    """The flushed values of one state, in the backend's form.
-
-    Attributes:
-        stores_objects: Whether values of an immutable type are stored as they are; else they are stored as their bytes, as
-            those of a mutable type always are.
-    """
-
-    stores_objects: bool
+class ValueStore(KeyStore, Protocol):
+    """The flushed values of one state, in the backend's form."""
 
     def get(self, key: Hashable, key_group: int, /) -> Any:
         """Return the value; None where there is none. An immutable one is an object, a mutable one is bytes."""
@@ -37,28 +30,21 @@ class ValueStore(Protocol):
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
         """Store (key, stored form) pairs; None removes. `key_groups` has the key group of each key."""
 
-    def end_epoch(self) -> None:
-        """Forget what was kept for the running epoch alone."""
 
-
-class OverlayValueState(ValueState[Any]):
+class OverlayValueState(OverlayState, ValueState[Any]):
     """What the value states share: the overlay of the running epoch, whose values are the objects user code sees."""
 
-    __slots__ = ("_backend", "_groups", "_name", "_overlay", "_owned_groups", "_serializer", "_store")
+    __slots__ = ("_groups", "_overlay")
 
     def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore) -> None:
-        self._name = name
-        self._backend = backend
-        self._serializer = serializer
-        self._store = store
-        self._owned_groups = frozenset(range(backend.key_group_range.start, backend.key_group_range.end + 1))
+        super().__init__(name, backend, serializer, store)
         self._overlay: dict[Hashable, Any] = {}
         self._groups: dict[Hashable, int] = {}  # key group of each key in the overlay
 
     def update(self, value: Any) -> None:
         """Set the current key's value; None removes it."""
         if value is not None:
-            value = self._check(value)
+            value = self._checked(value)
         key = self._backend.active_key
         if key not in self._overlay:
             self._touch(key)
@@ -71,28 +57,16 @@ class OverlayValueState(ValueState[Any]):
             self._touch(key)
         self._overlay[key] = None
 
-    def _check(self, value: Any) -> Any:
-        try:
-            return self._serializer.check(value)
-        except StateError as error:
-            message = f"State {self._name!r} can't take this value: {error.message}"
-            raise StateError(message, hint=error.hint) from None
-
-    def _group(self, key: Hashable) -> int:
-        group = self._backend.active_key_group
-        if key is NO_KEY:
-            raise self._backend.no_key_error()
-        if group not in self._owned_groups:
-            message = f"Key group {group} isn't one of this subtask's, {self._backend.key_group_range}."
-            raise StateError(message, where=f"state {self._name!r}")
-        return group
-
     def _touch(self, key: Hashable) -> None:
         self._groups[key] = self._group(key)
 
-    @abstractmethod
-    def prepare_flush(self) -> list[tuple[Hashable, Any]]:
-        """Return (key, stored value or None) for all that the epoch changed. Changes nothing, so it may fail."""
+    def touched_keys(self) -> list[tuple[Hashable, int]]:
+        """Return (key, key group) of all that the epoch has in its overlay."""
+        return list(self._groups.items())
+
+    def has_value(self) -> bool:
+        """Return whether the current key has a value."""
+        return self.value() is not None
 
     def apply_flush(self, changes: list[tuple[Hashable, Any]]) -> None:
         """Write prepared changes to the store. The epoch goes on until `drop_epoch`."""
@@ -111,9 +85,7 @@ class OverlayValueState(ValueState[Any]):
             try:
                 stored = None if value is None else serialize(value)
             except StateError as error:
-                shown = self._backend.key_codec.external(key)
-                message = f"The value of state {self._name!r} for key {shown!r} can't be kept: {error.message}"
-                raise StateError(message, hint=error.hint) from error
+                raise self._unkeepable(key, error) from error
             if stored != known(key, groups[key]):
                 changes.append((key, stored))
         return changes
@@ -138,7 +110,7 @@ class ImmutableValueState(OverlayValueState):
     def update(self, value: Any) -> None:
         """Set the current key's value; None removes it."""
         if type(value) is not self._exact_type and value is not None:
-            value = self._check(value)
+            value = self._checked(value)
         key = self._backend.active_key
         if key not in self._overlay:
             self._touch(key)
@@ -161,7 +133,7 @@ class IntegerValueState(ImmutableValueState):
     def update(self, value: Any) -> None:
         """Set the current key's value; None removes it."""
         if value is not None and (type(value) is not int or not self._low <= value <= self._high):
-            self._check(value)  # raises
+            self._checked(value)  # raises
         key = self._backend.active_key
         if key not in self._overlay:
             self._touch(key)

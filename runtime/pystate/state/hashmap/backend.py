@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from dataclasses import dataclass
+from typing import BinaryIO
 
 from pystate.api.state import State, StateDescriptor
-from pystate.common.errors import CorruptSnapshotError, RestoreError
+from pystate.common.configuration import Configuration
 from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
-from pystate.state.base.canonical import CanonicalHeader, Entry
+from pystate.state.base.canonical import Entry, StateMetaInfo
 from pystate.state.base.keys import KeyCodec
-from pystate.state.base.registry import RegisteredState, StateRegistry
-from pystate.state.base.serializers import TypeSerializer
-from pystate.state.base.value_states import OverlayValueState, create_value_state
-from pystate.state.hashmap.snapshot import HashMapSnapshot
-from pystate.state.hashmap.table import StateTable
+from pystate.state.base.overlay import OverlayState
+from pystate.state.base.registry import StateRegistry
+from pystate.state.base.schema import Migration, StateSchema
+from pystate.state.base.states import create_state
+from pystate.state.hashmap.forms import StoredForm, form_for
+from pystate.state.hashmap.snapshot import HashMapSnapshot, RawEntries
+from pystate.state.hashmap.table import StateTable, TableView
+
+
+@dataclass(frozen=True)
+class _TableState:
+    """The table of a declared state, and its form."""
+
+    table: StateTable
+    form: StoredForm
 
 
 class HashMapKeyedStateBackend(KeyedStateBackend):
@@ -26,7 +37,7 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
     per state; while snapshots are open, flushes go to layers over the frozen tables.
     """
 
-    __slots__ = ("_lock", "_open", "_registered", "_value_states")
+    __slots__ = ("_lock", "_open", "_registered")
 
     def __init__(
         self,
@@ -35,35 +46,48 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         key_group_range: KeyGroupRange,
         max_parallelism: int,
         working_directory: str | None = None,
+        configuration: Configuration | None = None,
     ) -> None:
         super().__init__(
             key_codec=key_codec,
             key_group_range=key_group_range,
             max_parallelism=max_parallelism,
             working_directory=working_directory,
+            configuration=configuration,
         )
-        self._registered: StateRegistry[StateTable] = StateRegistry(lambda *_: StateTable(key_group_range))
-        self._value_states: list[OverlayValueState] = []
+        self._registered: StateRegistry[_TableState, RawEntries] = StateRegistry(
+            self._create_table, _no_entries, self._adopt
+        )
         self._open: set[HashMapSnapshot] = set()
         self._lock = threading.Lock()  # guards _open: snapshots are released on other threads
 
-    def _create_state(self, descriptor: StateDescriptor) -> State:
-        registered = self._registered.declare(descriptor)
-        state = create_value_state(descriptor.name, self, registered.serializer, registered.store)
-        self._value_states.append(state)
+    def _create_table(self, name: str, schema: StateSchema) -> _TableState:
+        return _TableState(StateTable(self.key_group_range), form_for(name, schema, self.key_codec))
+
+    def _adopt(self, name: str, schema: StateSchema, raw: RawEntries, migration: Migration | None) -> _TableState:
+        state = self._create_table(name, schema)
+        for key_group, entries in raw.items():
+            migrated = entries if migration is None else migration.entries(schema.kind, entries)
+            state.form.fill(state.table.base[key_group], migrated)
         return state
+
+    def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:
+        registered = self._registered.declare(descriptor)
+        store = registered.store.form.store(registered.store.table)
+        return create_state(descriptor, self, registered.schema, store)
 
     def flush_epoch(self) -> None:
         """End the epoch; what it wrote becomes part of the tables."""
-        prepared = [(state, state.prepare_flush()) for state in self._value_states]
+        prepared = [(state, state.prepare_flush()) for state in self._overlays.values()]
         with self._lock:
             frozen = bool(self._open)
-        for registered in self._registered:
-            if registered.store.layers:
+        for _, registered in self._registered.declared():
+            table = registered.store.table
+            if table.layers:
                 if frozen:
-                    registered.store.melt()
+                    table.melt()
                 else:
-                    registered.store.merge()
+                    table.merge()
         for state, changes in prepared:
             state.apply_flush(changes)
             state.drop_epoch()
@@ -71,15 +95,16 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
 
     def rollback_epoch(self) -> None:
         """Drop the overlay."""
-        for state in self._value_states:
+        for state in self._overlays.values():
             state.drop_epoch()
         self.active_key = NO_KEY
 
     def snapshot(self) -> HashMapSnapshot:
         """Freeze the tables; the running epoch isn't in them yet."""
-        views = {registered.name: (registered.store.freeze(), registered.serializer) for registered in self._registered}
-        header = canonical_header(self, self._registered.meta_infos())
-        snapshot = HashMapSnapshot(header, self.key_codec, views, self._forget)
+        views: dict[str, tuple[TableView, StoredForm] | RawEntries] = dict(self._registered.undeclared())
+        for name, registered in self._registered.declared():
+            views[name] = registered.store.table.freeze(), registered.store.form
+        snapshot = HashMapSnapshot(canonical_header(self, self._registered.meta_infos()), views, self._forget)
         with self._lock:
             self._open.add(snapshot)
         return snapshot
@@ -90,19 +115,7 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
 
     def restore(self, sources: Iterable[BinaryIO]) -> None:
         """Fill the empty backend from canonical files."""
-        self._registered.restore(self, sources, self._take)
-
-    def _take(
-        self, header: CanonicalHeader, state: RegisteredState[StateTable], key_group: int, entries: Iterator[Entry]
-    ) -> None:
-        table, decode, serializer = state.store.base[key_group], self.key_codec.decode, state.serializer
-        count = 0
-        for key, _, value in entries:
-            table[decode(key)] = _restored(serializer, value)
-            count += 1
-        if len(table) != count:
-            message = f"State {state.name!r} has a key twice in key group {key_group}."
-            raise RestoreError(message)
+        self._registered.restore(self, sources, _take)
 
     def state_names(self) -> list[str]:
         """Return the names of all states."""
@@ -110,22 +123,23 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
 
     def entry_count(self) -> int:
         """Return the number of flushed entries."""
-        return sum(len(registered.store) for registered in self._registered)
+        raw = sum(len(entries) for _, groups in self._registered.undeclared() for entries in groups.values())
+        return raw + sum(state.store.form.count(state.store.table) for _, state in self._registered.declared())
 
     def close(self) -> None:
         """Drop all state; open snapshots keep their views."""
         self.active_key = NO_KEY
+        for state in self._overlays.values():
+            state.drop_epoch()
         self._states.clear()
+        self._overlays.clear()
         self._descriptors.clear()
-        self._value_states.clear()
         self._registered.clear()
 
 
-def _restored(serializer: TypeSerializer, value: bytes) -> Any:
-    if not serializer.immutable:
-        return value
-    restored = serializer.deserialize(value)
-    if restored is None:
-        message = f"A value of type {serializer.type_name} is null."
-        raise CorruptSnapshotError(message)
-    return restored
+def _no_entries(_info: StateMetaInfo) -> RawEntries:
+    return {}
+
+
+def _take(raw: RawEntries, key_group: int, entries: Iterator[Entry]) -> None:
+    raw[key_group] = list(entries)

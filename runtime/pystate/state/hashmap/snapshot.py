@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
-from pystate.state.base.backend import VOID_NAMESPACE
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
 from pystate.state.base.counted_snapshot import CountedSnapshot
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.serializers import TypeSerializer
+from pystate.state.hashmap.forms import StoredForm
 from pystate.state.hashmap.table import TableView
+
+RawEntries = dict[int, list[Entry]]
+"""Key group -> entries as they were restored; nobody changes them."""
 
 
 class HashMapSnapshot(CountedSnapshot):
@@ -17,40 +18,34 @@ class HashMapSnapshot(CountedSnapshot):
 
     Args:
         header: Of the file to be written.
-        key_codec: Of the backend.
-        views: State name -> (view, serializer).
+        views: State name -> (view, form), or the raw entries of a state that wasn't declared.
         on_release: Called once, when the views are no longer read.
     """
 
     def __init__(
         self,
         header: CanonicalHeader,
-        key_codec: KeyCodec,
-        views: dict[str, tuple[TableView, TypeSerializer]],
+        views: dict[str, tuple[TableView, StoredForm] | RawEntries],
         on_release: Callable[[HashMapSnapshot], None],
     ) -> None:
         super().__init__(header)
-        self._codec = key_codec
         self._views = views
         self._on_release = on_release
 
     def _write(self, writer: CanonicalWriter) -> None:
         groups = self._header.key_group_range
         for key_group in range(groups.start, groups.end + 1):
-            for name, (view, serializer) in self._views.items():
+            for name, view in self._views.items():
                 self._check_open()
-                writer.write(name, key_group, self._entries(view, serializer, key_group))
-
-    def _entries(self, view: TableView, serializer: TypeSerializer, key_group: int) -> Iterator[Entry]:
-        encode = self._codec.encode
-        if serializer.immutable:
-            serialize = serializer.serialize
-            for key, stored in view.entries(key_group):
-                yield encode(key), VOID_NAMESPACE, serialize(stored)
-        else:
-            for key, stored in view.entries(key_group):
-                yield encode(key), VOID_NAMESPACE, stored
+                writer.write(name, key_group, _entries(view, key_group))
 
     def _let_go(self) -> None:
         self._views = {}
         self._on_release(self)
+
+
+def _entries(view: tuple[TableView, StoredForm] | RawEntries, key_group: int) -> Iterable[Entry]:
+    if isinstance(view, dict):
+        return view.get(key_group, ())
+    table, form = view
+    return form.entries(table.entries(key_group))

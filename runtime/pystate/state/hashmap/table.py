@@ -2,12 +2,13 @@
 
 A snapshot freezes base and layers as they are. Writes then go to a new layer on top; layers are merged into the base only
 when no snapshot is open, on the owner's thread, so nobody iterates over what changes. In a layer None means that the key
-was removed; a stored value is never None.
+was removed; a stored value is never None. What stands in the open layer, and in the base when there are no layers, is in no
+view: stored dicts and lists are changed in place there, and copied there from below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pystate.common.key_groups import KeyGroupRange
@@ -62,6 +63,43 @@ class StateTable:
             else:
                 base[key_groups[key]][key] = stored
 
+    def own(self, key: Hashable, key_group: int, copy: Callable[[Any], Any]) -> Any:
+        """Return the stored value of a key, to be changed in place; None where there is none.
+
+        While a view may be open, the value is copied the first time; later calls return that copy.
+        """
+        base = self.base[key_group]
+        if not self.layers:
+            return base.get(key)
+        top = self.layers[-1]
+        group = top.get(key_group)
+        if group is None:
+            group = top[key_group] = {}
+        elif key in group:
+            return group[key]
+        stored = self.get(key, key_group)
+        if stored is not None:
+            stored = group[key] = copy(stored)
+        return stored
+
+    def put(self, key: Hashable, key_group: int, stored: Any) -> None:
+        """Store one value; None removes."""
+        self.put_all(((key, stored),), {key: key_group})
+
+    def keys(self) -> Iterator[tuple[Hashable, int]]:
+        """Iterate over (key, key group) of all stored values."""
+        view = TableView(self.base, list(self.layers))
+        for key_group in self.base:
+            for key, _ in view.entries(key_group):
+                yield key, key_group
+
+    def values(self) -> Iterator[Any]:
+        """Iterate over all stored values."""
+        view = TableView(self.base, list(self.layers))
+        for key_group in self.base:
+            for _, stored in view.entries(key_group):
+                yield stored
+
     def end_epoch(self) -> None:
         """Keep nothing of the running epoch: reads are made from the tables."""
 
@@ -81,12 +119,12 @@ class StateTable:
         self.layers.clear()
 
     def melt(self) -> None:
-        """Make one layer of many. Open views keep the old ones."""
+        """Make one frozen layer of many, with an open one over it. Open views keep the old ones."""
         if len(self.layers) > MAX_LAYERS:
             melted: Layer = {}
             for layer in self.layers:
                 _merge_into(melted, layer, drop_removed=False)
-            self.layers[:] = [melted]
+            self.layers[:] = [melted, {}]  # views share the values in the melted one, so none of them is owned
 
     def __len__(self) -> int:
         """Return the number of stored values."""

@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
-from pystate.api.state import State, StateDescriptor
+from pystate.api.state import State, StateDescriptor, StateKind
+from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError, StateError
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.options import RocksDBOptions
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
-from pystate.state.base.canonical import CanonicalHeader, Entry
+from pystate.state.base.canonical import Entry, StateMetaInfo
 from pystate.state.base.keys import KeyCodec
-from pystate.state.base.registry import RegisteredState, StateRegistry
-from pystate.state.base.serializers import TypeSerializer
-from pystate.state.base.value_states import OverlayValueState, create_value_state
-from pystate.state.rocksdb.database import Database
-from pystate.state.rocksdb.options import SharedMemory, process_memory
-from pystate.state.rocksdb.snapshot import RocksDBSnapshot
-from pystate.state.rocksdb.table import RocksDBTable, restored_rows
+from pystate.state.base.overlay import OverlayState
+from pystate.state.base.registry import StateRegistry
+from pystate.state.base.schema import Migration, StateSchema, part_number
+from pystate.state.base.states import create_state
+from pystate.state.rocksdb.database import ColumnFamily, Database
+from pystate.state.rocksdb.list_table import RocksDBListTable
+from pystate.state.rocksdb.map_table import RocksDBMapTable
+from pystate.state.rocksdb.options import MIN_MEMORY_BYTES, SharedMemory, process_memory
+from pystate.state.rocksdb.rows import restored_rows
+from pystate.state.rocksdb.snapshot import RocksDBSnapshot, entries_of
+from pystate.state.rocksdb.table import RocksDBTable
+
+Table = RocksDBTable | RocksDBMapTable | RocksDBListTable
+
+
+@dataclass
+class _RestoredRows:
+    """The rows of a state that nobody has declared.
+
+    Attributes:
+        is_list: Whether they are parts of lists.
+        next_number: Above the numbers of all parts.
+    """
+
+    family: ColumnFamily
+    is_list: bool
+    next_number: int = 0
 
 
 class RocksDBKeyedStateBackend(KeyedStateBackend):
@@ -28,14 +51,14 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     half never gets anywhere, and the job has to be restored.
 
     Args:
-        memory: What block cache and write buffers may take; None shares the process's own.
+        memory: What block cache and write buffers may take; None shares what the options give this process.
 
     Raises:
-        ConfigurationError: There is no working directory.
+        ConfigurationError: There is no working directory, or next to no memory.
         StateError: The database can't be made.
     """
 
-    __slots__ = ("_broken", "_closed", "_database", "_registered", "_value_states")
+    __slots__ = ("_broken", "_closed", "_database", "_registered")
 
     def __init__(
         self,
@@ -44,6 +67,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         key_group_range: KeyGroupRange,
         max_parallelism: int,
         working_directory: str | None = None,
+        configuration: Configuration | None = None,
         memory: SharedMemory | None = None,
     ) -> None:
         super().__init__(
@@ -51,25 +75,54 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             key_group_range=key_group_range,
             max_parallelism=max_parallelism,
             working_directory=working_directory,
+            configuration=configuration,
         )
         if working_directory is None:
             message = "The rocksdb state backend needs a working directory."
             raise ConfigurationError(message, hint="give create_state_backend a folder on a local disk")
-        self._registered: StateRegistry[RocksDBTable] = StateRegistry(self._create_table)
-        self._value_states: list[tuple[OverlayValueState, RocksDBTable]] = []
+        self._registered: StateRegistry[Table, _RestoredRows] = StateRegistry(
+            self._create_table, self._create_rows, self._adopt
+        )
         self._broken: PystateError | None = None
         self._closed = False
-        self._database = Database(working_directory, memory or process_memory())
+        self._database = Database(working_directory, memory or _configured_memory(self.configuration))
 
-    def _create_table(self, name: str, serializer: TypeSerializer) -> RocksDBTable:
-        return RocksDBTable(name, self._database, self.key_codec, serializer)
+    def _create_table(self, name: str, schema: StateSchema) -> Table:
+        return self._table(name, schema, self._database.family(name), 0)
 
-    def _create_state(self, descriptor: StateDescriptor) -> State:
+    def _table(self, name: str, schema: StateSchema, family: ColumnFamily, next_number: int) -> Table:
+        codec, serializer = self.key_codec, schema.serializer
+        if schema.user_keys is not None:
+            return RocksDBMapTable(name, self._database, family, codec, serializer, schema.user_keys)
+        if schema.kind is StateKind.LIST:
+            return RocksDBListTable(name, self._database, family, codec, serializer, next_number)
+        return RocksDBTable(name, self._database, family, codec, serializer)
+
+    def _create_rows(self, info: StateMetaInfo) -> _RestoredRows:
+        return _RestoredRows(self._database.family(info.name), info.kind == StateKind.LIST.value)
+
+    def _adopt(self, name: str, schema: StateSchema, raw: _RestoredRows, migration: Migration | None) -> Table:
+        family = raw.family if migration is None else self._migrated(name, schema.kind, raw.family, migration)
+        return self._table(name, schema, family, raw.next_number)
+
+    def _migrated(self, name: str, kind: StateKind, old: ColumnFamily, migration: Migration) -> ColumnFamily:
+        """Write all rows anew, into another column family: if one can't be converted, the old ones are untouched."""
+        database, family = self._database, self._database.family(name)
+        try:
+            for key_group, entries in entries_of(database.freeze(old)):
+                database.write(family, restored_rows(key_group, migration.entries(kind, entries)))
+            database.end_write()
+        except BaseException:
+            database.discard_write()
+            database.drop_family(family)
+            raise
+        database.drop_family(old)
+        return family
+
+    def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:
         self._check_usable()
         registered = self._registered.declare(descriptor)
-        state = create_value_state(descriptor.name, self, registered.serializer, registered.store)
-        self._value_states.append((state, registered.store))
-        return state
+        return create_state(descriptor, self, registered.schema, registered.store)
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -82,7 +135,12 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     def flush_epoch(self) -> None:
         """End the epoch; what it wrote goes to RocksDB."""
         self._check_usable()
-        prepared = [(state, table, state.prepare_flush()) for state, table in self._value_states]
+        overlays = self._overlays
+        prepared = [
+            (overlays[name], registered.store, overlays[name].prepare_flush())
+            for name, registered in self._registered.declared()
+            if name in overlays
+        ]
         for _, table, changes in prepared:
             table.check(changes, self.key_codec)
         try:
@@ -99,16 +157,23 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
 
     def rollback_epoch(self) -> None:
         """Drop the overlay."""
-        for state, _ in self._value_states:
+        for state in self._overlays.values():
             state.drop_epoch()
         self.active_key = NO_KEY
 
     def snapshot(self) -> RocksDBSnapshot:
         """Freeze the column families; the running epoch isn't in them yet."""
         self._check_usable()
-        rows = {registered.name: self._database.freeze(registered.store.family) for registered in self._registered}
+        rows = {name: self._database.freeze(family) for name, family in self._families()}
         self._database.retain()
         return RocksDBSnapshot(canonical_header(self, self._registered.meta_infos()), self._database, rows)
+
+    def _families(self) -> Iterator[tuple[str, ColumnFamily]]:
+        for name, raw in self._registered.undeclared():
+            yield name, raw.family
+        for name, registered in self._registered.declared():
+            if registered.store.family is not None:
+                yield name, registered.store.family
 
     def restore(self, sources: Iterable[BinaryIO]) -> None:
         """Fill the empty backend from canonical files.
@@ -127,19 +192,10 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             self._database.drop_families()
             raise
 
-    def _take(
-        self, header: CanonicalHeader, state: RegisteredState[RocksDBTable], key_group: int, entries: Iterator[Entry]
-    ) -> None:
-        if header.key_type != self.key_codec.key_type:
-            entries = self._decoded(entries)
-        self._database.write(state.store.family, restored_rows(key_group, entries))
-
-    def _decoded(self, entries: Iterator[Entry]) -> Iterator[Entry]:
-        """Check that each key is one of the operator's type; its bytes are then the same."""
-        decode = self.key_codec.decode
-        for entry in entries:
-            decode(entry[0])
-            yield entry
+    def _take(self, raw: _RestoredRows, key_group: int, entries: Iterator[Entry]) -> None:
+        if raw.is_list:
+            entries = _numbered(raw, entries)
+        self._database.write(raw.family, restored_rows(key_group, entries))
 
     def state_names(self) -> list[str]:
         """Return the names of all states."""
@@ -148,7 +204,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     def entry_count(self) -> int:
         """Return the number of flushed entries. Reads the keys of all of them."""
         self._check_usable()
-        return sum(self._database.count(registered.store.family) for registered in self._registered)
+        return sum(self._database.count(family) for _, family in self._families())
 
     def close(self) -> None:
         """Close RocksDB and remove its folder, once the open snapshots are released."""
@@ -156,10 +212,27 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             return
         self._closed = True
         self.active_key = NO_KEY
-        for registered in self._registered:
+        for state in self._overlays.values():
+            state.drop_epoch()
+        for _, registered in self._registered.declared():
             registered.store.detach()
         self._states.clear()
+        self._overlays.clear()
         self._descriptors.clear()
-        self._value_states.clear()
         self._registered.clear()
         self._database.release()
+
+
+def _configured_memory(configuration: Configuration) -> SharedMemory:
+    option = RocksDBOptions.FIX_PER_SLOT_MEMORY_SIZE
+    size = configuration.get(option)
+    if size < MIN_MEMORY_BYTES:
+        message = f"RocksDB can't work with {size:,} bytes of memory; it takes {MIN_MEMORY_BYTES:,} at least."
+        raise ConfigurationError(message, where=option.key)
+    return process_memory(size, configuration.get(RocksDBOptions.WRITE_BUFFER_RATIO))
+
+
+def _numbered(raw: _RestoredRows, entries: Iterator[Entry]) -> Iterator[Entry]:
+    for entry in entries:
+        raw.next_number = max(raw.next_number, part_number(entry[1]) + 1)
+        yield entry

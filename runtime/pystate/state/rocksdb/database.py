@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from rocksdict import Rdict, WriteBatch
+from rocksdict import Rdict, ReadOptions, WriteBatch
 
 from pystate.common.errors import PystateError, SnapshotError, StateError
 from pystate.state.rocksdb.options import SharedMemory, database_options, scan_options, write_options
@@ -96,6 +96,7 @@ class Database:
         self._options = database_options(memory)
         self._write_options = write_options()
         self._families: dict[str, ColumnFamily] = {}
+        self._families_made = 0
         self._lock = threading.Lock()
         self._users = 1
         self._batch = WriteBatch(raw_mode=True)
@@ -108,13 +109,20 @@ class Database:
             raise
 
     def family(self, state_name: str) -> ColumnFamily:
-        """Make the column family of a state."""
-        name = _FAMILY_PREFIX + quote(state_name, safe="", errors="surrogatepass")
+        """Make a column family for a state; one that the state has already stays as it is."""
+        self._families_made += 1
+        name = f"{_FAMILY_PREFIX}{self._families_made}-{quote(state_name, safe='', errors='surrogatepass')}"
         with _explained(f"make column family {name!r}", self.directory):
             rows = self._rows.create_column_family(name, self._options)
             family = ColumnFamily(name, rows, self._rows.get_column_family_handle(name), rows.get)
         self._families[name] = family
         return family
+
+    def drop_family(self, family: ColumnFamily) -> None:
+        """Remove a column family with what is in it. Views of it stay readable; nobody may write it any more."""
+        del self._families[family.name]
+        with _explained(f"drop column family {family.name!r}", self.directory):
+            self._rows.drop_column_family(family.name)
 
     def drop_families(self) -> None:
         """Remove all column families with what is in them. Nobody may read or write them any more."""
@@ -127,6 +135,67 @@ class Database:
     def freeze(self, family: ColumnFamily) -> FrozenRows:
         """Return a view of what is written now. Costs the same whatever the size. It needs the database retained."""
         return FrozenRows(family, self.directory)
+
+    def scan(self, family: ColumnFamily, start: bytes, end: bytes) -> Generator[tuple[bytes, bytes], None, None]:
+        """Iterate over (row key, value) from `start` up to `end`, as they are when the first one is asked for.
+
+        Exhaust or close it before the database goes.
+
+        Raises:
+            StateError: RocksDB can't read a row.
+        """
+        with _explained("read", self.directory):
+            rows = self._seek(family, start, end)
+            key_of, value_of, advance = rows.key, rows.value, rows.next
+            while (row := key_of()) is not None:
+                yield row, value_of()
+                advance()
+            rows.status()
+
+    def scan_keys(self, family: ColumnFamily, start: bytes, end: bytes) -> Generator[bytes, None, None]:
+        """Iterate over the row keys only; see `scan`."""
+        with _explained("read", self.directory):
+            rows = self._seek(family, start, end)
+            key_of, advance = rows.key, rows.next
+            while (row := key_of()) is not None:
+                yield row
+                advance()
+            rows.status()
+
+    def scan_heads(
+        self, family: ColumnFamily, head_of: Callable[[bytes], bytes], after: Callable[[bytes], bytes]
+    ) -> Generator[bytes, None, None]:
+        """Iterate over the first row key of each head, skipping the others; see `scan`.
+
+        Args:
+            family: The column family.
+            head_of: (row key) -> its head, a beginning of it.
+            after: (head) -> the lowest row key behind all that begin with it.
+        """
+        with _explained("read", self.directory):
+            rows = family.rows.iter(scan_options())
+            rows.seek_to_first()
+            while (row := rows.key()) is not None:
+                yield row
+                head = head_of(row)
+                rows.next()
+                following = rows.key()
+                if following is not None and following.startswith(head):
+                    rows.seek(after(head))
+            rows.status()
+
+    @staticmethod
+    def _seek(family: ColumnFamily, start: bytes, end: bytes) -> Any:
+        options = ReadOptions()
+        options.set_iterate_upper_bound(end)  # what was removed behind the end is then not looked at
+        rows = family.rows.iter(options)
+        rows.seek(start)
+        return rows
+
+    def write_range_delete(self, family: ColumnFamily, start: bytes, end: bytes) -> None:
+        """Remove all rows from `start` up to `end`, together with the writes that wait for `end_write`."""
+        self._batch.delete_range(start, end, family.handle)  # the batch's default column family doesn't count here
+        self._batch_bytes += len(start) + len(end)
 
     def write(self, family: ColumnFamily, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Write rows; None removes. Some of them may wait for `end_write`."""

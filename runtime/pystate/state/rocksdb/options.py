@@ -20,10 +20,11 @@ from rocksdict import (
     WriteOptions,
 )
 
-MEMORY_BYTES = 256 << 20
-"""What the states of a process share: block cache, indexes, filters, and write buffers."""
+from pystate.common.options import RocksDBOptions
 
-_WRITE_BUFFER_RATIO = 0.5  # Flink's default share
+MIN_MEMORY_BYTES = 1 << 20
+"""Less than this is refused."""
+
 _ARENA_BLOCK_BYTES = 256 << 10  # a write buffer grows by this; the default of 1 MB is too much for many small states
 _BLOOM_BITS_PER_KEY = 10
 _MAX_OPEN_FILES = 512  # well below the usual limit of 1024 per process
@@ -42,21 +43,26 @@ class SharedMemory:
     write_buffers: WriteBufferManager
 
     @staticmethod
-    def of_bytes(size: int) -> SharedMemory:
-        """Return shared memory of that many bytes."""
+    def of_bytes(size: int, write_buffer_ratio: float = RocksDBOptions.WRITE_BUFFER_RATIO.default) -> SharedMemory:
+        """Return shared memory of that many bytes, of which write buffers may take a share."""
         cache = Cache(size)
-        share = int(size * _WRITE_BUFFER_RATIO)
+        share = int(size * write_buffer_ratio)
         return SharedMemory(cache, WriteBufferManager.new_write_buffer_manager_with_cache(share, False, cache))
 
 
-def process_memory() -> SharedMemory:
-    """Return the memory that all databases of this process share."""
-    return _memory_of(os.getpid())
+def process_memory(size: int, write_buffer_ratio: float) -> SharedMemory:
+    """Return the memory that all databases of this process share which are set up alike.
+
+    Args:
+        size: Bytes in all: block cache, indexes, filters, and write buffers.
+        write_buffer_ratio: The share of it that write buffers may take.
+    """
+    return _memory_of(os.getpid(), size, write_buffer_ratio)
 
 
-@functools.lru_cache(maxsize=1)
-def _memory_of(_pid: int) -> SharedMemory:  # by process: a forked child must not touch its parent's locks
-    return SharedMemory.of_bytes(MEMORY_BYTES)
+@functools.lru_cache(maxsize=8)
+def _memory_of(_pid: int, size: int, ratio: float) -> SharedMemory:  # by process: a fork must not touch its parent's locks
+    return SharedMemory.of_bytes(size, ratio)
 
 
 def database_options(memory: SharedMemory) -> Options:

@@ -13,7 +13,7 @@ from itertools import groupby
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
 from pystate.state.base.counted_snapshot import CountedSnapshot
 from pystate.state.rocksdb.database import Database, FrozenRows
-from pystate.state.rocksdb.table import KEY_GROUP_BYTES, split_row_key
+from pystate.state.rocksdb.rows import KEY_GROUP_BYTES, split_row_key
 
 Row = tuple[bytes, bytes]
 
@@ -35,14 +35,20 @@ class RocksDBSnapshot(CountedSnapshot):
     def _write(self, writer: CanonicalWriter) -> None:
         for name, frozen in self._rows.items():
             self._check_open()
-            with closing(frozen.items()) as rows:
-                for prefix, of_group in groupby(rows, _group_prefix):
-                    self._check_open()
-                    writer.write(name, int.from_bytes(prefix, "big"), _entries(of_group))
+            for key_group, entries in entries_of(frozen):
+                self._check_open()
+                writer.write(name, key_group, entries)
 
     def _let_go(self) -> None:
         self._rows = {}
         self._database.release()
+
+
+def entries_of(frozen: FrozenRows) -> Iterator[tuple[int, Iterator[Entry]]]:
+    """Iterate over (key group, entries) of all rows; each key group's entries end when the next one is asked for."""
+    with closing(frozen.items()) as rows:
+        for prefix, of_group in groupby(rows, _group_prefix):
+            yield int.from_bytes(prefix, "big"), _entries(of_group)
 
 
 def _group_prefix(row: Row) -> bytes:
@@ -51,5 +57,5 @@ def _group_prefix(row: Row) -> bytes:
 
 def _entries(rows: Iterator[Row]) -> Iterator[Entry]:
     for row, value in rows:
-        _, key, namespace = split_row_key(row)
-        yield key, namespace, value
+        _, key, sub_key = split_row_key(row)
+        yield key, sub_key, value

@@ -1,0 +1,44 @@
+"""`pystate exceptions JOBID`."""
+
+from __future__ import annotations
+
+import typer
+
+from pystate_cli.job_selection import find_job
+from pystate_cli.options import JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.session import Session
+from pystate_cli.views.failure_list import FailureRow, hint_lines, plain_lines, table, trace_lines
+
+
+def exceptions(
+    context: typer.Context,
+    job: JobIdArgument,
+    as_json: JsonOption = False,
+    job_manager: JobManagerOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Show the last failures of a job, those it was restarted after among them; -v adds their stack traces."""
+    session = Session.of(context)
+    console = session.console
+    client = session.connect(job_manager)
+    job_id = find_job(client, job)
+    answer = client.get(f"/jobs/{job_id}/exceptions")
+    if as_json:
+        console.result_json(answer)
+        return
+    history = answer["exceptionHistory"]
+    rows = [FailureRow.of(entry, job_id) for entry in history["entries"]]
+    if not console.is_terminal:
+        for line in plain_lines(rows):
+            console.result(line)
+    elif rows:
+        console.render(table(rows, console.width, unicode=console.has_unicode))
+        hints = hint_lines(rows)
+        for line in ["", *hints] if hints else []:
+            console.result(line)
+    for line in (line for row in rows for line in (trace_lines(row) if verbose else ())):
+        console.result(line)
+    if not rows:
+        console.story("Nothing has failed.")
+    elif history["truncated"]:
+        console.story(f"These are the last {len(rows)}; there were more.")

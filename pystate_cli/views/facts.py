@@ -1,0 +1,37 @@
+"""Facts beside and below each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_GAP = 3
+
+
+def flowing(facts: Iterable[Text], width: int) -> list[Text]:
+    """Put facts beside each other for as long as there is room, and then below."""
+    from rich.text import Text
+
+    lines = [Text()]
+    for fact in facts:
+        gap = _GAP if lines[-1].cell_len else 0
+        if gap and lines[-1].cell_len + gap + fact.cell_len > width:
+            lines.append(Text())
+            gap = 0
+        lines[-1].append(" " * gap)
+        lines[-1].append_text(fact)
+    return lines
+
+
+def labelled(pairs: Sequence[tuple[str, str]], width: int) -> list[str]:
+    """Return lines of label and text: side by side, or one above the other where the terminal is too narrow for them.
+
+    So a path never breaks, and can be copied.
+    """
+    label_width = max((len(label) for label, _ in pairs), default=0)
+    if all(label_width + 2 + len(text) <= width for _, text in pairs):
+        return [f"{label:<{label_width}}  {text}" for label, text in pairs]
+    return [line for label, text in pairs for line in (f"{label}:", text)]

@@ -1,0 +1,132 @@
+"""The epoch that is running, written down before it runs, so that it can be run again with the same rows under its number.
+
+Needed where every epoch carries a barrier: a sink that tells batches apart by number then sees the same batch again after a
+failure, and stays exactly-once. The files are Spark's: the offset log's entry of the batch, and the sources' own logs.
+
+Layout of a file, numbers big-endian: magic "PYSTEPOC", version u16, body length u32, body (msgpack), crc32 u32 of everything
+before. The files lie in the job's `taskowned` directory, one per epoch that was begun.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from dataclasses import asdict, dataclass
+
+import msgpack
+
+from pystate.checkpoint.handles import FileStateHandle
+from pystate.checkpoint.plain import as_map, take, take_int, take_optional_text, unsound
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.errors import CorruptSnapshotError, RestoreError
+
+RUNNING_EPOCH_VERSION = 1
+
+_MAGIC = b"PYSTEPOC"
+_HEAD = struct.Struct(">8sHI")
+_CRC = struct.Struct(">I")
+_FILE = re.compile(r"epoch-(\d+)-[0-9a-f]+")
+
+
+@dataclass(frozen=True)
+class RunningEpoch:
+    """An epoch that was begun.
+
+    Attributes:
+        epoch: Its number.
+        batch: Spark's number of it.
+        base: URI of the snapshot that stands right before it; None for the job's very beginning.
+        files: Spark's files that make it the same batch again: content by path below Spark's checkpoint directory.
+    """
+
+    epoch: int
+    batch: int
+    base: str | None
+    files: dict[str, bytes]
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file."""
+        body: bytes = msgpack.packb(asdict(self), use_bin_type=True)
+        data = _HEAD.pack(_MAGIC, RUNNING_EPOCH_VERSION, len(body)) + body
+        return data + _CRC.pack(zlib.crc32(data))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RunningEpoch:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: The file is damaged.
+            RestoreError: A newer version wrote it.
+        """
+        if len(data) < _HEAD.size + _CRC.size or data[-_CRC.size :] != _CRC.pack(zlib.crc32(data[: -_CRC.size])):
+            raise unsound(what="the file of the running epoch is cut or changed")
+        magic, version, length = _HEAD.unpack_from(data)
+        if magic != _MAGIC or length != len(data) - _HEAD.size - _CRC.size:
+            raise unsound(what="the file of the running epoch is none")
+        if version != RUNNING_EPOCH_VERSION:
+            message = f"The running epoch was written in version {version}; this pystate reads {RUNNING_EPOCH_VERSION}."
+            raise RestoreError(message, hint="go on with the pystate version that wrote it, or a newer one")
+        try:
+            plain = as_map(msgpack.unpackb(data[_HEAD.size : -_CRC.size], raw=False), "the running epoch")
+        except ValueError as error:
+            raise unsound(what="the running epoch can't be read") from error
+        files = as_map(take(plain, "files"), "files")
+        if not all(isinstance(name, str) and isinstance(content, bytes) for name, content in files.items()):
+            raise unsound(what="a file of the running epoch is none")
+        base = take_optional_text(plain, "base")
+        return cls(take_int(plain, "epoch", -1), take_int(plain, "batch", -1), base, dict(files))
+
+
+class RunningEpochStore:
+    """The running epochs of one job.
+
+    Args:
+        location: The job's `taskowned` directory.
+    """
+
+    def __init__(self, location: SnapshotLocation) -> None:
+        self._location = location
+
+    def write(self, running: RunningEpoch) -> None:
+        """Write down the epoch that is about to run, in the place of the one before.
+
+        Raises:
+            SnapshotError: The storage failed.
+        """
+        data = running.to_bytes()
+        handle = self._location.write_state(f"epoch-{running.epoch}", lambda file: file.write(data), 0)
+        written = handle.path if isinstance(handle, FileStateHandle) else None
+        for name, _ in self._files():
+            if name != written:
+                self._location.remove(name)
+
+    def read(self) -> RunningEpoch | None:
+        """Return the last epoch that was begun; None where none was.
+
+        Raises:
+            CorruptSnapshotError: Its file is damaged.
+            SnapshotError: The storage failed.
+        """
+        files = self._files()
+        if not files:
+            return None
+        name, epoch = max(files, key=lambda file: file[1])
+        running = RunningEpoch.from_bytes(self._location.read_file(name))
+        if running.epoch != epoch:
+            message = f"The file of the running epoch is that of epoch {running.epoch}."
+            raise CorruptSnapshotError(message, where=f"{self._location.uri}/{name}")
+        return running
+
+    def clear(self) -> None:
+        """Forget all.
+
+        Raises:
+            SnapshotError: The storage failed.
+        """
+        for name, _ in self._files():
+            self._location.remove(name)
+
+    def _files(self) -> list[tuple[str, int]]:
+        found = ((name, _FILE.fullmatch(name)) for name in self._location.file_names())
+        return [(name, int(match[1])) for name, match in found if match is not None]

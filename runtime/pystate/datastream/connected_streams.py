@@ -1,0 +1,186 @@
+"""Two streams before one function: `connect`, with a key, without one, and with broadcast state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pystate.api.functions import (
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeySelector,
+)
+from pystate.api.job_graph import KeyByTransformation, OperatorKind, TwoInputTransformation
+from pystate.api.state import MapStateDescriptor
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation
+
+if TYPE_CHECKING:
+    from pystate.datastream.data_stream import DataStream
+
+Key = str | Callable[[Any], Any] | KeySelector
+"""What `key_by` takes: the name of a column, or a function from element to key."""
+
+
+class ConnectedStreams:
+    """Two streams of any types whose elements go through one function.
+
+    Args:
+        first: The first stream, keyed or not.
+        second: The second stream, keyed if and only if the first is.
+    """
+
+    def __init__(self, first: DataStream, second: DataStream) -> None:
+        self._first = first
+        self._second = second
+
+    def key_by(
+        self,
+        key_selector1: Key,
+        key_selector2: Key,
+        key_type: TypeInformation | None = None,
+    ) -> ConnectedStreams:
+        """Partition both streams by key, so that elements of the same key meet in one subtask and see the same state.
+
+        Args:
+            key_selector1: The key of the first stream: the name of a column, or a function from element to key.
+            key_selector2: That of the second stream.
+            key_type: The type of what the functions return; without it each key says its own type.
+        """
+        return ConnectedStreams(self._first.key_by(key_selector1, key_type), self._second.key_by(key_selector2, key_type))
+
+    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Put what `func` returns in the place of each element of either stream."""
+        return self._then(OperatorKind.CO_MAP, func, CoMapFunction, "map() on connected streams", output_type)
+
+    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Put all that `func` returns or yields in the place of each element of either stream."""
+        return self._then(OperatorKind.CO_FLAT_MAP, func, CoFlatMapFunction, "flat_map() on connected streams", output_type)
+
+    def process(
+        self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Run a `KeyedCoProcessFunction` over two keyed streams, a `CoProcessFunction` over two without a key.
+
+        Raises:
+            JobGraphError: The function doesn't fit the streams.
+        """
+        if self._keyed():
+            what = "process() on two keyed streams"
+            return self._then(OperatorKind.KEYED_CO_PROCESS, func, KeyedCoProcessFunction, what, output_type)
+        what = "process() on two streams without a key"
+        return self._then(OperatorKind.CO_PROCESS, func, CoProcessFunction, what, output_type)
+
+    def _keyed(self) -> bool:
+        first, second = _is_keyed(self._first), _is_keyed(self._second)
+        if first != second:
+            message = "Of two connected streams one has a key and the other has none."
+            raise JobGraphError(message, hint="give both a key, with key_by(k1, k2) behind connect(), or neither")
+        return first
+
+    def _then(
+        self, kind: OperatorKind, function: Any, expected: type[Any], what: str, output_type: TypeInformation | None
+    ) -> DataStream:
+        keyed = self._keyed()
+        return _joined(self._first, self._second, kind, function, expected, what, output_type, keyed=keyed)
+
+
+class BroadcastStream:
+    """A stream whose elements go to every subtask, and the broadcast states its function may keep.
+
+    Args:
+        stream: The stream, broadcast.
+        descriptors: The broadcast states.
+    """
+
+    def __init__(self, stream: DataStream, *descriptors: MapStateDescriptor) -> None:
+        for descriptor in descriptors:
+            if not isinstance(descriptor, MapStateDescriptor):
+                message = f"broadcast() takes MapStateDescriptors, not {descriptor!r}."
+                raise JobGraphError(message)
+        names = [descriptor.name for descriptor in descriptors]
+        for name in names:
+            if names.count(name) > 1:
+                message = f"broadcast() was given two states of the name {name!r}."
+                raise JobGraphError(message, hint="give each broadcast state a name of its own")
+        self.stream = stream
+        self.descriptors = descriptors
+
+
+class BroadcastConnectedStream:
+    """A stream, keyed or not, beside a broadcast one.
+
+    Args:
+        stream: The data stream.
+        broadcast: The broadcast stream.
+    """
+
+    def __init__(self, stream: DataStream, broadcast: BroadcastStream) -> None:
+        if stream.get_execution_environment() is not broadcast.stream.get_execution_environment():
+            message = "connect() takes a broadcast stream of the same environment."
+            raise JobGraphError(message)
+        self._stream = stream
+        self._broadcast = broadcast
+
+    def process(
+        self,
+        func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Run a `KeyedBroadcastProcessFunction` over a keyed stream, a `BroadcastProcessFunction` over one without a key.
+
+        Within an epoch broadcast elements go before data elements.
+
+        Raises:
+            JobGraphError: The function doesn't fit the stream.
+        """
+        keyed = _is_keyed(self._stream)
+        kind = OperatorKind.KEYED_BROADCAST_PROCESS if keyed else OperatorKind.BROADCAST_PROCESS
+        expected = KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction
+        what = f"process() with broadcast state on a stream with{'' if keyed else 'out'} a key"
+        return _joined(
+            self._stream,
+            self._broadcast.stream,
+            kind,
+            func,
+            expected,
+            what,
+            output_type,
+            keyed=keyed,
+            descriptors=self._broadcast.descriptors,
+        )
+
+
+def _is_keyed(stream: DataStream) -> bool:
+    return isinstance(stream.transformation, KeyByTransformation)
+
+
+def _joined(
+    first: DataStream,
+    second: DataStream,
+    kind: OperatorKind,
+    function: Any,
+    expected: type[Any],
+    what: str,
+    output_type: TypeInformation | None,
+    *,
+    keyed: bool,
+    descriptors: tuple[MapStateDescriptor, ...] = (),
+) -> DataStream:
+    if not isinstance(function, expected):
+        message = f"{what} takes a {expected.__name__}, not {function!r}."
+        raise JobGraphError(message)
+    step = TwoInputTransformation(
+        kind.value,
+        (first.transformation, second.transformation),
+        output_type,
+        kind=kind,
+        function=function,
+        keyed=keyed,
+        descriptors=descriptors,
+    )
+    return first.followed_by(step)

@@ -1,0 +1,172 @@
+"""State backends under their Flink names: each is a few settings that `env.set_state_backend` makes.
+
+What a program sets so goes above the command line and the file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ConfigurationError
+from pystate.common.option_types import MemorySizeType
+from pystate.common.options import MAX_FRAME_BYTES, CheckpointingOptions, PystateOptions, StateBackendOptions
+from pystate.datastream.checkpoint_storage import (
+    DEFAULT_MAX_STATE_SIZE,
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
+
+_BACKEND = StateBackendOptions.STATE_BACKEND
+
+
+class StateBackend(ABC):
+    """Where a job keeps its keyed state."""
+
+    @abstractmethod
+    def apply_to(self, configuration: Configuration) -> None:
+        """Make the settings that stand for this backend.
+
+        Raises:
+            ConfigurationError: One of its values is not allowed.
+        """
+
+
+@dataclass(frozen=True)
+class HashMapStateBackend(StateBackend):
+    """State as Python objects in the memory of the slots: the fastest, for state that fits there."""
+
+    def apply_to(self, configuration: Configuration) -> None:
+        """Set `state.backend.type`."""
+        configuration.set(_BACKEND, "hashmap")
+
+
+@dataclass(frozen=True)
+class EmbeddedRocksDBStateBackend(StateBackend):
+    """State in RocksDB on the slots' local disks, which may be larger than memory.
+
+    Attributes:
+        enable_incremental_checkpointing: None or False: every checkpoint holds all state. True is refused, since there are
+            no incremental checkpoints yet.
+    """
+
+    enable_incremental_checkpointing: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        _check_incremental(self.enable_incremental_checkpointing, "enable_incremental_checkpointing")
+
+    def apply_to(self, configuration: Configuration) -> None:
+        """Set `state.backend.type`."""
+        configuration.set(_BACKEND, "rocksdb")
+
+
+@dataclass(frozen=True)
+class CustomStateBackend(StateBackend):
+    """A backend of the job's own.
+
+    Attributes:
+        factory: Path of a subclass of pystate's `KeyedStateBackend`, or of a function that takes the same arguments and
+            returns one: `package.module:Class` or `package.module.Class`. Every slot must be able to import it.
+    """
+
+    factory: str
+
+    def apply_to(self, configuration: Configuration) -> None:
+        """Set `state.backend.type`."""
+        configuration.set(_BACKEND, self.factory)
+
+
+@dataclass(frozen=True)
+class MemoryStateBackend(StateBackend):
+    """Flink's old name for `HashMapStateBackend` with `JobManagerCheckpointStorage`.
+
+    Attributes:
+        max_state_size: The most bytes of one state of one subtask in a checkpoint, up to 10 MB.
+        asynchronous: Whether snapshots are written while the next epochs run.
+    """
+
+    max_state_size: int = DEFAULT_MAX_STATE_SIZE
+    asynchronous: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        if self.max_state_size > MAX_FRAME_BYTES:
+            most = MemorySizeType().format(MAX_FRAME_BYTES)
+            message = (
+                f"max_state_size is {self.max_state_size} bytes, more than a message to the driver may hold ({most}, "
+                "MAX_FRAME_BYTES)."
+            )
+            raise ConfigurationError(message, where="MemoryStateBackend", hint="use FsStateBackend, or keep the default")
+
+    def apply_to(self, configuration: Configuration) -> None:
+        """Set backend, storage, size and mode."""
+        _apply_old(configuration, "hashmap", JobManagerCheckpointStorage(max_state_size=self.max_state_size))
+        configuration.set(StateBackendOptions.ASYNC_SNAPSHOTS, self.asynchronous)
+
+
+@dataclass(frozen=True)
+class FsStateBackend(StateBackend):
+    """Flink's old name for `HashMapStateBackend` with `FileSystemCheckpointStorage`.
+
+    Attributes:
+        path: Where checkpoints go.
+        asynchronous: Whether snapshots are written while the next epochs run.
+    """
+
+    path: str
+    asynchronous: bool = True
+
+    def apply_to(self, configuration: Configuration) -> None:
+        """Set backend, storage, directory and mode."""
+        _apply_old(configuration, "hashmap", FileSystemCheckpointStorage(self.path))
+        configuration.set(StateBackendOptions.ASYNC_SNAPSHOTS, self.asynchronous)
+
+
+@dataclass(frozen=True)
+class RocksDBStateBackend(StateBackend):
+    """Flink's old name for `EmbeddedRocksDBStateBackend` with `FileSystemCheckpointStorage`.
+
+    Attributes:
+        path: Where checkpoints go.
+        incremental: False; True is refused, since there are no incremental checkpoints yet.
+    """
+
+    path: str
+    incremental: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        _check_incremental(self.incremental, "incremental")
+
+    def apply_to(self, configuration: Configuration) -> None:
+        """Set backend, storage and directory."""
+        _apply_old(configuration, "rocksdb", FileSystemCheckpointStorage(self.path))
+
+
+def state_backend_of(configuration: Configuration) -> StateBackend:
+    """Return the backend that the settings stand for."""
+    name = configuration.get(_BACKEND)
+    if name == "hashmap":
+        return HashMapStateBackend()
+    if name == "rocksdb":
+        return EmbeddedRocksDBStateBackend()
+    asynchronous = configuration.get(StateBackendOptions.ASYNC_SNAPSHOTS)
+    if name in ("memory", "jobmanager"):
+        return MemoryStateBackend(configuration.get(PystateOptions.JOBMANAGER_MAX_STATE_SIZE), asynchronous)
+    if name == "filesystem":
+        return FsStateBackend(configuration.get(CheckpointingOptions.CHECKPOINTS_DIRECTORY) or "", asynchronous)
+    return CustomStateBackend(name)
+
+
+def _apply_old(configuration: Configuration, backend: str, storage: CheckpointStorage) -> None:
+    configuration.set(_BACKEND, backend)
+    storage.apply_to(configuration)
+
+
+def _check_incremental(wanted: bool | None, argument: str) -> None:
+    if wanted:
+        message = f"{argument} is True, and there are no incremental checkpoints yet: each one holds all state."
+        raise ConfigurationError(message, hint=f"leave {argument} out")

@@ -1,0 +1,107 @@
+"""Functions over a stream and what another stream broadcasts to every subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pystate.api.functions import KeyedBroadcastProcessFunction
+from pystate.api.job_graph import OperatorKind
+from pystate.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
+from pystate.common.errors import StateError
+from pystate.slot.operators.one_input import Emit, callables, many_handler
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.operator.backend import OperatorStateBackend
+from pystate.state.operator.broadcast_state import ReadOnlyBroadcastView
+
+
+class _DeclaredStates:
+    """The broadcast states that were declared with `broadcast(...)`.
+
+    Args:
+        descriptors: Which.
+        make: Makes what is handed out of a descriptor.
+        where: What errors name as the place.
+    """
+
+    def __init__(
+        self, descriptors: Iterable[MapStateDescriptor], make: Callable[[MapStateDescriptor], Any], where: str
+    ) -> None:
+        self._where = where
+        self._states = {descriptor.name: (descriptor, make(descriptor)) for descriptor in descriptors}
+
+    def get(self, descriptor: MapStateDescriptor) -> Any:
+        """Return the state; called for every element, so a descriptor that is the very same is not compared."""
+        declared = self._states.get(descriptor.name)
+        if declared is None or (declared[0] is not descriptor and not _alike(declared[0], descriptor)):
+            known = ", ".join(repr(one) for one, _ in self._states.values()) or "none"
+            message = f"The broadcast state {descriptor!r} does not exist; declared are: {known}."
+            raise StateError(
+                message,
+                where=self._where,
+                hint="check the descriptor for typos, or give it to broadcast(...) if you forgot to",
+            )
+        return declared[1]
+
+
+def _alike(declared: MapStateDescriptor, asked: MapStateDescriptor) -> bool:
+    return declared == asked and declared.key_type_info == asked.key_type_info
+
+
+class DataSideContext(KeyedBroadcastProcessFunction.ReadOnlyContext):
+    """The context of an element of the data stream."""
+
+    def __init__(self, states: _DeclaredStates, backend: KeyedStateBackend | None) -> None:
+        self._states = states
+        self._backend = backend
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        """Return a broadcast state that can't be written."""
+        state: ReadOnlyBroadcastState[Any, Any] = self._states.get(state_descriptor)
+        return state
+
+    def get_current_key(self) -> Any:
+        """Return the key of the element."""
+        if self._backend is None:
+            message = "The data stream of this broadcast function has no key."
+            raise StateError(message, hint="put key_by(...) in front of connect(...)")
+        return self._backend.current_key
+
+
+class BroadcastSideContext(KeyedBroadcastProcessFunction.Context):
+    """The context of a broadcast element."""
+
+    def __init__(self, states: _DeclaredStates, backend: KeyedStateBackend | None) -> None:
+        self._states = states
+        self._backend = backend
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """Return a broadcast state."""
+        state: BroadcastState[Any, Any] = self._states.get(state_descriptor)
+        return state
+
+    def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
+        """Call `function(key, state)` for every key of this subtask that has a value in a keyed state."""
+        if self._backend is None:
+            message = f"There is no keyed state {state_descriptor.name!r}: the data stream has no key."
+            raise StateError(message, hint="put key_by(...) in front of connect(...)")
+        self._backend.apply_to_all_keys(state_descriptor, function)
+
+
+def broadcast_handlers(
+    kind: OperatorKind,
+    function: Any,
+    descriptors: list[MapStateDescriptor],
+    emit: Emit,
+    backend: KeyedStateBackend | None,
+    state: OperatorStateBackend,
+    where: str,
+) -> list[Emit]:
+    """Return the handler of the data side, and that of the broadcast side."""
+    on_data, on_broadcast = callables(kind, function)
+    writable = _DeclaredStates(descriptors, state.broadcast_state, where)
+    read_only = _DeclaredStates(descriptors, lambda one: ReadOnlyBroadcastView(one.name, state.broadcast_state(one)), where)
+    return [
+        many_handler(on_data, emit, DataSideContext(read_only, backend)),
+        many_handler(on_broadcast, emit, BroadcastSideContext(writable, backend)),
+    ]

@@ -1,0 +1,198 @@
+"""What functions are handed: the runtime context, and the contexts of their state's life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from pystate.api.checkpointed import (
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    OperatorStateStore,
+    RawKeyedStateOutput,
+    RawOperatorStateOutput,
+)
+from pystate.api.functions import KeyedStateStore, RuntimeContext
+from pystate.api.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    State,
+    StateDescriptor,
+    StateKind,
+    ValueState,
+    ValueStateDescriptor,
+)
+from pystate.common.errors import StateError
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
+
+if TYPE_CHECKING:
+    from pystate.slot.chain import OperatorSpec
+    from pystate.slot.task import JobEnvironment, TaskSpec
+
+
+class SubtaskRuntimeContext(RuntimeContext):
+    """The runtime context of one operator in one subtask.
+
+    Args:
+        operator: The operator that asks.
+        task: Its task.
+        subtask: The index of the subtask.
+        environment: The job.
+        backend: The keyed state, None for operators that don't stand directly behind key_by().
+    """
+
+    def __init__(
+        self,
+        operator: OperatorSpec,
+        task: TaskSpec,
+        subtask: int,
+        environment: JobEnvironment,
+        backend: KeyedStateBackend | None,
+    ) -> None:
+        self._operator = operator
+        self._task = task
+        self._subtask = subtask
+        self._environment = environment
+        self._backend = backend
+
+    def get_task_name(self) -> str:
+        """Return the operator's name."""
+        return self._operator.name
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """Return the parallelism of the operator."""
+        return self._task.parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """Return the number of key groups."""
+        return self._task.max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        """Return the index of this subtask."""
+        return self._subtask
+
+    def get_attempt_number(self) -> int:
+        """Return the number of the execution attempt."""
+        return self._environment.attempt
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """Return a value of the job's configuration."""
+        return str(self._environment.configuration.get(key, default_value))
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """Return the keyed value state of that name."""
+        return cast("ValueState[Any]", self._keyed_state(state_descriptor, StateKind.VALUE))
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return the keyed list state of that name."""
+        return cast("ListState[Any]", self._keyed_state(state_descriptor, StateKind.LIST))
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """Return the keyed map state of that name."""
+        return cast("MapState[Any, Any]", self._keyed_state(state_descriptor, StateKind.MAP))
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """Return the keyed reducing state of that name."""
+        return cast("ReducingState[Any]", self._keyed_state(state_descriptor, StateKind.REDUCING))
+
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """Return the keyed aggregating state of that name."""
+        return cast("AggregatingState[Any, Any]", self._keyed_state(state_descriptor, StateKind.AGGREGATING))
+
+    def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
+        if self._backend is None:
+            message = f"{self._operator.name!r} asks for the keyed state {descriptor.name!r} on a stream without a key."
+            raise StateError(message, where=f"uid {self._operator.uid}", hint="put key_by(...) directly in front of it")
+        if descriptor.kind is not kind:
+            message = f"{descriptor!r} declares {descriptor.kind.value} state, {kind.value} state was asked for."
+            raise StateError(message, where=f"uid {self._operator.uid}")
+        return self._backend.get_partitioned_state(descriptor)
+
+
+@dataclass(frozen=True)
+class InitializationContext(FunctionInitializationContext):
+    """The context of `initialize_state`.
+
+    Attributes:
+        restored_checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
+        operator_state: The operator's own.
+        keyed_state: The operator's own.
+        raw_keyed: Opens what fell to this subtask.
+        raw_operator: Opens what fell to this subtask.
+    """
+
+    restored_checkpoint_id: int | None
+    operator_state: OperatorStateStore
+    keyed_state: KeyedStateStore
+    raw_keyed: Callable[[], Iterator[tuple[int, BinaryIO]]]
+    raw_operator: Callable[[], Iterator[BinaryIO]]
+
+    def is_restored(self) -> bool:
+        """Return whether the job starts from a snapshot."""
+        return self.restored_checkpoint_id is not None
+
+    def get_restored_checkpoint_id(self) -> int | None:
+        """Return the number of that checkpoint."""
+        return self.restored_checkpoint_id
+
+    def get_operator_state_store(self) -> OperatorStateStore:
+        """Return where operator state is registered."""
+        return self.operator_state
+
+    def get_keyed_state_store(self) -> KeyedStateStore:
+        """Return where keyed state is registered."""
+        return self.keyed_state
+
+    def get_raw_keyed_state_inputs(self) -> Iterator[tuple[int, BinaryIO]]:
+        """Iterate over (key group, bytes)."""
+        return self.raw_keyed()
+
+    def get_raw_operator_state_inputs(self) -> Iterator[BinaryIO]:
+        """Iterate over the partitions."""
+        return self.raw_operator()
+
+
+@dataclass(frozen=True)
+class SnapshotContext(FunctionSnapshotContext):
+    """The context of `snapshot_state`.
+
+    Attributes:
+        checkpoint_id: Which checkpoint is taken.
+        timestamp: When it was triggered, ms since 1970.
+        raw_keyed: Takes raw keyed state; None where the operator isn't keyed.
+        raw_operator: Takes raw operator state.
+        where: What errors name as the place.
+    """
+
+    checkpoint_id: int
+    timestamp: int
+    raw_keyed: RawKeyedStateWriter | None
+    raw_operator: RawOperatorStateWriter
+    where: str
+
+    def get_checkpoint_id(self) -> int:
+        """Return the checkpoint's number."""
+        return self.checkpoint_id
+
+    def get_checkpoint_timestamp(self) -> int:
+        """Return when it was triggered."""
+        return self.timestamp
+
+    def get_raw_keyed_state_output(self) -> RawKeyedStateOutput:
+        """Return where raw keyed state is written."""
+        if self.raw_keyed is None:
+            message = "Raw keyed state can't be written on a stream without a key."
+            raise StateError(message, where=self.where, hint="put key_by(...) directly in front of the operator")
+        return self.raw_keyed
+
+    def get_raw_operator_state_output(self) -> RawOperatorStateOutput:
+        """Return where raw operator state is written."""
+        return self.raw_operator

@@ -1,0 +1,210 @@
+"""One operator of one subtask, from create to close.
+
+    create -> initialize_state -> open -> elements, snapshot_state at barriers, notify -> close
+
+Between create and close stand epochs: what an epoch did to the operator's state becomes part of it, or is rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from pystate.api.functions import Function, SinkFunction
+from pystate.api.job_graph import OperatorKind
+from pystate.api.state import ListStateDescriptor
+from pystate.common.errors import JobGraphError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.common.type_info import TypeInformation
+from pystate.slot.chain import OperatorSpec, function_object
+from pystate.slot.frozen_task import FrozenOperator
+from pystate.slot.operators.broadcast import broadcast_handlers
+from pystate.slot.operators.contexts import InitializationContext, SnapshotContext, SubtaskRuntimeContext
+from pystate.slot.operators.keyed import KeyedContext, reduce_handler
+from pystate.slot.operators.one_input import Emit, callables, many_handler, stateless_handler
+from pystate.slot.operators.sink import sink_handler
+from pystate.slot.operators.two_input import two_input_handlers
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.operator.backend import OperatorStateBackend
+from pystate.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
+
+if TYPE_CHECKING:
+    from pystate.slot.restored_operator import RestoredOperator
+
+LIST_CHECKPOINTED_STATE = "_default_"
+"""The name of the list state that a `ListCheckpointed` function's parts are kept in, as in Flink."""
+
+_TWO_INPUT = (OperatorKind.CO_MAP, OperatorKind.CO_FLAT_MAP, OperatorKind.CO_PROCESS, OperatorKind.KEYED_CO_PROCESS)
+_BROADCAST = (OperatorKind.BROADCAST_PROCESS, OperatorKind.KEYED_BROADCAST_PROCESS)
+
+
+class Operator:
+    """One operator of one subtask.
+
+    Args:
+        spec: What to run.
+        context: The runtime context of its function.
+        backend: The keyed state; None for an operator that doesn't stand directly behind key_by().
+        key_groups: Those of the subtask.
+        clock: The time, ms since 1970.
+
+    Attributes:
+        state: Its operator state.
+        touched: Whether the running epoch has handed an element to a function that keeps state in its own fields.
+    """
+
+    def __init__(
+        self,
+        spec: OperatorSpec,
+        context: SubtaskRuntimeContext,
+        backend: KeyedStateBackend | None,
+        key_groups: KeyGroupRange,
+        clock: Callable[[], int],
+    ) -> None:
+        self.spec = spec
+        self.backend = backend
+        self.state = OperatorStateBackend(f"uid {spec.uid}")
+        self.touched = False
+        self._context = context
+        self._key_groups = key_groups
+        self._clock = clock
+        self._function = function_object(spec.function)
+
+    @property
+    def keeps_fields(self) -> bool:
+        """Whether the function keeps state in its own fields, which an epoch's rollback doesn't reach."""
+        return isinstance(self._function, (CheckpointedFunction, ListCheckpointed, SinkFunction))
+
+    @property
+    def listens(self) -> bool:
+        """Whether the function wants to know of completed checkpoints."""
+        return isinstance(self._function, CheckpointListener)
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether the function has a broadcast side."""
+        return self.spec.kind in _BROADCAST
+
+    def initialize_state(self, restored: RestoredOperator, checkpoint_id: int | None) -> None:
+        """Restore operator state, and let the function take over what it holds.
+
+        Args:
+            restored: What there is for this subtask. Keyed state has been restored by now.
+            checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
+        """
+        restored.restore_operator(self.state)
+        function = self._function
+        if isinstance(function, CheckpointedFunction):
+            function.initialize_state(
+                InitializationContext(
+                    restored_checkpoint_id=checkpoint_id,
+                    operator_state=self.state,
+                    keyed_state=self._context,
+                    raw_keyed=lambda: restored.raw_keyed(self._key_groups),
+                    raw_operator=restored.raw_operator,
+                )
+            )
+        elif isinstance(function, ListCheckpointed):
+            parts = self._parts().get()
+            if checkpoint_id is not None:
+                function.restore_state(list(parts))
+
+    def open(self) -> None:
+        """Open the function."""
+        if isinstance(self._function, Function):
+            self._function.open(self._context)
+
+    def handlers(self, emit: Emit, input_type: TypeInformation | None = None) -> list[Emit]:
+        """Return what takes the elements of each input.
+
+        Args:
+            emit: Takes the results.
+            input_type: The type of the first input's elements, for a head.
+        """
+        made = self._handlers(emit, input_type)
+        return [self._marking(handle) for handle in made] if self.keeps_fields else made
+
+    def finish_epoch(self) -> list[Callable[[], None]]:
+        """Return what makes the epoch's changes part of the operator state; may fail, and changes nothing yet."""
+        return self.state.prepare_flush()
+
+    def roll_back_epoch(self) -> bool:
+        """Drop the epoch's changes of the operator state; return whether the function's own fields have changes, too."""
+        self.state.roll_back_epoch()
+        touched, self.touched = self.touched, False
+        return touched
+
+    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> FrozenOperator:
+        """Let the function bring its fields into its state, and freeze that.
+
+        If the function raises, what it did to the operator state in this call is undone. Keyed state is not frozen here.
+        """
+        function, where = self._function, f"uid {self.spec.uid}"
+        raw_keyed = None if self.backend is None else RawKeyedStateWriter(self._key_groups)
+        raw_operator = RawOperatorStateWriter()
+        try:
+            if isinstance(function, CheckpointedFunction):
+                function.snapshot_state(SnapshotContext(checkpoint_id, timestamp, raw_keyed, raw_operator, where))
+            elif isinstance(function, ListCheckpointed):
+                self._parts().update(function.snapshot_state(checkpoint_id, timestamp) or [])
+            self._flush_state()
+        except BaseException:
+            self.state.roll_back_epoch()
+            raise
+        return FrozenOperator(
+            self.spec.uid,
+            self._key_groups,
+            operator=self.state.snapshot(),
+            raw_keyed=None if raw_keyed is None else raw_keyed.snapshot(),
+            raw_operator=raw_operator.snapshot(),
+        )
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tell the function that a checkpoint is complete."""
+        if isinstance(self._function, CheckpointListener):
+            self._function.notify_checkpoint_complete(checkpoint_id)
+            self._flush_state()
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tell the function that a checkpoint was given up."""
+        if isinstance(self._function, CheckpointListener):
+            self._function.notify_checkpoint_aborted(checkpoint_id)
+            self._flush_state()
+
+    def close(self) -> None:
+        """Close the function."""
+        if isinstance(self._function, Function):
+            self._function.close()
+
+    def _parts(self) -> Any:
+        return self.state.get_list_state(ListStateDescriptor(LIST_CHECKPOINTED_STATE))
+
+    def _flush_state(self) -> None:
+        self.state.finish_epoch()
+
+    def _handlers(self, emit: Emit, input_type: TypeInformation | None) -> list[Emit]:
+        kind, function, backend = self.spec.kind, self.spec.function, self.backend
+        if kind in _TWO_INPUT:
+            return two_input_handlers(kind, function, emit, backend)
+        if kind in _BROADCAST:
+            where = f"uid {self.spec.uid}"
+            return broadcast_handlers(kind, function, self.spec.descriptors, emit, backend, self.state, where)
+        if kind is OperatorKind.SINK:
+            return [sink_handler(callables(kind, function)[0], self._clock)]
+        if kind in (OperatorKind.PROCESS, OperatorKind.REDUCE):
+            if backend is None:
+                message = f"{self.spec.name!r} doesn't stand directly behind key_by()."
+                raise JobGraphError(message, where=f"uid {self.spec.uid}", hint="put key_by(...) in front of it")
+            (call,) = callables(kind, function)
+            if kind is OperatorKind.REDUCE:
+                return [reduce_handler(call, emit, backend, input_type)]
+            return [many_handler(call, emit, KeyedContext(backend))]
+        return [stateless_handler(kind, function, emit)]
+
+    def _marking(self, handle: Emit) -> Emit:
+        def run_marked(element: Any) -> None:
+            self.touched = True
+            handle(element)
+
+        return run_marked

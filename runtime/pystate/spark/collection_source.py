@@ -1,0 +1,134 @@
+"""A collection of the program as a streaming source of Spark's.
+
+The job's program carries the elements, so every driver of the job can read them again, on any machine. Spark's offset says
+how many elements have been read, and a checksum of those: what a savepoint has read must be in the collection still.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pystate.api.job_graph import SourceTransformation
+from pystate.common.errors import RestoreError
+from pystate.common.row import Row
+from pystate.slot.records import RecordCodec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_NUMBERS = itertools.count()
+
+
+def collection_frame(spark: SparkSession, source: SourceTransformation) -> DataFrame:
+    """Return the streaming DataFrame of a collection.
+
+    Raises:
+        RecordError: An element isn't of the declared type.
+    """
+    assert source.collection is not None  # noqa: S101 - the caller has looked
+    codec = RecordCodec(source.output_type, source.name)
+    elements = source.collection if codec.prepare is None else [codec.prepare(element) for element in source.collection]
+    batch = pa.RecordBatch.from_arrays(codec.encode(list(elements)), schema=codec.schema)
+    name = f"pystate_collection_{next(_NUMBERS)}"
+    # the class is made here, so that it travels to Spark's workers with the elements in it
+    spark.dataSource.register(
+        _data_source(
+            name,
+            codec.schema.serialize().to_pybytes(),
+            batch.serialize().to_pybytes(),
+            _offset(source.collection, 0),
+            _offset(source.collection, len(source.collection)),
+        )
+    )
+    return spark.readStream.format(name).load()
+
+
+def check_collection_offset(source: SourceTransformation, offset: str) -> None:
+    """Refuse to go on in a collection that is not the one whose first elements were read.
+
+    Args:
+        source: The source as the program has it now.
+        offset: How far it was read, as Spark keeps it.
+
+    Raises:
+        RestoreError: The collection is shorter, or differs in what was read.
+    """
+    assert source.collection is not None  # noqa: S101 - the caller has looked
+    try:
+        read = json.loads(offset)
+        count, checksum = int(read["index"]), str(read["checksum"])
+    except (ValueError, TypeError, KeyError) as error:
+        message = "The snapshot was written with another kind of source in the place of this collection."
+        raise RestoreError(message, where=source.name, hint="give the new source another uid") from error
+    hint = "put the elements back, or give the source another uid and start with --allowNonRestoredState"
+    if count > len(source.collection):
+        message = f"{count} elements of the collection were read; now it has {len(source.collection)}."
+        raise RestoreError(message, where=source.name, hint=hint)
+    if _offset(source.collection, count)["checksum"] != checksum:
+        message = f"The first {count} elements of the collection are not those that were read."
+        raise RestoreError(message, where=source.name, hint=hint)
+
+
+def _data_source(name: str, columns: bytes, rows: bytes, start: dict[str, Any], end: dict[str, Any]) -> type[DataSource]:
+    class CollectionReader(DataSourceStreamReader):
+        def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+            return start
+
+        def latestOffset(self, *_: Any) -> dict[str, Any]:  # noqa: N802 - Spark's name
+            return end
+
+        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+            return [InputPartition((start["index"], end["index"]))]  # one, so that the elements stay in order
+
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+            first, last = partition.value
+            batch = pa.ipc.read_record_batch(pa.py_buffer(rows), pa.ipc.read_schema(pa.py_buffer(columns)))
+            yield batch.slice(first, last - first)
+
+    class CollectionSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def schema(self) -> StructType:
+            return from_arrow_schema(pa.ipc.read_schema(pa.py_buffer(columns)))
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+            del schema
+            return CollectionReader()
+
+    return CollectionSource
+
+
+def _offset(elements: Sequence[Any], count: int) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    for element in elements[:count]:
+        digest.update(_digest(element))
+    return {"index": count, "checksum": digest.hexdigest()[:32]}
+
+
+def _digest(value: Any) -> bytes:
+    """Return a digest that is the same in every process; pickle's bytes depend on shared parts and on the order of sets."""
+    if isinstance(value, Row):
+        parts = [_digest(value.values_list())]
+    elif isinstance(value, (list, tuple)):
+        parts = [_digest(part) for part in value]
+    elif isinstance(value, Mapping):
+        parts = sorted(_digest(key) + _digest(part) for key, part in value.items())
+    elif isinstance(value, (set, frozenset)):
+        parts = sorted(_digest(part) for part in value)
+    elif value is None or isinstance(value, (str, bytes, int, float, complex)):
+        parts = [repr(value).encode()]
+    else:
+        parts = [pickle.dumps(value, protocol=5)]
+    return hashlib.sha256(b"\0".join([type(value).__qualname__.encode(), *parts])).digest()

@@ -1,0 +1,98 @@
+"""Where a program's steps may run: who feeds whom, and which steps run in the stateless stage behind their source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pystate.api.job_graph import (
+    KeyByTransformation,
+    OneInputTransformation,
+    Partitioning,
+    PartitionTransformation,
+    SourceTransformation,
+    StreamGraph,
+    Transformation,
+    TwoInputTransformation,
+    UnionTransformation,
+    VirtualTransformation,
+    live_children,
+)
+from pystate.slot.chain import needs_slot
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One way on which elements come to a step.
+
+    Attributes:
+        producer: The step that makes them, never a virtual one.
+        partitioning: What the program says about their way; None where it says nothing.
+    """
+
+    producer: Transformation
+    partitioning: Partitioning | None = None
+
+
+def legs_of(step: Transformation, partitioning: Partitioning | None = None) -> Iterator[Leg]:
+    """Yield the legs of what reads `step`: through unions and partitionings to the steps that make the elements.
+
+    Of several partitionings in a row the last one counts.
+    """
+    if isinstance(step, KeyByTransformation):
+        yield from legs_of(step.parent, partitioning)
+    elif isinstance(step, PartitionTransformation):
+        yield from legs_of(step.parent, partitioning or step.partitioning)
+    elif isinstance(step, UnionTransformation):
+        for parent in step.parents:
+            yield from legs_of(parent, partitioning)
+    else:
+        yield Leg(step, partitioning)
+
+
+class SourceStages:
+    """The steps that run in the stateless stages of the sources, in front of the first shuffle.
+
+    Such a step keeps no state, has the job's parallelism, reads nothing but sources and other such steps, and leads to a
+    shuffle. Behind a union of several sources it runs in the stage of each. What leads to no shuffle runs in a slot, where
+    the sinks are; so rows go through one Python process less.
+
+    Args:
+        graph: The program.
+        parallelism: The job's.
+    """
+
+    def __init__(self, graph: StreamGraph, parallelism: int) -> None:
+        self._parallelism = parallelism
+        self._stateless: set[int] = set()
+        self._leading: dict[int, bool] = {}
+        for step in graph.transformations():
+            if isinstance(step, SourceTransformation) or self._is_stateless(step):
+                self._stateless.add(id(step))
+
+    def __contains__(self, step: Transformation) -> bool:
+        """Return whether the step is a source or runs in sources' stages."""
+        return isinstance(step, SourceTransformation) or (id(step) in self._stateless and self._leads_to_shuffle(step))
+
+    def _is_stateless(self, step: Transformation) -> bool:
+        return (
+            isinstance(step, OneInputTransformation)
+            and not isinstance(step.parent, KeyByTransformation)
+            and not needs_slot(step.function)
+            and step.parallelism in (None, self._parallelism)
+            and all(id(leg.producer) in self._stateless and leg.partitioning is None for leg in legs_of(step.parent))
+        )
+
+    def _leads_to_shuffle(self, step: Transformation) -> bool:
+        known = self._leading.get(id(step))
+        if known is None:
+            known = self._leading[id(step)] = any(self._is_shuffled(child) for child in live_children(step))
+        return known
+
+    def _is_shuffled(self, child: Transformation) -> bool:
+        """Return whether elements go to a child over a shuffle, or to one behind it through nothing but this stage."""
+        if isinstance(child, (VirtualTransformation, TwoInputTransformation)):
+            return True
+        if child.parallelism not in (None, self._parallelism):
+            return True
+        return id(child) in self._stateless and self._leads_to_shuffle(child)

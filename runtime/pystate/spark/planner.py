@@ -1,0 +1,354 @@
+"""From the program's transformations to tasks: which steps share a task, where the shuffles are.
+
+Free of Spark, so that the rules can be tested alone.
+
+A step shares the task of the step it reads where both have the same parallelism and nothing stands between them: no key, no
+partitioning, no second input. A union is no step of its own; what follows a union whose streams come from one task, or all
+from sources' stages, runs there. Else it is a task without a key, and a shuffle brings the streams together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pystate.api.functions import Function
+from pystate.api.job_graph import (
+    KeyByTransformation,
+    OneInputTransformation,
+    OperatorKind,
+    Partitioning,
+    SinkKind,
+    SinkTransformation,
+    StreamGraph,
+    Transformation,
+    TwoInputTransformation,
+)
+from pystate.common.errors import JobGraphError
+from pystate.common.key_groups import default_max_parallelism
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.slot.chain import CHECKPOINT_MIXINS, Chain, ChainNode, OperatorSpec, function_object
+from pystate.slot.output import OutputKind, OutputSpec, Routing
+from pystate.slot.records import KEY_FIELD, KeyColumn
+from pystate.slot.task import TaskInput, TaskSpec
+from pystate.spark.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
+from pystate.spark.placement import Leg, SourceStages, legs_of
+
+_ROUTINGS = {
+    Partitioning.REBALANCE: Routing.REBALANCE,
+    Partitioning.SHUFFLE: Routing.SHUFFLE,
+    Partitioning.GLOBAL: Routing.GLOBAL,
+    Partitioning.BROADCAST: Routing.BROADCAST,
+}
+
+
+@dataclass(eq=False)
+class _Draft:
+    """A task in the making.
+
+    Attributes:
+        steps: The head, or what hangs directly on the input of a task without one.
+        level: How many shuffles are in front of it.
+    """
+
+    spec: TaskSpec
+    steps: list[Transformation]
+    level: int
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """An edge from a step to an input of a task."""
+
+    draft: _Draft
+    input_index: int
+    routing: Routing
+    key_by: KeyByTransformation | None
+
+
+@dataclass
+class _ChainBuild:
+    """What the chain of one task, or of one source, is built with.
+
+    Attributes:
+        task_uid: None for a source.
+        nodes: The nodes made so far, by `id(step)`: behind a union one node follows several.
+    """
+
+    task_uid: str | None
+    sinks: list[SinkPlan]
+    tags: Iterator[int] = field(default_factory=itertools.count)
+    nodes: dict[int, ChainNode] = field(default_factory=dict)
+    outputs: dict[int, OutputSpec] = field(default_factory=dict)
+
+
+class JobPlanner:
+    """Cuts one program into tasks.
+
+    Args:
+        graph: The program.
+        uids: The uid of every step.
+        parallelism: The number of subtasks of steps that don't set their own.
+        max_parallelism: The number of key groups, where the author has set it for the whole job.
+    """
+
+    def __init__(
+        self, graph: StreamGraph, uids: dict[int, str], parallelism: int, max_parallelism: int | None = None
+    ) -> None:
+        self._graph = graph
+        self._uids = uids
+        self._parallelism = parallelism
+        self._max_parallelism = max_parallelism
+        self._drafts: list[_Draft] = []
+        self._groups: dict[tuple[int, int], _Draft] = {}
+        self._task_of: dict[int, _Draft] = {}
+        self._followers: dict[int, list[Transformation | _Edge]] = {}
+        self._explicit: dict[str, int] = {}
+        self._warnings: list[str] = []
+
+    def plan(self, source_types: Iterable[TypeInformation]) -> JobPlan:
+        """Return the plan.
+
+        Args:
+            source_types: The types of the elements of `graph.live_sources()`, as their columns say.
+
+        Raises:
+            JobGraphError: The program has no end, or a shape that can't be run.
+        """
+        graph = self._graph
+        steps = list(graph.transformations())
+        if not any(isinstance(step, SinkTransformation) for step in steps):
+            message = "The job has no sink, nobody would see its results."
+            raise JobGraphError(message, hint="end a stream with print(), for_each_batch() or add_sink()")
+        sources = graph.live_sources()
+        for source, source_type in zip(sources, source_types, strict=True):
+            source.output_type = source.output_type or source_type
+        graph.resolve_types()
+        self._stages = SourceStages(graph, self._parallelism)
+        for step in steps:
+            self._place(step)
+        plan = JobPlan([SourcePlan(source, self._uids[id(source)]) for source in sources], self._parallelism)
+        self._build_chains(plan)
+        plan.explicit_max_parallelism = self._explicit
+        self._warn_of_bounded(plan)
+        plan.warnings = self._warnings
+        return plan
+
+    # -- which task a step belongs to
+
+    def _place(self, step: Transformation) -> None:
+        if isinstance(step, SinkTransformation):
+            if isinstance(step.parent, KeyByTransformation):
+                message = f"{step.name} stands directly behind key_by()."
+                raise JobGraphError(message, hint="put process() or map() between them")
+            self._place_without_key(step)
+        elif isinstance(step, OneInputTransformation) and not isinstance(step.parent, KeyByTransformation):
+            self._place_without_key(step)
+        elif isinstance(step, (OneInputTransformation, TwoInputTransformation)):
+            self._head_task(step)
+        else:
+            return
+        self._warn_of_missing_uid(step)
+
+    def _place_without_key(self, step: Transformation) -> None:
+        legs = list(legs_of(step.parent))
+        if step in self._stages:
+            self._follow(legs, step)
+            return
+        tasks = {self._task_of.get(id(leg.producer)) for leg in legs}
+        task = next(iter(tasks)) if len(tasks) == 1 else None
+        unrouted = all(leg.partitioning in (None, Partitioning.FORWARD) for leg in legs)
+        if task is not None and unrouted and task.spec.parallelism == self._parallelism_of(step):
+            self._task_of[id(step)] = task
+            self._follow(legs, step)
+            return
+        group = (id(step.parent), self._parallelism_of(step))
+        task = self._groups.get(group)
+        if task is None:
+            uid, name = self._group_identity(step)
+            task = self._groups[group] = self._new_task(uid, name, step, [step.parent])
+        elif step.max_parallelism is not None:
+            self._set_max_parallelism(task.spec, step.max_parallelism)
+        task.steps.append(step)
+        self._task_of[id(step)] = task
+
+    def _head_task(self, step: OneInputTransformation | TwoInputTransformation) -> None:
+        uid = self._uids[id(step)]
+        descriptors = list(step.descriptors) if isinstance(step, TwoInputTransformation) else []
+        task = self._new_task(uid, step.name, step, step.parents)
+        task.spec.head = OperatorSpec(uid, step.name, step.kind, step.function, descriptors)
+        task.steps.append(step)
+        self._task_of[id(step)] = task
+        keys = [read.key for read in task.spec.inputs if read.key is not None]
+        if len(keys) > 1 and keys[0].key_type != keys[1].key_type:
+            first, second = ("no declared type" if key.key_type is None else key.key_type.name for key in keys)
+            message = f"The keys of two connected streams are of one type: the first has {first}, the second {second}."
+            raise JobGraphError(message, where=step.name, hint="give key_by() functions for both, with a key_type")
+
+    def _new_task(self, uid: str, name: str, step: Transformation, roots: Iterable[Transformation]) -> _Draft:
+        """Return a new task for `step` (and others like it) with an input per root, and hang it on those who feed it."""
+        parallelism = self._parallelism_of(step)
+        spec = TaskSpec(uid, name, vertex_id(uid), parallelism, default_max_parallelism(parallelism), inputs=[])
+        if any(other.spec.uid == uid for other in self._drafts):
+            message = f"Two tasks would have the uid {uid!r}."
+            raise JobGraphError(message, hint="set other uids")
+        explicit = step.max_parallelism or self._max_parallelism
+        if explicit is not None:
+            self._set_max_parallelism(spec, explicit)
+        draft = _Draft(spec, [], level=0)
+        self._drafts.append(draft)
+        for index, root in enumerate(roots):
+            legs = list(legs_of(root))
+            key_by = root if isinstance(root, KeyByTransformation) else None
+            routings = [Routing.KEY if key_by is not None else self._routing(leg, step) for leg in legs]
+            key = None if key_by is None else self._key_column(key_by)
+            broadcast = all(routing is Routing.BROADCAST for routing in routings)
+            spec.inputs.append(TaskInput(root.output_type, key, broadcast=broadcast))
+            for leg, routing in zip(legs, routings, strict=True):
+                self._followers_of(leg.producer).append(_Edge(draft, index, routing, key_by))
+                producer = self._task_of.get(id(leg.producer))
+                draft.level = max(draft.level, 1 + (0 if producer is None else producer.level))
+        return draft
+
+    def _set_max_parallelism(self, spec: TaskSpec, max_parallelism: int) -> None:
+        spec.max_parallelism = self._explicit[spec.uid] = max_parallelism
+
+    def _group_identity(self, step: Transformation) -> tuple[str, str]:
+        """Return uid and name of a task without a head: its root's, where it takes what branches off a source's stage."""
+        root = step.parent
+        if root in self._stages and self._parallelism_of(step) == self._parallelism:
+            return f"{self._uids[id(root)]}-sink", root.name
+        return self._uids[id(step)], step.name
+
+    def _parallelism_of(self, step: Transformation) -> int:
+        return step.parallelism or self._parallelism
+
+    def _routing(self, leg: Leg, step: Transformation) -> Routing:
+        """Return how elements without a key get to a task's subtasks: in turn where their numbers differ, as in Flink."""
+        task = self._task_of.get(id(leg.producer))
+        before = self._parallelism if task is None else task.spec.parallelism
+        after = self._parallelism_of(step)
+        if leg.partitioning is Partitioning.FORWARD and before != after:
+            message = f"forward() joins steps of one parallelism: {leg.producer.name!r} has {before}, {step.name!r} {after}."
+            raise JobGraphError(message, hint="leave forward() out, or set the same parallelism")
+        if leg.partitioning in _ROUTINGS:
+            return _ROUTINGS[leg.partitioning]
+        return Routing.FORWARD if after in (1, before) else Routing.REBALANCE
+
+    def _follow(self, legs: list[Leg], step: Transformation) -> None:
+        for leg in legs:
+            self._followers_of(leg.producer).append(step)
+
+    def _followers_of(self, step: Transformation) -> list[Transformation | _Edge]:
+        return self._followers.setdefault(id(step), [])
+
+    def _key_column(self, key_by: KeyByTransformation) -> KeyColumn:
+        if key_by.column is None:
+            return KeyColumn(KEY_FIELD, key_by.key_type)
+        row_type = key_by.parent.output_type
+        names = [] if row_type is None or row_type.kind is not TypeKind.ROW else row_type.get_field_names()
+        if row_type is None or key_by.column not in names:
+            known = ", ".join(names) or "no named fields"
+            message = f"key_by({key_by.column!r}): the rows have {known}."
+            raise JobGraphError(message, hint="name one of these columns, or give a function")
+        column_type = row_type.get_field_types()[names.index(key_by.column)]
+        if key_by.key_type is not None and key_by.key_type != column_type:
+            message = f"key_by({key_by.column!r}): the column is {column_type.name}, key_type says {key_by.key_type.name}."
+            raise JobGraphError(message, hint="leave key_type out, or cast the column")
+        column = KeyColumn(key_by.column, column_type)
+        if not column.native:
+            message = f"key_by({key_by.column!r}): a column of type {column_type.name} can't be a key."
+            raise JobGraphError(message, hint=f"key_by(lambda row: row[{key_by.column!r}])")
+        return column
+
+    # -- what runs in a task
+
+    def _build_chains(self, plan: JobPlan) -> None:
+        chains = [self._chain(self._followers_of(source.step), _ChainBuild(None, plan.sinks)) for source in plan.sources]
+        edges = [output for chain in chains for output in chain.all_outputs()]
+        ways = {(edge.target, edge.input_index, edge.routing) for edge in edges}
+        plain = not any(chain.children for chain in chains) and len(edges) == len(chains) and len(ways) == 1
+        if plain and not any(edge.selector is not None or edge.routing.takes_turns for edge in edges):
+            plan.direct_routing = edges[0].routing
+        else:
+            for source, chain in zip(plan.sources, chains, strict=True):
+                source.chain = chain
+        for number in range(1, 1 + max(draft.level for draft in self._drafts)):
+            level = [draft for draft in self._drafts if draft.level == number]
+            plan.levels.append([draft.spec for draft in level])
+            for draft in level:
+                build = _ChainBuild(draft.spec.uid, plan.sinks)
+                items = draft.steps if draft.spec.head is None else self._followers_of(draft.steps[0])
+                draft.spec.chain = self._chain(items, build)
+
+    def _chain(self, items: Iterable[Transformation | _Edge], build: _ChainBuild) -> Chain:
+        """Return the chain of `items` and all that follows them up to the next task."""
+        chain = Chain()
+        for item in items:
+            if isinstance(item, _Edge):
+                chain.outputs.append(self._edge_output(item, next(build.tags)))
+            elif isinstance(item, SinkTransformation) and item.kind is not SinkKind.FUNCTION:
+                chain.outputs.append(self._sink_output(item, build))
+            else:
+                chain.children.append(self._node(item, build))
+        return chain
+
+    def _node(self, step: Transformation, build: _ChainBuild) -> ChainNode:
+        node = build.nodes.get(id(step))
+        if node is None:
+            if isinstance(step, SinkTransformation):
+                operator = OperatorSpec(self._uids[id(step)], step.name, OperatorKind.SINK, step.function)
+            else:
+                assert isinstance(step, OneInputTransformation)  # noqa: S101 - all others head a task or run nothing
+                operator = OperatorSpec(self._uids[id(step)], step.name, step.kind, step.function)
+            node = build.nodes[id(step)] = ChainNode(operator)
+            rest = self._chain(self._followers_of(step), build)
+            node.children, node.outputs = rest.children, rest.outputs
+        return node
+
+    def _edge_output(self, edge: _Edge, tag: int) -> OutputSpec:
+        task = edge.draft.spec
+        return OutputSpec(
+            tag,
+            OutputKind.EDGE,
+            f"to {task.name}",
+            task.inputs[edge.input_index].type_info,
+            task.inputs[edge.input_index].key,
+            None if edge.key_by is None else edge.key_by.selector,
+            target=task.uid,
+            input_index=edge.input_index,
+            routing=edge.routing,
+        )
+
+    def _sink_output(self, sink: SinkTransformation, build: _ChainBuild) -> OutputSpec:
+        output = build.outputs.get(id(sink))
+        if output is None:
+            assert build.task_uid is not None  # noqa: S101 - no sink is in a source's stage
+            kind = OutputKind.PRINT if sink.kind is SinkKind.PRINT else OutputKind.FRAME
+            tag, type_info = next(build.tags), sink.parent.output_type
+            output = OutputSpec(tag, kind, sink.name, type_info=type_info, identifier=sink.identifier)
+            build.outputs[id(sink)] = output
+            build.sinks.append(SinkPlan(build.task_uid, tag, sink))
+        return output
+
+    # -- what the author should know
+
+    def _warn_of_missing_uid(self, step: OneInputTransformation | TwoInputTransformation | SinkTransformation) -> None:
+        function = function_object(step.function)
+        takes_part = isinstance(function, CHECKPOINT_MIXINS)
+        # a plain function on a keyed stream has no context to ask for state
+        keyed = step.keeps_state and (isinstance(function, Function) or step.kind is OperatorKind.REDUCE)
+        if step.uid is None and (takes_part or keyed):
+            self._warnings.append(
+                f"The operator {step.name!r} keeps state and has no uid: its state is found again only while the program's "
+                'shape stays the same. Add .uid("...") to it.'
+            )
+
+    def _warn_of_bounded(self, plan: JobPlan) -> None:
+        for source in plan.sources:
+            if source.step.bounded and source.step.watches_files and not plan.bounded:
+                self._warnings.append(
+                    f"The source {source.step.name!r} reads a fixed set of files, but the job has sources without an end: "
+                    "files that come later are read too."
+                )

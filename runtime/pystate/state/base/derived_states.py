@@ -1,0 +1,148 @@
+"""States made of a value state: reducing, aggregating, and the value with a default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pystate.api.functions import ReduceFunction
+from pystate.api.state import AggregatingState, ReducingState, ValueState
+from pystate.common.errors import StateError
+from pystate.state.base.serializers import TypeSerializer
+
+
+def _refuse_none(name: str) -> StateError:
+    message = f"None can't be added to state {name!r}."
+    return StateError(message, hint="leave such elements out, or add what stands for them")
+
+
+class ValueReducingState(ReducingState[Any]):
+    """Reduces what is added into a value state.
+
+    Args:
+        name: The state's name.
+        values: Holds the reduced values.
+        checked: Returns a value as the state keeps it, or raises.
+        function: A `ReduceFunction`, or a function of two values.
+    """
+
+    __slots__ = ("_checked", "_name", "_read", "_reduce", "_update", "_values")
+
+    def __init__(
+        self,
+        name: str,
+        values: ValueState[Any],
+        checked: Callable[[Any], Any],
+        function: ReduceFunction | Callable[..., Any],
+    ) -> None:
+        self._name = name
+        self._values = values
+        self._read = values.value
+        self._update = values.update
+        self._checked = checked
+        self._reduce = reduce_callable(function)
+
+    def get(self) -> Any:
+        """Return the reduced value; None where nothing was added."""
+        return self._read()
+
+    def add(self, value: Any) -> None:
+        """Add an element to the current key."""
+        if value is None:
+            raise _refuse_none(self._name)
+        value = self._checked(value)
+        current = self._read()
+        if current is not None:
+            value = self._reduce(current, value)
+            if value is None:
+                message = f"The reduce function of state {self._name!r} returned None."
+                raise StateError(message, hint="return what takes the place of both values")
+        self._update(value)
+
+    def clear(self) -> None:
+        """Remove the current key's value."""
+        self._values.clear()
+
+
+def reduce_callable(function: ReduceFunction | Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """Return the function of two values that a `ReduceFunction`, or something like one, is."""
+    if isinstance(function, ReduceFunction) or not callable(function):
+        return function.reduce
+    return function
+
+
+class ValueAggregatingState(AggregatingState[Any, Any]):
+    """Keeps the accumulators of an `AggregateFunction` in a value state.
+
+    Args:
+        name: The state's name.
+        values: Holds the accumulators.
+        function: An `AggregateFunction`, or an object with its methods.
+    """
+
+    __slots__ = ("_add", "_create", "_name", "_read", "_result", "_update", "_values")
+
+    def __init__(self, name: str, values: ValueState[Any], function: Any) -> None:
+        self._name = name
+        self._values = values
+        self._read = values.value
+        self._update = values.update
+        self._create = function.create_accumulator
+        self._add = function.add
+        self._result = function.get_result
+
+    def get(self) -> Any:
+        """Return the result; None where nothing was added."""
+        accumulator = self._read()
+        return None if accumulator is None else self._result(accumulator)
+
+    def add(self, value: Any) -> None:
+        """Add an element to the current key."""
+        if value is None:
+            raise _refuse_none(self._name)
+        accumulator = self._read()
+        accumulator = self._add(value, self._create() if accumulator is None else accumulator)
+        if accumulator is None:
+            message = f"The aggregate function of state {self._name!r} returned None from add()."
+            raise StateError(message, hint="return the accumulator, also where it is changed in place")
+        self._update(accumulator)
+
+    def clear(self) -> None:
+        """Remove the current key's accumulator."""
+        self._values.clear()
+
+
+class DefaultValueState(ValueState[Any]):
+    """A value state that answers with a default where nothing is stored.
+
+    Args:
+        values: The state without a default.
+        serializer: Of the values; it makes the copies.
+        default: The default.
+
+    Raises:
+        StateError: The default isn't of the state's type.
+    """
+
+    __slots__ = ("_default", "_read", "_values")
+
+    def __init__(self, values: ValueState[Any], serializer: TypeSerializer, default: Any) -> None:
+        default = serializer.check(default)
+        data = serializer.serialize(default)
+        self._values = values
+        self._read = values.value
+        deserialize = serializer.deserialize
+        self._default: Callable[[], Any] = (lambda: default) if serializer.immutable else (lambda: deserialize(data))
+
+    def value(self) -> Any:
+        """Return the current key's value, or a fresh copy of the default."""
+        value = self._read()
+        return self._default() if value is None else value
+
+    def update(self, value: Any) -> None:
+        """Set the current key's value; None removes it."""
+        self._values.update(value)
+
+    def clear(self) -> None:
+        """Remove the current key's value."""
+        self._values.clear()

@@ -1,0 +1,198 @@
+"""List states over any backend: what the running epoch adds and changes in an overlay per key, flushed elements in a store.
+
+Elements that are only added are never read back: the store appends them. A list that was handed out is compared, when the
+epoch ends, with what was read, since user code may have changed it in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from operator import is_
+from typing import Any, NamedTuple, Protocol
+
+from pystate.api.state import ListState
+from pystate.common.errors import StateError
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.overlay import KeyStore, OverlayState
+from pystate.state.base.serializers import TypeSerializer
+
+
+class ListChange(NamedTuple):
+    """What an epoch did to the list of a key.
+
+    Attributes:
+        replaces: Whether all flushed elements go; else the new ones are appended.
+        elements: Their stored forms.
+    """
+
+    key: Hashable
+    key_group: int
+    replaces: bool
+    elements: list[Any]
+
+
+class ListStore(KeyStore, Protocol):
+    """The flushed lists of one state."""
+
+    def get(self, key: Hashable, key_group: int, /) -> list[Any]:
+        """Return the stored forms of a key's elements: objects of an immutable type, else bytes. Not to be changed."""
+
+    def is_scattered(self, key: Hashable, /) -> bool:
+        """Return whether a list that was read in this epoch had better be written in one piece."""
+
+    def put_all(self, changes: list[ListChange]) -> None:
+        """Store the changes."""
+
+
+class _ListOverlay:
+    """The running epoch of one key.
+
+    Attributes:
+        added: Elements added since `elements` was handed out, or at all.
+        elements: The list that user code has; None as long as nobody asked for it.
+        loaded: Stored forms of what was flushed, if `elements` began with it; None if it doesn't count any more.
+    """
+
+    __slots__ = ("added", "elements", "group", "loaded")
+
+    def __init__(self, group: int) -> None:
+        self.group = group
+        self.added: list[Any] = []
+        self.elements: list[Any] | None = None
+        self.loaded: list[Any] | None = None
+
+
+class OverlayListState(OverlayState, ListState[Any]):
+    """A list per key."""
+
+    __slots__ = ("_lists", "_mutable", "_read", "_to_bytes")
+
+    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ListStore) -> None:
+        super().__init__(name, backend, serializer, store)
+        self._read: Callable[[Hashable, int], list[Any]] = store.get
+        self._mutable = not serializer.immutable
+        self._to_bytes = self._mutable or not store.stores_objects
+        self._lists: dict[Hashable, _ListOverlay] = {}
+
+    def _open(self) -> _ListOverlay:
+        key = self._backend.active_key
+        overlay = self._lists[key] = _ListOverlay(self._group(key))
+        return overlay
+
+    def get(self) -> list[Any]:
+        """Return the elements in the order they were added; an empty list where there is none."""
+        key = self._backend.active_key
+        overlay = self._lists.get(key) or self._open()
+        elements = overlay.elements
+        if elements is None:
+            loaded = overlay.loaded = self._read(key, overlay.group)
+            if self._mutable:
+                elements = list(map(self._serializer.deserialize, loaded))
+            else:
+                elements = list(loaded)
+            overlay.elements = elements
+        if overlay.added:
+            elements += overlay.added
+            overlay.added = []
+        return elements
+
+    def add(self, value: Any) -> None:
+        """Add an element to the current key."""
+        if value is None:
+            raise self._no_element()
+        value = self._checked(value)
+        overlay = self._lists.get(self._backend.active_key) or self._open()
+        overlay.added.append(value)
+
+    def add_all(self, values: list[Any]) -> None:
+        """Add several elements."""
+        checked = self._all_checked(values)
+        overlay = self._lists.get(self._backend.active_key) or self._open()
+        overlay.added += checked
+
+    def update(self, values: list[Any]) -> None:
+        """Put these elements in the place of all others; an empty list removes the key."""
+        self._replace(self._all_checked(values))
+
+    def clear(self) -> None:
+        """Remove all elements of the current key."""
+        self._replace([])
+
+    def _replace(self, elements: list[Any]) -> None:
+        overlay = self._lists.get(self._backend.active_key) or self._open()
+        overlay.elements = elements
+        overlay.loaded = None
+        overlay.added = []
+
+    def _all_checked(self, values: list[Any]) -> list[Any]:
+        if values is None or isinstance(values, (str, bytes)):
+            message = f"State {self._name!r} takes a list of elements here, not {values!r}."
+            raise StateError(message)
+        elements = list(values)
+        if None in elements and any(element is None for element in elements):
+            raise self._no_element()
+        return list(map(self._checked, elements))
+
+    def _no_element(self) -> StateError:
+        message = f"None can't be an element of list state {self._name!r}."
+        return StateError(message, hint="leave such elements out; clear() removes all")
+
+    def touched_keys(self) -> list[tuple[Hashable, int]]:
+        """Return (key, key group) of all that the epoch has in its overlay."""
+        return [(key, overlay.group) for key, overlay in self._lists.items()]
+
+    def has_value(self) -> bool:
+        """Return whether the current key has an element."""
+        overlay = self._lists.get(self._backend.active_key)
+        return bool(overlay is not None and overlay.added) or bool(self.get())
+
+    def prepare_flush(self) -> list[ListChange]:
+        """Return what the epoch added, and what it changed in place."""
+        changes = []
+        for key, overlay in self._lists.items():
+            group = overlay.group
+            if overlay.elements is None:
+                if overlay.added:
+                    changes.append(ListChange(key, group, False, self._stored(key, overlay.added)))
+            elif overlay.loaded is None:
+                changes.append(ListChange(key, group, True, self._stored(key, overlay.elements + overlay.added)))
+            else:
+                change = self._compared(key, group, overlay.loaded, overlay.elements + overlay.added)
+                if change is not None:
+                    changes.append(change)
+        return changes
+
+    def _compared(self, key: Hashable, group: int, loaded: list[Any], elements: list[Any]) -> ListChange | None:
+        """Return the change from what was read to what is there now."""
+        count = len(loaded)
+        rewrite = self._store.is_scattered(key)
+        if self._mutable:
+            stored = self._stored(key, elements)
+            appended = stored[:count] == loaded
+            new = stored[count:] if appended and not rewrite else stored
+        else:
+            appended = len(elements) >= count and all(map(is_, loaded, elements))
+            new = self._stored(key, elements[count:] if appended and not rewrite else elements)
+        if appended and not rewrite:
+            return ListChange(key, group, False, new) if new else None
+        return ListChange(key, group, True, new)
+
+    def _stored(self, key: Hashable, elements: list[Any]) -> list[Any]:
+        """Return stored forms. Elements are checked again, since the list may have been changed in place."""
+        if None in elements and any(element is None for element in elements):
+            raise self._unkeepable(key, self._no_element())
+        if not self._to_bytes:
+            return list(map(self._checked, elements))
+        try:
+            return list(map(self._serializer.serialize, elements))
+        except StateError as error:
+            raise self._unkeepable(key, error) from error
+
+    def apply_flush(self, changes: list[ListChange]) -> None:
+        """Write prepared changes to the store."""
+        self._store.put_all(changes)
+
+    def drop_epoch(self) -> None:
+        """Forget the running epoch."""
+        self._lists.clear()
+        self._store.end_epoch()

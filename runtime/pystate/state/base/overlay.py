@@ -1,0 +1,135 @@
+"""The running epoch of one state: what all kinds of states share.
+
+An epoch's reads and writes are objects in an overlay over a store of flushed values. A backend's flush asks every overlay
+for its changes first, which may fail and changes nothing, and then writes them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, Protocol
+
+from pystate.common.errors import StateError
+from pystate.state.base.backend import NO_KEY, KeyedStateBackend
+from pystate.state.base.serializers import TypeSerializer
+
+
+class Absent:
+    """The type of `ABSENT`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT = Absent()
+"""Stands where nothing is, for states in which None is a value."""
+
+
+class KeyStore(Protocol):
+    """What every store of flushed values can do.
+
+    Attributes:
+        stores_objects: Whether values of an immutable type are stored as they are; else they are stored as their bytes, as
+            those of a mutable type always are.
+    """
+
+    stores_objects: bool
+
+    def keys(self) -> Iterable[tuple[Hashable, int]]:
+        """Iterate over (key, key group) of all that is stored; only until the epoch ends."""
+
+    def end_epoch(self) -> None:
+        """Forget what was kept for the running epoch alone."""
+
+
+class OverlayState(ABC):
+    """The running epoch of one state.
+
+    Args:
+        name: The state's name.
+        backend: Whose current key counts.
+        serializer: Of the values, elements or map values.
+        store: The flushed values.
+    """
+
+    __slots__ = ("_backend", "_checked", "_name", "_owned_groups", "_serializer", "_store")
+
+    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: KeyStore) -> None:
+        self._name = name
+        self._backend = backend
+        self._serializer = serializer
+        self._store: Any = store
+        self._owned_groups = frozenset(range(backend.key_group_range.start, backend.key_group_range.end + 1))
+        self._checked = value_check(name, serializer)
+
+    def _group(self, key: Hashable) -> int:
+        group = self._backend.active_key_group
+        if key is NO_KEY:
+            raise self._backend.no_key_error()
+        if group not in self._owned_groups:
+            message = f"Key group {group} isn't one of this subtask's, {self._backend.key_group_range}."
+            raise StateError(message, where=f"state {self._name!r}")
+        return group
+
+    @abstractmethod
+    def prepare_flush(self) -> Any:
+        """Return all that the epoch changed, as the store takes it.
+
+        Raises:
+            StateError: A value isn't of the type.
+        """
+
+    @abstractmethod
+    def apply_flush(self, changes: Any) -> None:
+        """Write prepared changes to the store. The epoch goes on until `drop_epoch`."""
+
+    @abstractmethod
+    def drop_epoch(self) -> None:
+        """Forget the running epoch."""
+
+    @abstractmethod
+    def touched_keys(self) -> list[tuple[Hashable, int]]:
+        """Return (key, key group) of all that the epoch has in its overlay."""
+
+    @abstractmethod
+    def has_value(self) -> bool:
+        """Return whether the current key has a value."""
+
+    def all_keys(self) -> Iterator[tuple[Hashable, int]]:
+        """Iterate over (key, key group) of all keys that may have a value, each once.
+
+        What the epoch touches while the iteration goes on neither shows nor harms.
+        """
+        touched = self.touched_keys()
+        yield from touched
+        seen = {key for key, _ in touched}
+        for key, group in self._store.keys():
+            if key not in seen:
+                yield key, group
+
+    def _unkeepable(self, key: Hashable, error: StateError, part: str = "") -> StateError:
+        shown = self._backend.key_codec.external(key)
+        message = f"The value of state {self._name!r} for key {shown!r}{part} can't be kept: {error.message}"
+        return StateError(message, hint=error.hint)
+
+
+def value_check(name: str, serializer: TypeSerializer) -> Callable[[Any], Any]:
+    """Return a quick `serializer.check` whose errors name the state."""
+
+    def checked(value: Any) -> Any:
+        try:
+            return serializer.check(value)
+        except StateError as error:
+            message = f"State {name!r} can't take this value: {error.message}"
+            raise StateError(message, hint=error.hint) from None
+
+    if serializer.integer_range is not None:
+        low, high = serializer.integer_range
+        return lambda value: value if type(value) is int and low <= value <= high else checked(value)
+    if serializer.exact_type is not None:
+        exact = serializer.exact_type
+        return lambda value: value if type(value) is exact else checked(value)
+    return checked

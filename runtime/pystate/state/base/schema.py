@@ -1,0 +1,248 @@
+"""What a state's bytes are: its kind, the serializers, and how bytes of an older schema become those of a newer one.
+
+Entries of a snapshot are (key, sub-key, value), on every backend:
+
+    VALUE, REDUCING, AGGREGATING   one entry per key: an empty sub-key, and the value or accumulator
+    MAP    one entry per map entry: the namespace, then the bytes of the map key; and its value, which may be nil
+    LIST   one or more entries per key, each a part of the list: the namespace, then a number (8 bytes, big-endian) by which
+           the parts are ordered; and a msgpack list of the elements' bytes
+
+The namespace of state that is scoped by key alone is the byte 0: the length of a namespace, as a varint.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pystate.api.state import MapStateDescriptor, StateDescriptor, StateKind
+from pystate.common.errors import CorruptSnapshotError, RestoreError
+from pystate.common.type_info import TypeInformation
+from pystate.state.base.canonical import Entry, StateMetaInfo
+from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
+from pystate.state.base.nullable import NullableSerializer
+from pystate.state.base.serializers import (
+    SchemaCompatibility,
+    TypeSerializer,
+    resolve_compatibility,
+    serializer_for,
+    serializer_from_snapshot,
+)
+from pystate.state.base.value_formats import pack, unpack
+
+VOID_NAMESPACE = b"\x00"
+"""How sub-keys of state begin that is scoped by key alone."""
+
+_PART = struct.Struct(">cQ")
+_REMEDY = "declare the type it was written with, or give the new state another name"
+
+Convert = Callable[[bytes], bytes]
+"""Makes new bytes of a value (an element, a map value) out of its old ones."""
+
+
+def part_sub_key(number: int) -> bytes:
+    """Return the sub-key of a part of a list."""
+    return _PART.pack(VOID_NAMESPACE, number)
+
+
+def part_number(sub_key: bytes) -> int:
+    """Return the number of a part of a list.
+
+    Raises:
+        CorruptSnapshotError: This is no such sub-key.
+    """
+    if len(sub_key) != _PART.size or sub_key[:1] != VOID_NAMESPACE:
+        message = "The number of a part of a list is damaged."
+        raise CorruptSnapshotError(message)
+    return int.from_bytes(sub_key[1:], "big")
+
+
+def pack_part(elements: list[bytes]) -> bytes:
+    """Return a part of a list with these elements."""
+    return pack(elements)
+
+
+def unpack_part(data: bytes) -> list[bytes]:
+    """Return the elements of a part of a list.
+
+    Raises:
+        CorruptSnapshotError: The bytes are none.
+    """
+    try:
+        elements = unpack(data)
+    except ValueError as error:
+        message = f"A part of a list is damaged: {error}."
+        raise CorruptSnapshotError(message) from error
+    if type(elements) is not list or not elements or not all(type(element) is bytes for element in elements):
+        message = "A part of a list has no elements."
+        raise CorruptSnapshotError(message)
+    return elements
+
+
+def list_parts(elements: Iterable[bytes], part_bytes: int) -> Iterator[list[bytes]]:
+    """Cut elements into parts of about that many bytes."""
+    part: list[bytes] = []
+    size = 0
+    for element in elements:
+        part.append(element)
+        size += len(element)
+        if size >= part_bytes:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+@dataclass(frozen=True)
+class StateSchema:
+    """What one state's bytes are.
+
+    Attributes:
+        kind: The state's kind.
+        serializer: Of the values; of the elements of a list; of the values of a map, then with None among them.
+        user_keys: Of the keys of a map; else None.
+    """
+
+    kind: StateKind
+    serializer: TypeSerializer
+    user_keys: KeyCodec | None = None
+
+    @staticmethod
+    def of(descriptor: StateDescriptor) -> StateSchema:
+        """Return what a descriptor declares.
+
+        Raises:
+            StateError: A type can't be the key of a map.
+        """
+        if isinstance(descriptor, MapStateDescriptor):
+            return _map_schema(serializer_for(descriptor.type_info), descriptor.key_type_info)
+        return StateSchema(descriptor.kind, serializer_for(descriptor.type_info))
+
+    @staticmethod
+    def from_meta_info(info: StateMetaInfo) -> StateSchema:
+        """Return what a snapshot says.
+
+        Raises:
+            CorruptSnapshotError, RestoreError: It can't be read.
+        """
+        serializer = serializer_from_snapshot(info.serializer)
+        if kind_of(info) is not StateKind.MAP:
+            return StateSchema(kind_of(info), serializer)
+        try:
+            plain = (info.user_key or {})["type"]
+            return _map_schema(serializer, None if plain is None else TypeInformation.from_plain(plain))
+        except (ValueError, TypeError, LookupError) as error:
+            message = f"The description of the map keys of state {info.name!r} is damaged: {error!r}"
+            raise CorruptSnapshotError(message) from error
+
+    def meta_info(self, name: str) -> StateMetaInfo:
+        """Return what a snapshot says about a state of this schema."""
+        user_key = None
+        if self.user_keys is not None:
+            key_type = self.user_keys.key_type
+            user_key = {"type": None if key_type is None else key_type.to_plain()}
+        return StateMetaInfo(name, self.kind.value, self.serializer.snapshot(), user_key)
+
+    def __str__(self) -> str:
+        """Return kind and types, for errors."""
+        if self.user_keys is None:
+            return f"{self.kind.value} of {self.serializer.type_name}"
+        return f"{self.kind.value} of {key_type_name(self.user_keys.key_type)} to {self.serializer.type_name}"
+
+
+def _map_schema(serializer: TypeSerializer, key_type: TypeInformation | None) -> StateSchema:
+    return StateSchema(StateKind.MAP, NullableSerializer(serializer), KeyCodec(key_type))
+
+
+def kind_of(info: StateMetaInfo) -> StateKind:
+    """Return the kind of a state in a snapshot.
+
+    Raises:
+        RestoreError: It is one of a newer version.
+        CorruptSnapshotError: What is said of map keys doesn't fit the kind.
+    """
+    try:
+        kind = StateKind(info.kind)
+    except ValueError as error:
+        message = f"State {info.name!r} is of kind {info.kind}, which this pystate doesn't know."
+        raise RestoreError(
+            message, hint="restore with the pystate version that wrote the snapshot, or a newer one"
+        ) from error
+    if (kind is StateKind.MAP) != (info.user_key is not None):
+        message = f"State {info.name!r} is of kind {info.kind}, and its map keys are {info.user_key}."
+        raise CorruptSnapshotError(message)
+    return kind
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What must be done with the entries of an older schema.
+
+    Attributes:
+        convert: Changes a value, an element or a map value; None where the bytes stay as they are.
+        user_keys: Decodes map keys, to check that each is one of the declared type; None where it is known.
+    """
+
+    convert: Convert | None = None
+    user_keys: KeyCodec | None = None
+
+    def entries(self, kind: StateKind, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Return the entries as the newer schema has them.
+
+        Raises:
+            RestoreError: A value, or the key of a map, isn't one of the new type.
+            CorruptSnapshotError: One can't be read.
+        """
+        convert = None if self.convert is None else _lifted(self.convert, kind)
+        for key, sub_key, value in entries:
+            if self.user_keys is not None:
+                self.user_keys.decode(sub_key[1:])
+            yield key, sub_key, value if convert is None else convert(value)
+
+
+def _lifted(convert: Convert, kind: StateKind) -> Convert:
+    if kind is not StateKind.LIST:
+        return convert
+    return lambda data: pack_part([convert(element) for element in unpack_part(data)])
+
+
+def resolve_migration(info: StateMetaInfo, new: StateSchema) -> Migration | None:
+    """Say what becomes of restored entries under a declared schema; None: they stay as they are.
+
+    Raises:
+        RestoreError: They can't be read under it, or a newer version wrote them.
+        CorruptSnapshotError: What the snapshot says of the state is damaged.
+    """
+    old = StateSchema.from_meta_info(info)
+    if info.ttl:
+        message = f"The values of state {info.name!r} have timestamps for a time to live, which this pystate doesn't read."
+        raise RestoreError(message, hint="restore with the pystate version that wrote the snapshot, or a newer one")
+    if old.kind is not new.kind:
+        raise _incompatible(info.name, old, new)
+    check_user_keys = None
+    if new.user_keys is not None and old.user_keys is not None:
+        old_type, new_type = old.user_keys.key_type, new.user_keys.key_type
+        if check_key_compatible(old_type, new_type) is KeyCompatibility.INCOMPATIBLE:
+            raise _incompatible(info.name, old, new, "The type of a map key never changes.")
+        check_user_keys = None if old_type == new_type else new.user_keys
+    resolution = resolve_compatibility(info.serializer, new.serializer, info.name)
+    if resolution.compatibility is SchemaCompatibility.INCOMPATIBLE:
+        raise _incompatible(info.name, old, new, resolution.reason)
+    convert = None
+    if resolution.compatibility is not SchemaCompatibility.AS_IS:
+        convert = _conversion(old.serializer, new.serializer, resolution.migrate)
+    return None if convert is None and check_user_keys is None else Migration(convert, check_user_keys)
+
+
+def _conversion(old: TypeSerializer, new: TypeSerializer, migrate: Callable[[Any], Any] | None) -> Convert:
+    deserialize, serialize = old.deserialize, new.serialize
+    if migrate is None:
+        return lambda data: serialize(deserialize(data))
+    return lambda data: serialize(migrate(deserialize(data)))
+
+
+def _incompatible(name: str, old: StateSchema, new: StateSchema, why: str = "") -> RestoreError:
+    message = f"State {name!r} was written as {old}; the job declares {new}."
+    return RestoreError(f"{message} {why}" if why else message, hint=_REMEDY)

@@ -1,0 +1,13 @@
+"""How operator state is spread over the subtasks of a restored job."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class OperatorStateMode(str, Enum):
+    """Flink's modes; the values stand in snapshots."""
+
+    SPLIT_DISTRIBUTE = "SPLIT_DISTRIBUTE"  # each element goes to one subtask, evenly
+    UNION = "UNION"  # all elements of all subtasks go to every subtask
+    BROADCAST = "BROADCAST"  # each subtask gets one old subtask's copy, all of which are the same

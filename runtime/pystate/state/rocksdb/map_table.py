@@ -1,0 +1,130 @@
+"""The stored entries of a map state, a row each, so that a map may be larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from operator import itemgetter
+from typing import Any
+
+from pystate.state.base.keys import KeyCodec
+from pystate.state.base.map_states import MapChange
+from pystate.state.base.overlay import ABSENT
+from pystate.state.base.schema import VOID_NAMESPACE
+from pystate.state.base.serializers import TypeSerializer
+from pystate.state.rocksdb import database as rocksdb
+from pystate.state.rocksdb.rows import RocksDBRows, after_prefix, too_large
+
+RANGE_DELETE_ROWS = 1_000
+"""A map with more entries than this is cleared by one range tombstone; they slow reads down, so small maps go row by row."""
+
+_MISSING = object()
+_row_of = itemgetter(0)
+
+
+class RocksDBMapTable(RocksDBRows):
+    """The flushed entries of one map state.
+
+    Args:
+        name: See `RocksDBRows`.
+        database: See `RocksDBRows`.
+        family: See `RocksDBRows`.
+        codec: See `RocksDBRows`.
+        serializer: Of the values.
+        user_keys: Of the map keys.
+    """
+
+    __slots__ = ("_user_keys", "decode_user_key", "deserialize", "encode_user_key")
+
+    def __init__(
+        self,
+        name: str,
+        database: rocksdb.Database,
+        family: rocksdb.ColumnFamily,
+        codec: KeyCodec,
+        serializer: TypeSerializer,
+        user_keys: KeyCodec,
+    ) -> None:
+        super().__init__(name, database, family, codec)
+        self._user_keys = user_keys
+        self.encode_user_key = user_keys.encode
+        self.decode_user_key = user_keys.decode
+        self.deserialize: Callable[[bytes], Any] = serializer.deserialize if serializer.immutable else _as_it_is
+
+    def open(self, key: Hashable, key_group: int) -> RocksDBStoredMap:
+        """Return the entries of a key; reads none."""
+        return RocksDBStoredMap(self, self._head(key, key_group) + VOID_NAMESPACE)
+
+    def read(self, row: bytes) -> bytes | None:
+        """Return the bytes in a row; None where there is none."""
+        return self._read_row(row)
+
+    def check(self, changes: list[MapChange], codec: KeyCodec) -> None:
+        """Refuse what RocksDB can't hold.
+
+        Raises:
+            StateError: A value is too large.
+        """
+        limit = rocksdb.MAX_VALUE_BYTES
+        for change in changes:
+            for user_key, stored in change.writes.items():
+                if stored is not ABSENT and len(stored) > limit:
+                    shown = f"key {codec.external(change.key)!r}, map key {self._user_keys.external(user_key)!r},"
+                    raise too_large(self._name, shown, len(stored), "spread it over several map keys")
+
+    def put_all(self, changes: list[MapChange]) -> None:
+        """Write the changes."""
+        encode = self.encode_user_key
+        rows: list[tuple[bytes, bytes | None]] = []
+        for key, key_group, cleared, writes in changes:
+            prefix = self._head(key, key_group) + VOID_NAMESPACE
+            if cleared:
+                self._remove_all(prefix)
+            for user_key, stored in writes.items():
+                rows.append((prefix + encode(user_key), None if stored is ABSENT else stored))
+        rows.sort(key=_row_of)
+        self._database.write(self._family(), rows)
+
+    def _remove_all(self, prefix: bytes) -> None:
+        found: list[tuple[bytes, None]] = []
+        for row in self.scan_keys(prefix):
+            found.append((row, None))
+            if len(found) > RANGE_DELETE_ROWS:
+                self._database.write_range_delete(self._family(), prefix, after_prefix(prefix))
+                return
+        self._database.write(self._family(), found)
+
+
+class RocksDBStoredMap:
+    """The flushed entries of one key. What is read one by one is kept, absent ones included; what is iterated over isn't."""
+
+    __slots__ = ("_prefix", "_read", "_table")
+
+    def __init__(self, table: RocksDBMapTable, prefix: bytes) -> None:
+        self._table = table
+        self._prefix = prefix
+        self._read: dict[Hashable, Any] = {}
+
+    def get(self, user_key: Hashable, default: Any) -> Any:
+        """Return the stored form of a value; `default` where there is no entry."""
+        value = self._read.get(user_key, _MISSING)
+        if value is _MISSING:
+            table = self._table
+            data = table.read(self._prefix + table.encode_user_key(user_key))
+            value = self._read[user_key] = ABSENT if data is None else table.deserialize(data)
+        return default if value is ABSENT else value
+
+    def __iter__(self) -> Iterator[Hashable]:
+        """Iterate over the map keys."""
+        start, decode = len(self._prefix), self._table.decode_user_key
+        for row in self._table.scan_keys(self._prefix):
+            yield decode(row[start:])
+
+    def items(self) -> Iterator[tuple[Hashable, Any]]:
+        """Iterate over (map key, stored form)."""
+        start, decode, deserialize = len(self._prefix), self._table.decode_user_key, self._table.deserialize
+        for row, data in self._table.scan(self._prefix):
+            yield decode(row[start:]), deserialize(data)
+
+
+def _as_it_is(data: bytes) -> bytes:
+    return data

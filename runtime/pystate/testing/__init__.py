@@ -1,0 +1,25 @@
+"""Test harnesses for functions: process elements, end and roll back epochs, snapshot, repartition, restore, without Spark.
+
+As Flink's `OneInputStreamOperatorTestHarness` and `ProcessFunctionTestHarnesses`. They run the code that runs in a job's
+slots, so what passes here passes there. `docs/testing.md` explains them.
+"""
+
+from pystate.testing.harness import OperatorTestHarness
+from pystate.testing.harnesses import (
+    BroadcastOperatorTestHarness,
+    KeyedOneInputOperatorTestHarness,
+    OneInputOperatorTestHarness,
+    ProcessFunctionTestHarnesses,
+    TwoInputOperatorTestHarness,
+)
+from pystate.testing.snapshot import OperatorSnapshot
+
+__all__ = [
+    "BroadcastOperatorTestHarness",
+    "KeyedOneInputOperatorTestHarness",
+    "OneInputOperatorTestHarness",
+    "OperatorSnapshot",
+    "OperatorTestHarness",
+    "ProcessFunctionTestHarnesses",
+    "TwoInputOperatorTestHarness",
+]

@@ -1,0 +1,268 @@
+"""One operator of one subtask under test, driven as its slot drives it in a job."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from pystate.api.job_graph import OperatorKind
+from pystate.api.state import MapStateDescriptor
+from pystate.common.errors import StateError
+from pystate.common.type_info import TypeInformation
+from pystate.slot.chain import Chain, OperatorSpec
+from pystate.slot.output import OutputKind, OutputSpec
+from pystate.slot.records import KEY_FIELD, KEY_GROUP_FIELD, KeyColumn, RecordCodec
+from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.slot.task_operator import TaskOperator
+from pystate.state.base.keys import KeyCodec
+from pystate.testing.snapshot import UID, OperatorSnapshot, repartition
+
+H = TypeVar("H", bound="OperatorTestHarness")
+
+MAX_PARALLELISM = 128
+"""The number of key groups where a test doesn't set one."""
+
+
+@dataclass
+class HarnessInput:
+    """One stream that comes into the operator.
+
+    Attributes:
+        type_info: The type of its elements, None for untyped.
+        key_selector: Names the key of an element; None for a stream without a key.
+        broadcast: Every subtask gets every element.
+    """
+
+    type_info: TypeInformation | None = None
+    key_selector: Callable[[Any], Any] | None = None
+    broadcast: bool = False
+
+
+class OperatorTestHarness:
+    """What all harnesses share; make one of the subclasses.
+
+    The life of a test: `initialize_state` with a snapshot where there is one, `open`, elements, `close`. Elements belong to
+    the running epoch until `end_epoch`; `roll_back_epoch` undoes them. `snapshot`, `repartition` and the notifications stand
+    between two epochs, as in a job: they end the running epoch first.
+
+    What the function raises comes out as it is.
+
+    Args:
+        kind: How the function is called.
+        function: The function.
+        inputs: The streams that come in.
+        key_type: The type of the keys, None for untyped.
+        descriptors: The broadcast states that were declared with `broadcast(...)`.
+        output_type: The type of the results, None for untyped.
+        parallelism: The number of subtasks of the operator; the harness is one of them.
+        subtask_index: Which one, from 0.
+        max_parallelism: The number of key groups.
+        state_backend: As `state.backend.type`.
+        job_parameters: The job's configuration.
+        attempt: The number of the execution attempt.
+    """
+
+    def __init__(
+        self,
+        kind: OperatorKind,
+        function: Any,
+        inputs: Sequence[HarnessInput],
+        *,
+        key_type: TypeInformation | None = None,
+        descriptors: Iterable[MapStateDescriptor] = (),
+        output_type: TypeInformation | None = None,
+        parallelism: int = 1,
+        subtask_index: int = 0,
+        max_parallelism: int = MAX_PARALLELISM,
+        state_backend: str = "hashmap",
+        job_parameters: dict[str, Any] | None = None,
+        attempt: int = 0,
+    ) -> None:
+        self._inputs = list(inputs)
+        self._codecs = [RecordCodec(read.type_info, kind.value) for read in self._inputs]
+        self._key_codec = KeyCodec(key_type)
+        self._key = KeyColumn(KEY_FIELD, key_type)
+        self._directory = tempfile.TemporaryDirectory(prefix="pystate-test-")
+        self._now = 0
+        self._snapshot: OperatorSnapshot | None = None
+        self._opened = False
+        self._in_epoch = False
+        self._output: list[Any] = []
+        self._output_before = 0
+        out = OutputSpec(0, OutputKind.FRAME, "output", output_type)
+        self._decode_output = RecordCodec(output_type, "output").decode
+        self._task = TaskSpec(
+            uid=UID,
+            name=kind.value,
+            vertex_id="0" * 32,
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            inputs=[
+                TaskInput(read.type_info, None if read.key_selector is None else self._key, read.broadcast)
+                for read in self._inputs
+            ],
+            head=OperatorSpec(UID, kind.value, kind, function, list(descriptors)),
+            chain=Chain(outputs=[out]),
+        )
+        environment = JobEnvironment(
+            job_id="0" * 32,
+            job_name="test",
+            attempt=attempt,
+            configuration=dict(job_parameters or {}),
+            state_backend=state_backend,
+            kept_output_bytes=0,
+            working_directory=self._directory.name,
+        )
+        self._operator = TaskOperator(self._task, subtask_index, environment, self._collect, lambda: self._now)
+
+    def __enter__(self: H) -> H:
+        """Enter."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the harness."""
+        self.close()
+
+    def initialize_state(self, snapshot: OperatorSnapshot) -> None:
+        """Start from a snapshot: what a subtask of the same index and parallelism wrote, or a share of `repartition`.
+
+        The state is restored in `open`. With union list state take the share, at the same parallelism too: what one subtask
+        wrote is not what it gets back.
+
+        Raises:
+            StateError: The snapshot is for another subtask, or the harness is open.
+        """
+        task, index = self._task, self._operator.subtask
+        wanted = (index, task.parallelism, task.max_parallelism)
+        if (snapshot.subtask_index, snapshot.parallelism, snapshot.max_parallelism) != wanted:
+            message = (
+                f"The snapshot is for subtask {snapshot.subtask_index} of {snapshot.parallelism} with "
+                f"{snapshot.max_parallelism} key groups; the harness is subtask {index} of {task.parallelism} with "
+                f"{task.max_parallelism}."
+            )
+            raise StateError(message, hint="spread the snapshots of all subtasks with repartition(...)")
+        if self._opened:
+            message = "State is restored before open()."
+            raise StateError(message)
+        self._snapshot = snapshot
+
+    def open(self) -> None:
+        """Restore the state, call `initialize_state` and `open` of the function."""
+        old = self._snapshot
+        restored = {} if old is None else {UID: old.restored}
+        self._operator.open(restored, None if old is None else old.checkpoint_id)
+        self._opened = True
+
+    def end_epoch(self) -> None:
+        """End the running epoch: its changes become part of the state.
+
+        Raises:
+            StateError: A state holds a value of the wrong type; the epoch has to be rolled back.
+        """
+        self._operator.flush_output()
+        self._operator.finish_epoch()
+        self._output_before = len(self._output)
+        self._in_epoch = False
+
+    def roll_back_epoch(self) -> None:
+        """Undo what the running epoch did, to the state and to the output, as when a Python worker dies in mid-epoch.
+
+        Raises:
+            PystateError: The job would have to restart from its latest checkpoint: the epoch has handed an element to a
+                function that keeps state in its own fields.
+        """
+        beyond = self._operator.roll_back_epoch()
+        del self._output[self._output_before :]
+        self._in_epoch = False
+        if beyond is not None:
+            raise beyond
+
+    def snapshot(self, checkpoint_id: int, timestamp: int = 0) -> OperatorSnapshot:
+        """Take a snapshot behind the last element.
+
+        Args:
+            checkpoint_id: What the function sees as the checkpoint's number.
+            timestamp: What it sees as the time of the trigger, ms since 1970.
+        """
+        self._between_epochs()
+        frozen = self._operator.snapshot_state(checkpoint_id, timestamp)
+        task = self._task
+        return OperatorSnapshot.write(frozen, checkpoint_id, self._operator.subtask, task.parallelism, task.max_parallelism)
+
+    def notify_of_completed_checkpoint(self, checkpoint_id: int) -> None:
+        """Tell the function that a checkpoint is complete."""
+        self._between_epochs()
+        self._operator.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_of_aborted_checkpoint(self, checkpoint_id: int) -> None:
+        """Tell the function that a checkpoint was given up."""
+        self._between_epochs()
+        self._operator.notify_checkpoint_aborted(checkpoint_id)
+
+    repartition = staticmethod(repartition)
+
+    def set_processing_time(self, milliseconds: int) -> None:
+        """Set the clock, ms since 1970; it stands at 0 in the beginning and doesn't run."""
+        self._now = milliseconds
+
+    def get_processing_time(self) -> int:
+        """Return what the clock shows."""
+        return self._now
+
+    def extract_output(self) -> list[Any]:
+        """Return all results so far, in order, those of the running epoch included."""
+        self._operator.flush_output()
+        return list(self._output)
+
+    def clear_output(self) -> None:
+        """Forget the results so far."""
+        self._operator.flush_output()
+        self._output.clear()
+        self._output_before = 0
+
+    def owns_key(self, key: Any) -> bool:
+        """Return whether a key belongs to this subtask."""
+        internal = self._key_codec.internal(key)
+        return self._key_codec.key_group(internal, self._task.max_parallelism) in self._operator.key_groups
+
+    def num_keyed_state_entries(self) -> int:
+        """Return the number of entries in keyed state, those of ended epochs only."""
+        backend = self._operator.backend
+        return 0 if backend is None else backend.entry_count()
+
+    def close(self) -> None:
+        """Close the function and drop the state; may be called again."""
+        self._operator.close()
+        self._directory.cleanup()
+
+    def _process(self, input_index: int, elements: Iterable[Any]) -> None:
+        if not self._opened:
+            message = "open() comes before the first element."
+            raise StateError(message)
+        self._in_epoch = True
+        self._operator.process_batch(self._batch(input_index, list(elements)), input_index)
+
+    def _batch(self, index: int, elements: list[Any]) -> pa.RecordBatch:
+        """Return elements as they come out of Spark's shuffle."""
+        codec, select = self._codecs[index], self._inputs[index].key_selector
+        prepared = elements if codec.prepare is None else [codec.prepare(element) for element in elements]
+        arrays, fields = codec.encode(prepared), list(codec.schema)
+        if select is not None:
+            keys = [select(element) for element in elements]
+            prepare_key = self._key.preparer()
+            arrays.append(self._key.encode(keys if prepare_key is None else [prepare_key(key) for key in keys], "key"))
+            internal, groups = self._key_codec.internal, self._task.max_parallelism
+            arrays.append(pa.array([self._key_codec.key_group(internal(key), groups) for key in keys], pa.int32()))
+            fields += [self._key.field(), pa.field(KEY_GROUP_FIELD, pa.int32())]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _between_epochs(self) -> None:
+        if self._in_epoch:
+            self.end_epoch()
+
+    def _collect(self, _: OutputSpec, batch: pa.RecordBatch) -> None:
+        self._output += self._decode_output(batch)

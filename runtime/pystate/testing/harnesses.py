@@ -1,0 +1,256 @@
+"""A harness for each shape of operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from pystate.api.functions import (
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    FilterFunction,
+    FlatMapFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ProcessFunction,
+    ReduceFunction,
+    SinkFunction,
+)
+from pystate.api.job_graph import OperatorKind
+from pystate.api.state import MapStateDescriptor
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation
+from pystate.testing.harness import HarnessInput, OperatorTestHarness
+
+H = TypeVar("H", bound=OperatorTestHarness)
+
+_KINDS: list[tuple[type, OperatorKind]] = [
+    (MapFunction, OperatorKind.MAP),
+    (FlatMapFunction, OperatorKind.FLAT_MAP),
+    (FilterFunction, OperatorKind.FILTER),
+    (ReduceFunction, OperatorKind.REDUCE),
+    (SinkFunction, OperatorKind.SINK),
+    (ProcessFunction, OperatorKind.PLAIN_PROCESS),
+    (KeyedProcessFunction, OperatorKind.PROCESS),
+    (CoMapFunction, OperatorKind.CO_MAP),
+    (CoFlatMapFunction, OperatorKind.CO_FLAT_MAP),
+    (CoProcessFunction, OperatorKind.CO_PROCESS),
+    (KeyedCoProcessFunction, OperatorKind.KEYED_CO_PROCESS),
+    (BroadcastProcessFunction, OperatorKind.BROADCAST_PROCESS),
+    (KeyedBroadcastProcessFunction, OperatorKind.KEYED_BROADCAST_PROCESS),
+]
+
+
+def _kind(function: Any, kind: OperatorKind | None) -> OperatorKind:
+    found = kind or next((known for cls, known in _KINDS if isinstance(function, cls)), None)
+    if found is None:
+        message = f"It can't be told how {function!r} is to be called."
+        raise JobGraphError(message, hint="give kind=, such as OperatorKind.MAP")
+    return found
+
+
+class OneInputOperatorTestHarness(OperatorTestHarness):
+    """A function over the elements of one stream without a key: map, flat_map, filter, process, a sink.
+
+    Args:
+        function: A function object, or a plain function.
+        kind: How it is called; None where its class says so.
+        input_type: The type of the elements, None for untyped.
+        options: See `OperatorTestHarness`.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        *,
+        kind: OperatorKind | None = None,
+        input_type: TypeInformation | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(_kind(function, kind), function, [HarnessInput(input_type)], **options)
+
+    def process_element(self, value: Any) -> None:
+        """Process an element."""
+        self._process(0, [value])
+
+    def process_elements(self, values: Iterable[Any]) -> None:
+        """Process elements, in one batch."""
+        self._process(0, values)
+
+
+class KeyedOneInputOperatorTestHarness(OperatorTestHarness):
+    """A function directly behind key_by(): process, reduce, and map, flat_map, filter with keyed state.
+
+    Args:
+        function: A function object, or a plain function.
+        key_selector: Names the key of an element.
+        key_type: The type of the keys, None for untyped.
+        kind: How the function is called; None where its class says so.
+        input_type: The type of the elements, None for untyped.
+        options: See `OperatorTestHarness`.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        key_selector: Callable[[Any], Any],
+        key_type: TypeInformation | None = None,
+        *,
+        kind: OperatorKind | None = None,
+        input_type: TypeInformation | None = None,
+        **options: Any,
+    ) -> None:
+        inputs = [HarnessInput(input_type, key_selector)]
+        super().__init__(_kind(function, kind), function, inputs, key_type=key_type, **options)
+
+    def process_element(self, value: Any) -> None:
+        """Process an element.
+
+        Raises:
+            ControlError: Its key is not this subtask's.
+        """
+        self._process(0, [value])
+
+    def process_elements(self, values: Iterable[Any]) -> None:
+        """Process elements, in one batch."""
+        self._process(0, values)
+
+
+class TwoInputOperatorTestHarness(OperatorTestHarness):
+    """A function over the elements of two streams, both keyed or neither.
+
+    Args:
+        function: A function object.
+        key_selector1: Names the key of an element of the first stream; None for streams without a key.
+        key_selector2: The same for the second.
+        key_type: The type of the keys, None for untyped.
+        input_type1: The type of the first stream's elements, None for untyped.
+        input_type2: The same for the second.
+        options: See `OperatorTestHarness`.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        key_selector1: Callable[[Any], Any] | None = None,
+        key_selector2: Callable[[Any], Any] | None = None,
+        key_type: TypeInformation | None = None,
+        *,
+        input_type1: TypeInformation | None = None,
+        input_type2: TypeInformation | None = None,
+        **options: Any,
+    ) -> None:
+        inputs = [HarnessInput(input_type1, key_selector1), HarnessInput(input_type2, key_selector2)]
+        super().__init__(_kind(function, None), function, inputs, key_type=key_type, **options)
+
+    def process_element1(self, value: Any) -> None:
+        """Process an element of the first stream."""
+        self._process(0, [value])
+
+    def process_element2(self, value: Any) -> None:
+        """Process an element of the second stream."""
+        self._process(1, [value])
+
+
+class BroadcastOperatorTestHarness(OperatorTestHarness):
+    """A function over a stream and what another stream broadcasts.
+
+    In a job the broadcast elements of an epoch come before its data elements; here elements come as the test has them.
+
+    Args:
+        function: A `BroadcastProcessFunction`, or a `KeyedBroadcastProcessFunction`.
+        descriptors: The broadcast states, as for `broadcast(...)`.
+        key_selector: Names the key of a data element; None for a stream without a key.
+        key_type: The type of the keys, None for untyped.
+        input_type: The type of the data elements, None for untyped.
+        broadcast_type: The type of the broadcast elements, None for untyped.
+        options: See `OperatorTestHarness`.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        descriptors: Iterable[MapStateDescriptor],
+        key_selector: Callable[[Any], Any] | None = None,
+        key_type: TypeInformation | None = None,
+        *,
+        input_type: TypeInformation | None = None,
+        broadcast_type: TypeInformation | None = None,
+        **options: Any,
+    ) -> None:
+        inputs = [HarnessInput(input_type, key_selector), HarnessInput(broadcast_type, broadcast=True)]
+        super().__init__(_kind(function, None), function, inputs, key_type=key_type, descriptors=descriptors, **options)
+
+    def process_element(self, value: Any) -> None:
+        """Process an element of the data stream."""
+        self._process(0, [value])
+
+    def process_elements(self, values: Iterable[Any]) -> None:
+        """Process elements of the data stream, in one batch."""
+        self._process(0, values)
+
+    def process_broadcast_element(self, value: Any) -> None:
+        """Process a broadcast element."""
+        self._process(1, [value])
+
+
+class ProcessFunctionTestHarnesses:
+    """Makes harnesses for process functions, opened; the names are Flink's. `options`: see the harness's class."""
+
+    @staticmethod
+    def for_process_function(function: ProcessFunction, **options: Any) -> OneInputOperatorTestHarness:
+        """Return a harness for a function over a stream without a key."""
+        return _opened(OneInputOperatorTestHarness(function, **options))
+
+    @staticmethod
+    def for_keyed_process_function(
+        function: KeyedProcessFunction,
+        key_selector: Callable[[Any], Any],
+        key_type: TypeInformation | None = None,
+        **options: Any,
+    ) -> KeyedOneInputOperatorTestHarness:
+        """Return a harness for a function over a keyed stream."""
+        return _opened(KeyedOneInputOperatorTestHarness(function, key_selector, key_type, **options))
+
+    @staticmethod
+    def for_co_process_function(function: CoProcessFunction, **options: Any) -> TwoInputOperatorTestHarness:
+        """Return a harness for a function over two streams without a key."""
+        return _opened(TwoInputOperatorTestHarness(function, **options))
+
+    @staticmethod
+    def for_keyed_co_process_function(
+        function: KeyedCoProcessFunction,
+        key_selector1: Callable[[Any], Any],
+        key_selector2: Callable[[Any], Any],
+        key_type: TypeInformation | None = None,
+        **options: Any,
+    ) -> TwoInputOperatorTestHarness:
+        """Return a harness for a function over two keyed streams."""
+        return _opened(TwoInputOperatorTestHarness(function, key_selector1, key_selector2, key_type, **options))
+
+    @staticmethod
+    def for_broadcast_process_function(
+        function: BroadcastProcessFunction, *descriptors: MapStateDescriptor, **options: Any
+    ) -> BroadcastOperatorTestHarness:
+        """Return a harness for a function over a stream without a key and a broadcast one."""
+        return _opened(BroadcastOperatorTestHarness(function, descriptors, **options))
+
+    @staticmethod
+    def for_keyed_broadcast_process_function(
+        function: KeyedBroadcastProcessFunction,
+        key_selector: Callable[[Any], Any],
+        key_type: TypeInformation | None,
+        *descriptors: MapStateDescriptor,
+        **options: Any,
+    ) -> BroadcastOperatorTestHarness:
+        """Return a harness for a function over a keyed stream and a broadcast one."""
+        return _opened(BroadcastOperatorTestHarness(function, descriptors, key_selector, key_type, **options))
+
+
+def _opened(harness: H) -> H:
+    harness.open()
+    return harness

@@ -1,0 +1,251 @@
+"""What a program may chain, and what it is told when it may not; no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pystate.api.job_graph import StreamGraph
+from pystate.common import Types
+from pystate.common.configuration import Configuration
+from pystate.common.errors import JobGraphError, RecordError, RestoreError
+from pystate.datastream import (
+    BroadcastProcessFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    MapStateDescriptor,
+    ProcessFunction,
+    StreamExecutionEnvironment,
+)
+from pystate.datastream.connectors.file_system import FileSource, StreamFormat
+from pystate.datastream.executor import Executor, for_widest_step, register_executor
+from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
+from pystate.slot.records import RecordCodec
+from pystate.spark.collection_source import _offset, check_collection_offset
+
+WORDS = Types.STRING()
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
+
+
+class NoExecutor(Executor):
+    def base_configuration(self) -> Configuration:
+        return Configuration({"parallelism.default": "2"})
+
+    def spark_session(self, configuration: Configuration) -> Any:
+        raise AssertionError
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> Any:
+        raise AssertionError
+
+
+@pytest.fixture
+def env() -> Iterator[StreamExecutionEnvironment]:
+    register_executor(NoExecutor())
+    yield StreamExecutionEnvironment.get_execution_environment()
+    register_executor(None)
+
+
+@pytest.fixture
+def words(env):
+    return env.from_collection(["a", "b"], WORDS)
+
+
+@pytest.fixture
+def numbers(env):
+    return env.from_collection([1, 2], Types.LONG())
+
+
+def function(base, *methods):
+    """Return a function object of a class that must be subclassed."""
+    return type("Function", (base,), {name: lambda *_: None for name in methods})()
+
+
+CO_PROCESS = ("process_element1", "process_element2")
+BROADCAST = ("process_element", "process_broadcast_element")
+
+
+def test_streams_of_known_different_types_are_refused_where_they_are_united(words, numbers):
+    with pytest.raises(JobGraphError, match="has STRING, .* has LONG"):
+        words.union(numbers)
+    assert words.union(words, words.filter(len)).get_type() == WORDS
+
+
+def test_streams_of_two_environments_do_not_meet(words):
+    other = StreamExecutionEnvironment.get_execution_environment().from_collection(["x"], WORDS)
+    with pytest.raises(JobGraphError, match="same environment"):
+        words.union(other)
+    with pytest.raises(JobGraphError, match="same environment"):
+        words.connect(other)
+    with pytest.raises(JobGraphError, match="same environment"):
+        words.connect(other.broadcast(RULES))
+
+
+def test_a_function_must_fit_the_key(words, numbers):
+    keyed, broadcast = words.key_by(len), numbers.broadcast(RULES)
+    refusals = [
+        (lambda: keyed.process(function(ProcessFunction, "process_element")), "takes a KeyedProcessFunction"),
+        (lambda: words.process(function(KeyedProcessFunction, "process_element")), "takes a ProcessFunction"),
+        (lambda: words.connect(numbers).process(function(KeyedCoProcessFunction, *CO_PROCESS)), "takes a CoProcessFunction"),
+        (
+            lambda: keyed.connect(numbers.key_by(repr)).process(function(CoProcessFunction, *CO_PROCESS)),
+            "takes a KeyedCoProcessFunction",
+        ),
+        (
+            lambda: keyed.connect(broadcast).process(function(BroadcastProcessFunction, *BROADCAST)),
+            "takes a KeyedBroadcastProcessFunction",
+        ),
+        (
+            lambda: words.connect(broadcast).process(function(KeyedBroadcastProcessFunction, *BROADCAST)),
+            "takes a BroadcastProcessFunction",
+        ),
+        (lambda: keyed.connect(numbers).map(function(CoMapFunction, "map1", "map2")), "one has a key"),
+        (lambda: words.connect(numbers).flat_map(function(CoMapFunction, "map1", "map2")), "takes a CoFlatMapFunction"),
+    ]
+    for refused, reason in refusals:
+        with pytest.raises(JobGraphError, match=reason):
+            refused()
+
+
+def test_connected_streams_can_be_keyed_together(words, numbers):
+    stream = words.connect(numbers).key_by(len, repr).process(function(KeyedCoProcessFunction, *CO_PROCESS), WORDS)
+    assert stream.transformation.keyed
+    assert stream.get_type() == WORDS
+
+
+def test_broadcast_states_have_names_of_their_own(words):
+    same_name = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
+    with pytest.raises(JobGraphError, match="two states of the name 'rules'"):
+        words.broadcast(RULES, same_name)
+    with pytest.raises(JobGraphError, match="takes MapStateDescriptors"):
+        words.broadcast("rules")
+
+
+def test_a_broadcast_stream_may_declare_states_that_nobody_asks_for(words, numbers):
+    more = MapStateDescriptor("more", Types.STRING(), Types.LONG())
+    process = function(BroadcastProcessFunction, *BROADCAST)
+    stream = words.connect(numbers.broadcast(RULES, more)).process(process)
+    assert stream.transformation.descriptors == (RULES, more)
+
+
+def test_what_runs_nothing_takes_neither_uid_nor_parallelism(words):
+    for virtual in (words.key_by(len), words.union(words), words.rebalance(), words.broadcast()):
+        with pytest.raises(JobGraphError, match="runs nothing of its own"):
+            virtual.uid("x")
+        with pytest.raises(JobGraphError, match="runs nothing of its own"):
+            virtual.set_parallelism(2)
+        with pytest.raises(JobGraphError, match="runs nothing of its own"):
+            virtual.set_max_parallelism(2)
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, "2", True, None])
+def test_a_parallelism_is_a_number_from_one_on(words, number):
+    with pytest.raises(JobGraphError, match="from 1 on"):
+        words.map(repr).set_parallelism(number)
+    with pytest.raises(JobGraphError, match="from 1 on"):
+        words.print().set_parallelism(number)
+
+
+@pytest.mark.parametrize("number", [0, 32769, "8"])
+def test_a_max_parallelism_has_flinks_bounds(words, number):
+    with pytest.raises(JobGraphError, match="from 1 to 32768"):
+        words.map(repr).set_max_parallelism(number)
+
+
+def test_a_session_is_made_for_the_widest_step(env, words):
+    words.map(repr).set_parallelism(7)
+    words.set_parallelism(9)  # Spark reads sources, slots don't
+    wide = for_widest_step(env.get_configuration(), StreamGraph([words.transformation]))
+    assert wide.to_dict()["parallelism.default"] == "7"
+    assert env.get_parallelism() == 2
+
+
+def test_a_reduced_stream_has_the_type_of_its_elements(words):
+    assert words.key_by(len).reduce(lambda a, b: a + b).get_type() == WORDS
+
+
+def test_partitioning_a_keyed_stream_forgets_the_key(words):
+    assert words.key_by(len).rebalance().transformation.parent is words.transformation
+    assert words.key_by(len).union(words).transformation.parents == (words.transformation, words.transformation)
+
+
+@pytest.mark.parametrize("collection", ["text", b"bytes", {"a": 1}, 3, iter([1])])
+def test_a_collection_is_a_list_of_elements(env, collection):
+    with pytest.raises(JobGraphError, match="takes a list"):
+        env.from_collection(collection)
+
+
+def test_an_empty_collection_is_refused(env):
+    with pytest.raises(JobGraphError, match="empty"):
+        env.from_collection([])
+
+
+def test_a_collection_that_goes_on_must_begin_with_what_was_read(env):
+    def source(*elements):
+        return env.from_collection(list(elements)).transformation
+
+    read = _offset([("a", {"x", "y"}), {"k": [1, 1.0]}], 2)
+    offset = '{"index": %d, "checksum": "%s"}' % (read["index"], read["checksum"])  # noqa: UP031 - braces all over
+    check_collection_offset(source(("a", {"y", "x"}), {"k": [1, 1.0]}), offset)
+    check_collection_offset(source(("a", {"y", "x"}), {"k": [1, 1.0]}, "more"), offset)
+    for other in [("a", {"y"}), ["a", {"x", "y"}], ("b", {"x", "y"})]:
+        with pytest.raises(RestoreError, match="The first 2 elements"):
+            check_collection_offset(source(other, {"k": [1, 1.0]}), offset)
+    with pytest.raises(RestoreError, match="The first 2 elements"):
+        check_collection_offset(source(("a", {"y", "x"}), {"k": [1, True]}), offset)
+    with pytest.raises(RestoreError, match="2 elements of the collection were read; now it has 1"):
+        check_collection_offset(source(("a", {"x", "y"})), offset)
+    with pytest.raises(RestoreError, match="another kind of source"):
+        check_collection_offset(source("a"), '{"logOffset":3}')
+
+
+def test_an_element_that_is_not_of_the_declared_type_is_named():
+    codec = RecordCodec(Types.LONG(), "Collection Source")
+    with pytest.raises(RecordError, match="'two' is no int64"):
+        codec.encode([1, "two"])
+
+
+class Reader:
+    """Notes what a format asks of Spark."""
+
+    def __init__(self):
+        self.asked = []
+
+    readStream = property(lambda self: self)  # noqa: N815 - Spark's name
+
+    def format(self, name):
+        self.asked.append(name)
+        return self
+
+    def schema(self, columns):
+        self.asked.append(columns)
+        return self
+
+    def load(self, path):
+        self.asked.append(path)
+        return self
+
+
+def test_a_row_type_becomes_the_columns_that_are_read():
+    inner = Types.ROW_NAMED(["a`b"], [Types.LIST(Types.DOUBLE())])
+    types = [Types.STRING(), Types.MAP(Types.INT(), inner), Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.SQL_TIMESTAMP()]
+    row_type = Types.ROW_NAMED(["word", "parts", "bytes", "at"], types)
+    source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(row_type), "/in").build()
+    reader = Reader()
+    source.to_frame(reader)
+    columns = "`word` STRING, `parts` MAP<INT, STRUCT<`a``b`: ARRAY<DOUBLE>>>, `bytes` BINARY, `at` TIMESTAMP"
+    assert reader.asked == ["parquet", columns, "/in"]
+    assert source.bounded
+    assert not source.single_column
+    assert FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/in").build().single_column
+
+
+def test_a_row_type_that_no_file_has_is_refused():
+    with pytest.raises(JobGraphError, match="named ROW"):
+        ParquetColumnarRowInputFormat(Types.STRING())
+    with pytest.raises(JobGraphError, match="BIG_DEC"):
+        ParquetColumnarRowInputFormat(Types.ROW_NAMED(["d"], [Types.BIG_DEC()]))

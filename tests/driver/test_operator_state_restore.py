@@ -1,0 +1,143 @@
+"""From what subtasks acknowledged to `_metadata`, and from there to what each slot of a new job gets."""
+
+import pytest
+
+from pystate.api.checkpointed import CheckpointedFunction
+from pystate.api.job_graph import OperatorKind
+from pystate.checkpoint.handles import ByteStreamStateHandle
+from pystate.checkpoint.metadata import (
+    CheckpointMetadata,
+    CheckpointType,
+    KeyedStateHandle,
+    OperatorSubtaskState,
+    SavepointFormatType,
+    TaskState,
+)
+from pystate.checkpoint.operator_state_handle import OperatorStateHandle, StateMetaInfo
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common import Types
+from pystate.common.errors import RestoreError
+from pystate.common.key_groups import key_group_range
+from pystate.driver.restore import RestorePlan
+from pystate.driver.restored_state import Snapshot
+from pystate.driver.snapshot_metadata import JobDescription, snapshot_metadata
+from pystate.slot.chain import Chain, ChainNode, OperatorSpec
+from pystate.slot.records import KeyColumn
+from pystate.slot.task import TaskInput, TaskSpec
+from pystate.spark.job_plan import JobPlan
+from pystate.state.operator.mode import OperatorStateMode
+
+JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")
+METRICS = SubtaskCheckpointMetrics(1, 1, 1, 1, 1, 1, 1)
+
+
+class Keeps(CheckpointedFunction):
+    def __call__(self, value):
+        return value
+
+    def snapshot_state(self, context):
+        pass
+
+    def initialize_state(self, context):
+        pass
+
+
+def operator(uid, function=Keeps):
+    return OperatorSpec(uid, uid.title(), OperatorKind.MAP, function())
+
+
+def tasks(parallelism, max_parallelism=128, chained="chained", alone="alone"):
+    """A keyed task with an operator chained to it, and a task without a key."""
+    keyed = TaskSpec(
+        uid="keyed",
+        name="Keyed",
+        vertex_id="0" * 32,
+        parallelism=parallelism,
+        max_parallelism=max_parallelism,
+        inputs=[TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))],
+        head=operator("keyed"),
+        chain=Chain([ChainNode(operator("plain", lambda: str), [ChainNode(operator(chained))])]),
+    )
+    other = TaskSpec(alone, alone.title(), "0" * 32, parallelism, max_parallelism, [TaskInput(None)], operator(alone))
+    return [keyed, other]
+
+
+def kept(count):
+    states = {"kept": StateMetaInfo(OperatorStateMode.SPLIT_DISTRIBUTE, count)}
+    return OperatorSubtaskState(operator_state=[OperatorStateHandle(states, "operator", ByteStreamStateHandle(b"x"))])
+
+
+def snapshot_of(old):
+    """The snapshot of a job with two subtasks of each task."""
+    pending = PendingCheckpoint(
+        5,
+        0,
+        checkpoint_type=CheckpointType.CHECKPOINT,
+        format=SavepointFormatType.CANONICAL,
+        trigger_timestamp=0,
+        tasks=[(task.uid, index) for task in old for index in range(2)],
+        location="file:/nowhere/chk-5",
+    )
+    for index in range(2):
+        groups = key_group_range(index, 2, 128)
+        handle = KeyedStateHandle(groups.start, groups.end, "canonical", ByteStreamStateHandle(b"keyed"))
+        pending.acknowledge(
+            "keyed", index, TaskState({"keyed": OperatorSubtaskState([handle]), "chained": kept(4)}), METRICS
+        )
+        pending.acknowledge("alone", index, TaskState({"alone": kept(1)} if index == 0 else {}), METRICS)
+    metadata = snapshot_metadata(pending, JOB, old, None)
+    return Snapshot(SnapshotLocation("file:/nowhere/chk-5"), metadata, starting=True)
+
+
+def plan(new, *, allow=False):
+    return RestorePlan(JobPlan([], new[0].parallelism, levels=[new]), [], allow_non_restored=allow)
+
+
+def test_the_metadata_has_an_entry_for_each_operator_with_state_and_for_keyed_ones():
+    metadata: CheckpointMetadata = snapshot_of(tasks(2)).metadata
+    shown = {
+        one.uid: (one.name, one.parallelism, one.key_encoding is not None, sorted(one.subtasks))
+        for one in metadata.operators
+    }
+    assert shown == {
+        "keyed": ("Keyed", 2, True, [0, 1]),
+        "chained": ("Chained", 2, False, [0, 1]),
+        "alone": ("Alone", 2, False, [0]),
+    }
+
+
+def test_each_slot_of_a_job_of_another_parallelism_gets_its_share_of_each_operator():
+    snapshot = snapshot_of(tasks(2))
+    restored = plan(tasks(3)).from_snapshot(snapshot, 7, JOB.job_id)
+    assert (restored.checkpoint_id, restored.epoch, len(restored.operators)) == (5, 7, 3)
+    chained = [[share.elements["kept"] for share in slot["chained"].operator_state] for slot in restored.operators]
+    assert chained == [[(0, 3)], [(3, 4), (0, 2)], [(2, 4)]]
+    alone = [[share.elements["kept"] for share in slot["alone"].operator_state] for slot in restored.operators]
+    assert alone == [[(0, 1)], [], []]
+    keyed = [[handle.start_key_group for handle in slot["keyed"].keyed_state] for slot in restored.operators]
+    assert keyed == [[0], [0, 64], [64]]
+    assert restored.operators[0]["plain"].operator_state == []
+    assert all(one.location == snapshot.location.uri for slot in restored.operators for one in slot.values())
+
+
+def test_an_operator_whose_state_nobody_takes_stops_the_restore_unless_allowed():
+    snapshot = snapshot_of(tasks(2))
+    with pytest.raises(RestoreError, match="operator chained"):
+        plan(tasks(2, chained="renamed")).from_snapshot(snapshot, 0, JOB.job_id)
+    restored = plan(tasks(2, chained="renamed"), allow=True).from_snapshot(snapshot, 0, JOB.job_id)
+    assert restored.operators[0]["renamed"].operator_state == []
+    assert len(restored.operators[0]["alone"].operator_state) == 1
+
+
+def test_only_keyed_tasks_take_over_the_number_of_key_groups():
+    snapshot = snapshot_of(tasks(2))
+    new = tasks(2, max_parallelism=256)
+    plan(new).adopt_max_parallelism(snapshot)
+    assert [task.max_parallelism for task in new] == [128, 256]
+
+
+def test_a_start_from_nothing_has_no_checkpoint():
+    restored = plan(tasks(3)).nothing(4)
+    assert (restored.checkpoint_id, restored.operators, restored.epoch) == (None, [{}, {}, {}], 4)

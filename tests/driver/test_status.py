@@ -1,0 +1,75 @@
+"""The status of a job over its drivers: the history of its failures."""
+
+import pytest
+
+from pystate.common.errors import JobExecutionError, UserFunctionError
+from pystate.common.home import JobDirectory, read_json
+from pystate.common.job_status import JobStatus
+from pystate.driver.failure_history import MAX_FAILURES, MAX_STACK_TRACE, bounded_trace, has_failed, with_failure
+from pystate.driver.status import JobStatusStore, failure_dict
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return JobDirectory(tmp_path)
+
+
+def failure(message="no", trace="Trace"):
+    return failure_dict(UserFunctionError(message, where="count"), trace)
+
+
+def test_failures_are_kept_with_their_attempt_the_newest_first(directory):
+    status = JobStatusStore(directory, "job")
+    status.update(JobStatus.RUNNING)
+    assert not has_failed(status.snapshot())
+    status.update(JobStatus.RESTARTING, failure=failure("first"), attempt=1)
+    assert not has_failed(status.snapshot())
+    status.update(JobStatus.FAILED, failure=failure("second"))
+
+    data = read_json(directory.status)
+    assert [(one["attempt"], one["message"]) for one in data["failures"]] == [(1, "second"), (0, "first")]
+    assert data["failures"][0] | {"timestamp": 0} == {
+        "class": "UserFunctionError",
+        "message": "second",
+        "where": "count",
+        "hint": None,
+        "stack_trace": "Trace",
+        "attempt": 1,
+        "timestamp": 0,
+    }
+    assert data["failures"][0]["timestamp"] == data["timestamps"]["FAILED"]
+    assert has_failed(data)
+    assert not status.update(JobStatus.FAILED, failure=failure("behind the end"))
+    assert read_json(directory.status)["failure_count"] == 2
+
+
+def test_the_next_driver_goes_on_with_the_history(directory):
+    status = JobStatusStore(directory, "job")
+    status.report_failure(failure_dict(JobExecutionError("Spark is gone."), ""))
+    assert has_failed(status.snapshot())
+    assert status.state is JobStatus.INITIALIZING
+
+    again = JobStatusStore(directory, "job")
+    again.update(JobStatus.RESTARTING, failure=failure(), attempt=1)
+
+    assert [one["message"] for one in again.snapshot()["failures"]] == ["no", "Spark is gone."]
+
+
+def test_only_the_last_failures_are_kept_and_all_are_counted():
+    status = {"attempt": 0}
+    for number in range(MAX_FAILURES + 4):
+        status = {**status, **with_failure(status, failure(str(number)), number), "attempt": number + 1}
+    assert [one["timestamp"] for one in status["failures"]] == list(range(MAX_FAILURES + 3, 3, -1))
+    assert status["failure_count"] == MAX_FAILURES + 4
+
+
+def test_a_long_stack_trace_keeps_its_ends():
+    assert bounded_trace("x" * MAX_STACK_TRACE) == "x" * MAX_STACK_TRACE
+    text = "begin " + "x" * 100_000 + " end"
+    short = bounded_trace(text)
+    assert len(short) < MAX_STACK_TRACE + 60
+    assert short.startswith("begin ")
+    assert short.endswith(" end")
+    assert f"\n... {len(text) - MAX_STACK_TRACE} characters are left out ...\n" in short
+    data = with_failure({"attempt": 0}, failure(trace=text), 1)
+    assert data["failures"][0]["stack_trace"] == short

@@ -1,0 +1,336 @@
+"""Any sequence of accesses to lists, maps and reduced values, of epochs, snapshots and restores, against plain dicts."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from pystate.api.functions import AggregateFunction
+from pystate.api.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+)
+from pystate.common import Types
+from pystate.state.base.backend import KeyedStateSnapshot
+from pystate.state.base.loader import state_backend_names
+from pystate.state.rocksdb import list_table
+from tests.state.conftest import BackendHarness, written
+
+LONGS = Types.LIST(Types.LONG())
+EXAMPLES = {"hashmap": 60}  # the others open files for each
+Model = dict[str, Any]
+
+
+class Collect(AggregateFunction):
+    """Keeps the last three elements, in place."""
+
+    def create_accumulator(self) -> list[int]:
+        return []
+
+    def add(self, value: int, accumulator: list[int]) -> list[int]:
+        accumulator.append(value)
+        del accumulator[:-3]
+        return accumulator
+
+    def get_result(self, accumulator: list[int]) -> str:
+        return str(accumulator)
+
+    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
+        return (acc_a + acc_b)[-3:]
+
+
+DESCRIPTORS: dict[str, StateDescriptor] = {
+    "numbers": ListStateDescriptor("numbers", Types.LONG()),
+    "lists": ListStateDescriptor("lists", LONGS),
+    "counts": MapStateDescriptor("counts", None, Types.LONG()),
+    "map of lists": MapStateDescriptor("map of lists", Types.STRING(), LONGS),
+    "sum": ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG()),
+    "last": AggregatingStateDescriptor("last", Collect(), LONGS),
+}
+KEYS = st.sampled_from([1, True, ("a", 1)])
+NUMBERS = st.integers(-5, 5)
+USER_KEYS = {
+    "counts": st.sampled_from([1, 1.0, True, "a", [1]]),
+    "map of lists": st.sampled_from(["", "a", "b"]),
+}
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "numbers": NUMBERS,
+    "lists": st.lists(NUMBERS, max_size=2),
+    "counts": st.none() | NUMBERS,
+    "map of lists": st.none() | st.lists(NUMBERS, max_size=2),
+}
+
+
+def name_of(key: Any) -> str:
+    return f"{type(key).__name__} {key!r}"
+
+
+class _StatesMachine(RuleBasedStateMachine):
+    """What all states share. Each example is about one state and three keys, so that accesses meet."""
+
+    backend_name = ""
+    names: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.harness = BackendHarness(self.backend_name)
+        self.flushed: Model = {}
+        self.running: Model = {}
+        self.open: list[tuple[list[KeyedStateSnapshot], Model]] = []
+        self.kept: list[list[Any]] = []
+        self.iterations: list[Any] = []
+        self.max_rows, list_table.MAX_ROWS = list_table.MAX_ROWS, 3  # so that lists are rewritten at once
+
+    @initialize(index=st.integers(0, 1))
+    def choose(self, index: int) -> None:
+        self.name = self.names[index % len(self.names)]
+
+    def state(self, key: Any) -> Any:
+        return self.harness.use(key, DESCRIPTORS[self.name])
+
+    def change(self, key: Any, empty: Any, how: Callable[[Any], object]) -> None:
+        """Change the model's list or map of a key; what is empty isn't there."""
+        value = self.running.setdefault(name_of(key), empty)
+        how(value)
+        if not value:
+            del self.running[name_of(key)]
+
+    @rule(key=KEYS)
+    def clear(self, key: Any) -> None:
+        self.state(key).clear()
+        self.running.pop(name_of(key), None)
+
+    @rule(clear=st.booleans())
+    def apply_to_all_keys(self, clear: bool) -> None:
+        visited: list[str] = []
+
+        def visit(key: Any, state: Any) -> None:
+            visited.append(name_of(key))
+            if clear and len(visited) % 2:
+                state.clear()
+                del self.running[name_of(key)]
+
+        expected = sorted(self.running)
+        for backend in self.harness.backends:
+            backend.apply_to_all_keys(DESCRIPTORS[self.name], visit)
+        assert sorted(visited) == expected
+
+    @rule()
+    def flush(self) -> None:
+        self.harness.flush()
+        self.flushed = copy.deepcopy(self.running)
+        self._end_epoch()
+
+    @rule()
+    def rollback(self) -> None:
+        self.harness.rollback()
+        self.running = copy.deepcopy(self.flushed)
+        self._end_epoch()
+
+    @precondition(lambda self: len(self.open) < 3)
+    @rule(flush=st.booleans())
+    def take_snapshot(self, flush: bool) -> None:
+        if flush:
+            self.flush()
+        self.open.append((self.harness.snapshot(), copy.deepcopy(self.flushed)))
+
+    @precondition(lambda self: len(self.open) == 3)
+    @rule(which=st.integers(0, 2))
+    def abort_snapshot(self, which: int) -> None:
+        for snapshot in self.open.pop(which % len(self.open))[0]:
+            snapshot.release()
+
+    @precondition(lambda self: self.open)
+    @rule(
+        which=st.integers(0, 2),
+        parallelism=st.sampled_from([1, 2, 3]),
+        go_on=st.booleans(),
+        backend_name=st.sampled_from(state_backend_names()),
+    )
+    def restore(self, which: int, parallelism: int, go_on: bool, backend_name: str) -> None:
+        snapshots, model = self.open.pop(which % len(self.open))
+        files = [written(snapshot) for snapshot in snapshots]
+        self._compare(self.harness.restored(files, parallelism, backend_name), model)
+        if not go_on:
+            return
+        restored = self.harness.restored(files, parallelism)
+        for others, _ in self.open:
+            for snapshot in others:
+                snapshot.release()
+        self.open.clear()
+        self.harness = restored
+        self.flushed, self.running = model, copy.deepcopy(model)
+        self.kept.clear()
+        self.iterations.clear()
+
+    def teardown(self) -> None:
+        list_table.MAX_ROWS = self.max_rows
+        self.flush()
+        self._compare(self.harness, self.flushed)
+        for snapshots, model in self.open:
+            self._compare(self.harness.restored([written(snapshot) for snapshot in snapshots]), model)
+
+    def _compare(self, harness: BackendHarness, model: Model) -> None:
+        found: Model = {}
+
+        def keep(key: Any, state: Any) -> None:
+            if self.name in USER_KEYS:
+                found[name_of(key)] = {name_of(user_key): (user_key, value) for user_key, value in state.items()}
+            else:
+                found[name_of(key)] = state.get()
+
+        for backend in harness.backends:
+            backend.apply_to_all_keys(DESCRIPTORS[self.name], keep)
+        assert found == {key: str(value) if self.name == "last" else value for key, value in model.items()}
+
+    def _end_epoch(self) -> None:
+        for value in self.kept:
+            value.append(-99)
+        self.kept.clear()
+        for iteration in self.iterations:
+            if iteration.gi_frame is not None:
+                with pytest.raises(Exception, match="after its epoch had ended"):
+                    next(iteration)
+        self.iterations.clear()
+
+
+class _Lists(_StatesMachine):
+    names = ("numbers", "lists")
+
+    @rule(key=KEYS, data=st.data())
+    def add(self, key: Any, data: st.DataObject) -> None:
+        element = data.draw(VALUES[self.name])
+        self.change(key, [], lambda elements: elements.append(copy.copy(element)))
+        self.state(key).add(element)
+
+    @rule(key=KEYS, data=st.data(), replace=st.booleans())
+    def add_all_or_update(self, key: Any, data: st.DataObject, replace: bool) -> None:
+        added = data.draw(st.lists(VALUES[self.name], max_size=3))
+        state = self.state(key)
+        (state.update if replace else state.add_all)(added)
+        mine = copy.deepcopy(added)
+        self.change(key, [], lambda elements: elements.__setitem__(slice(0 if replace else len(elements), None), mine))
+        self.kept.append(added)
+
+    @rule(key=KEYS)
+    def read_list(self, key: Any) -> None:
+        elements = self.state(key).get()
+        assert elements == self.running.get(name_of(key), [])
+        assert list(self.state(key)) == elements
+        self.kept.append(elements)
+
+    @rule(key=KEYS, change=st.sampled_from(["append", "pop", "in element", "reverse", "clear"]))
+    def change_list_in_place(self, key: Any, change: str) -> None:
+        handed = self.state(key).get()
+        if change == "in element" and (self.name == "numbers" or not handed):
+            return
+
+        def apply(elements: list[Any]) -> None:
+            if change == "append":
+                elements.append(7 if self.name == "numbers" else [7])
+            elif change == "in element":
+                elements[0].append(8)
+            elif change == "reverse":
+                elements.reverse()
+            elif change == "clear":
+                elements.clear()
+            elif elements:
+                elements.pop()
+
+        apply(handed)
+        self.change(key, [], apply)
+        self.kept.append(handed)
+
+
+class _Maps(_StatesMachine):
+    names = ("counts", "map of lists")
+
+    @rule(key=KEYS, data=st.data())
+    def put(self, key: Any, data: st.DataObject) -> None:
+        user_key, value = data.draw(USER_KEYS[self.name]), data.draw(VALUES[self.name])
+        self.state(key)[user_key] = value
+        self.change(key, {}, lambda entries: entries.__setitem__(name_of(user_key), (user_key, copy.copy(value))))
+
+    @rule(key=KEYS, data=st.data())
+    def remove(self, key: Any, data: st.DataObject) -> None:
+        user_key = data.draw(USER_KEYS[self.name])
+        del self.state(key)[user_key]
+        self.change(key, {}, lambda entries: entries.pop(name_of(user_key), None))
+
+    @rule(key=KEYS, data=st.data(), change=st.booleans())
+    def get(self, key: Any, data: st.DataObject, change: bool) -> None:
+        user_key = data.draw(USER_KEYS[self.name])
+        state, entries = self.state(key), self.running.get(name_of(key), {})
+        expected = entries.get(name_of(user_key))
+        assert (user_key in state) == (expected is not None)
+        value = state[user_key]
+        assert value == (None if expected is None else expected[1])
+        if isinstance(value, list):
+            if change:
+                value.append(9)
+                expected[1].append(9)
+            self.kept.append(value)
+
+    @rule(key=KEYS, data=st.data())
+    def iterate_while_writing(self, key: Any, data: st.DataObject) -> None:
+        state = self.state(key)
+        before = copy.deepcopy(self.running.get(name_of(key), {}))
+        assert state.is_empty() == (not before)
+        seen: dict[str, Any] = {}
+        for user_key, value in state.items():
+            assert name_of(user_key) not in seen
+            seen[name_of(user_key)] = (user_key, copy.copy(value))
+            what = data.draw(st.sampled_from(["nothing", "put", "remove", "clear"]))
+            if what == "put":
+                self.put(key, data)
+            elif what == "remove":
+                self.remove(key, data)
+            elif what == "clear":
+                self.clear(key)
+        assert seen == before
+        assert {name_of(k) for k in state} == self.running.get(name_of(key), {}).keys()
+        values = [value for _, value in self.running.get(name_of(key), {}).values()]
+        assert sorted(map(repr, state.values())) == sorted(map(repr, values))
+
+    @rule(key=KEYS)
+    def begin_an_iteration(self, key: Any) -> None:
+        iteration = self.state(key).items()
+        next(iteration, None)
+        self.iterations.append(iteration)
+
+
+class _Values(_StatesMachine):
+    names = ("sum", "last")
+
+    @rule(key=KEYS, number=NUMBERS)
+    def add(self, key: Any, number: int) -> None:
+        self.state(key).add(number)
+        old = self.running.get(name_of(key))
+        if self.name == "sum":
+            self.running[name_of(key)] = number if old is None else old + number
+        else:
+            self.running[name_of(key)] = [*(old or []), number][-3:]
+
+    @rule(key=KEYS)
+    def read(self, key: Any) -> None:
+        expected = self.running.get(name_of(key))
+        shown = str(expected) if self.name == "last" and expected is not None else expected
+        assert self.state(key).get() == shown
+
+
+for _name in state_backend_names():
+    for _family in (_Lists, _Maps, _Values):
+        _machine: Any = type(f"{_name.title()}{_family.__name__[1:]}", (_family,), {"backend_name": _name})
+        _case = _machine.TestCase
+        _case.settings = settings(max_examples=EXAMPLES.get(_name, 25), stateful_step_count=50, deadline=None)
+        globals()[f"Test{_name.title()}{_family.__name__[1:]}Model"] = _case
+del _machine, _case, _family  # else pytest runs the last one twice
