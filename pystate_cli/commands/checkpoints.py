@@ -32,7 +32,7 @@ def checkpoints(
     job: JobIdArgument,
     checkpoint_id: Annotated[
         int | None,
-        typer.Argument(metavar="[ID]", min=0, help="One checkpoint or savepoint, with its operators and subtasks."),
+        typer.Argument(metavar="ID", min=0, help="One checkpoint or savepoint, with its operators and subtasks."),
     ] = None,
     summary: Annotated[
         bool,

@@ -17,6 +17,7 @@ from pystate.common.job_status import JobStatus
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.epoch_tracker import AttemptOverError
+from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.slot.records import KeyColumn
 from pystate.slot.task import TaskInput, TaskSpec
@@ -85,7 +86,7 @@ def acknowledge(coordinator, checkpoint_id, subtask):
     )
     arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": checkpoint_id}
     state = TaskState().to_plain()
-    return coordinator.handle_slot_call("acknowledge", {**arguments, "state": state, "metrics": metrics.to_plain()})
+    return answer_slot_call(coordinator, "acknowledge", {**arguments, "state": state, "metrics": metrics.to_plain()})
 
 
 class Bench:
@@ -120,11 +121,11 @@ class Bench:
 
     def ask(self, subtask, epoch):
         arguments = {"uid": "count", "subtask": subtask, "epoch": epoch, "stage": 7}
-        return self.coordinator.handle_slot_call("epoch_decision", arguments)
+        return answer_slot_call(self.coordinator, "epoch_decision", arguments)
 
     def finished(self, subtask, epoch):
         arguments = {"uid": "count", "subtask": subtask, "epoch": epoch, "rows_in": 0, "rows_out": 0, "busy_ms": 0}
-        self.coordinator.handle_slot_call("epoch_finished", arguments)
+        answer_slot_call(self.coordinator, "epoch_finished", arguments)
 
     def begin(self, epoch):
         self.spark.plan(epoch)
@@ -415,7 +416,7 @@ def test_progress_counts_the_records_that_subtasks_report(bench):
     for subtask in SUBTASKS:
         one.ask(subtask, 0)
         arguments = {"uid": "count", "subtask": subtask, "epoch": 0, "rows_in": 3, "rows_out": 2, "busy_ms": 0}
-        one.coordinator.handle_slot_call("epoch_finished", arguments)
+        answer_slot_call(one.coordinator, "epoch_finished", arguments)
     one.coordinator.finish_epoch(0, 0)
     progress = one.coordinator.progress()
     assert (progress["epoch"], progress["records_in"], progress["records_out"]) == (0, 6, 4)

@@ -49,7 +49,7 @@ class StatefulSlots(FakeSlots):
             )
             arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": request.checkpoint_id}
             arguments |= {"state": state.to_plain(), "metrics": metrics.to_plain()}
-            self.coordinator.handle_slot_call("acknowledge", arguments)
+            answer_slot_call(self.coordinator, "acknowledge", arguments)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_only_the_retained_checkpoints_are_kept(make):
     one = make({**NO_DIRECTORY, "execution.checkpointing.num-retained": "2"})
     one.epoch(0)
     ids = [checkpoint(one).checkpoint_id for _ in range(4)]
-    assert [kept.checkpoint_id for kept in one.coordinator._store.checkpoints] == ids[-2:]
+    assert [kept.checkpoint_id for kept in one.coordinator._points._store.checkpoints] == ids[-2:]
 
 
 def test_a_savepoint_goes_to_files(make, tmp_path):

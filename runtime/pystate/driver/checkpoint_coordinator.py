@@ -10,7 +10,6 @@ begins, unless it fails.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 import traceback
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.checkpoint.completed_store import CompletedCheckpointStore
 from pystate.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.id_counter import CheckpointIdCounter
@@ -28,17 +26,17 @@ from pystate.checkpoint.memory_storage import snapshot_location
 from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType, TaskState
 from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.checkpoint.request_decider import CheckpointRequestDecider
-from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
+from pystate.checkpoint.running_epoch import RunningEpoch
 from pystate.checkpoint.stats import CheckpointedTask, SubtaskCheckpointMetrics
 from pystate.checkpoint.stats_file import StatisticsFile
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CheckpointFailedError, ControlError, PystateError, SnapshotError, error_from_dict
+from pystate.common.errors import CheckpointFailedError, ControlError, PystateError, SnapshotError
 from pystate.common.job_status import JobStatus
-from pystate.driver.checkpoint_recovery import recover_checkpoints
 from pystate.driver.checkpoint_settings import CheckpointSettings
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.epoch_tracker import AttemptOverError, EpochTracker
 from pystate.driver.record_counts import RecordCounter
+from pystate.driver.restore_points import RestorePoints
 from pystate.driver.restored_state import Snapshot
 from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint, RunningCheckpoints
 from pystate.driver.slot_pool import SlotPool
@@ -79,7 +77,7 @@ class CheckpointCoordinator:
         self._clock = clock
         self._settings = settings = CheckpointSettings.of(configuration, job.job_id)
         self._storage = settings.storage
-        self._store = CompletedCheckpointStore(settings.retained)
+        self._points = RestorePoints(settings, job.job_id)
         self._failures = CheckpointFailureManager(settings.tolerable_failures)
         self._statistics = StatisticsFile(statistics_file, settings.history_size, now_ms)
         self._stats = self._statistics.tracker
@@ -93,7 +91,6 @@ class CheckpointCoordinator:
         self._ids = ids or CheckpointIdCounter()
         self._lock = threading.Condition()
         self._tasks: list[TaskSpec] = []
-        self._starting: Snapshot | None = None
         self._tracker: EpochTracker | None = None  # None between attempts
         self._pool: SlotPool | None = None
         self._spark: SparkCheckpointDirectory | None = None
@@ -101,9 +98,6 @@ class CheckpointCoordinator:
         self._running = RunningCheckpoints()
         self._syncing = False
         self._beginning = False  # an epoch that is to carry a barrier is about to begin
-        self._running_epochs: RunningEpochStore | None = None
-        if settings.every_epoch:
-            self._running_epochs = RunningEpochStore(self._storage.task_owned_location)
         self._stopped = False  # a savepoint is complete behind which no epoch may begin
         self._failed = FailedCheckpoints()
         self._stages: dict[str, int] = {}  # by task: the stage of its exchange in the running epoch
@@ -123,22 +117,13 @@ class CheckpointCoordinator:
             CorruptSnapshotError: There is none but a damaged one.
             SnapshotError: The storage can't be read.
         """
-        recovered = recover_checkpoints(self._storage, self._job.job_id, say)
-        self._store.recover(recovered.completed)
-        self._ids.continue_above(recovered.highest_id)
+        self._ids.continue_above(self._points.recover(say))
         self._stats = self._statistics.recover(say)
 
     def give_up_latest(self) -> bool:
-        """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore.
-
-        It stays on the storage, for whoever wants to know what happened to it.
-        """
+        """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore."""
         with self._lock:
-            kept = self._store.checkpoints
-            if len(kept) < 2:
-                return False
-            self._store.recover(kept[:-1])
-            return True
+            return self._points.give_up_latest()
 
     def start(self, tasks: list[TaskSpec], starting: Snapshot | None) -> None:
         """Begin to work for a planned job.
@@ -152,7 +137,7 @@ class CheckpointCoordinator:
         """
         self._tasks = tasks
         self._stats.describe_tasks(CheckpointedTask(task.uid, task.vertex_id, task.name) for task in tasks)
-        self._starting = starting
+        self._points.starting = starting
         if starting is not None:
             self._ids.continue_above(starting.metadata.checkpoint_id)
         if self._settings.enabled:
@@ -167,12 +152,7 @@ class CheckpointCoordinator:
             self._lock.notify_all()
         if self._thread.is_alive():
             self._thread.join(30)
-        discard_all(
-            snapshot_location(checkpoint.path) for checkpoint in self._store.discard_on(status, self._settings.retention)
-        )
-        if self._running_epochs is not None and status.is_terminal:
-            with contextlib.suppress(SnapshotError):  # the job has ended well all the same
-                self._running_epochs.clear()
+        self._points.discard_on(status)
         self._statistics.changed()
         self._statistics.close()
 
@@ -183,10 +163,7 @@ class CheckpointCoordinator:
         """
         with self._lock:
             self._lock.wait_for(lambda: not self._running.finalizing)
-            latest = self._store.latest
-        if latest is None:
-            return self._starting
-        return Snapshot(snapshot_location(latest.path), latest.metadata, starting=False)
+            return self._points.latest()
 
     def report_restored(self, snapshot: Snapshot) -> None:
         """Take note of a restore, for the statistics."""
@@ -258,8 +235,8 @@ class CheckpointCoordinator:
             self._beginning = True
         barrier: RunningCheckpoint | None = None
         try:
-            if self._running_epochs is not None:
-                barrier = self._barrier_of(epoch, batch, self._running_epochs)
+            if self._settings.every_epoch:
+                barrier = self._barrier_of(epoch, batch)
             with self._lock:
                 self._live_tracker().begin(epoch)
                 if barrier is not None:
@@ -275,17 +252,14 @@ class CheckpointCoordinator:
 
     def _overtakes(self) -> bool:
         """Whether an epoch that is to carry a barrier would overtake the barrier before."""
-        if self._running_epochs is None:
-            return False
-        return self._running.rider is not None or self._running.for_recovery
+        return self._settings.every_epoch and (self._running.rider is not None or self._running.for_recovery)
 
-    def _barrier_of(self, epoch: int, batch: int, running_epochs: RunningEpochStore) -> RunningCheckpoint:
+    def _barrier_of(self, epoch: int, batch: int) -> RunningCheckpoint:
         """Write down the epoch that is about to run, and prepare the checkpoint that rides on it."""
         spark, snapshot = self._spark, self.latest_snapshot()
         if spark is None:
             raise _attempt_over()
-        base = None if snapshot is None else snapshot.location.uri
-        running_epochs.write(RunningEpoch(epoch, batch, base, spark.capture_running(batch)))
+        self._points.begin_epoch(epoch, batch, spark, snapshot)
         return self._prepared(CheckpointRequest(CheckpointType.CHECKPOINT))
 
     def running_epoch(self, snapshot: Snapshot | None) -> RunningEpoch | None:
@@ -295,9 +269,7 @@ class CheckpointCoordinator:
             CorruptSnapshotError: It is damaged.
             SnapshotError: The storage can't be read.
         """
-        running = None if self._running_epochs is None else self._running_epochs.read()
-        base = None if snapshot is None else snapshot.location.uri
-        return running if running is not None and running.base == base else None
+        return self._points.running_epoch(snapshot)
 
     def check_all_finished(self, epoch: int) -> None:
         """Make sure that every subtask has run the epoch: Spark's word is not enough.
@@ -335,27 +307,6 @@ class CheckpointCoordinator:
                 if self._running.rider is entry:
                     self._running.rider = None
             self._lock.notify_all()
-
-    def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
-        """Answer a call of a subtask."""
-        uid, subtask = arguments["uid"], arguments["subtask"]
-        if op == "epoch_decision":
-            return self._decide(uid, subtask, arguments["epoch"], arguments["stage"])
-        if op == "epoch_finished":
-            with self._lock:
-                self._live_tracker().subtask_finished((uid, subtask), arguments["epoch"])
-                self._records.add(uid, arguments["rows_in"], arguments["rows_out"])
-            return None
-        if op == "acknowledge":
-            state = TaskState.from_plain(arguments["state"])
-            metrics = SubtaskCheckpointMetrics.from_plain(arguments["metrics"])
-            return self._acknowledge(arguments["checkpoint_id"], uid, subtask, state, metrics)
-        if op == "decline":
-            error = error_from_dict(arguments["error"])
-            self._decline(arguments["checkpoint_id"], error)
-            return None
-        message = f"The coordinator does not know the op {op!r}."
-        raise ControlError(message)
 
     # -- asking for checkpoints
 
@@ -417,7 +368,15 @@ class CheckpointCoordinator:
 
     # -- the protocol with the subtasks
 
-    def _decide(self, uid: str, subtask: int, epoch: int, stage: int) -> dict[str, Any] | None:
+    def decide(self, uid: str, subtask: int, epoch: int, stage: int) -> SnapshotRequest | None:
+        """Return the barrier that an epoch carries, None where it carries none; all subtasks get the same answer.
+
+        Args:
+            uid: Of the task.
+            subtask: Which of its subtasks is at the end of the epoch.
+            epoch: Which.
+            stage: Spark's stage that brought it there.
+        """
         with self._lock:
             first = self._live_tracker().decide((uid, subtask), epoch)
             self._stages[uid] = stage
@@ -426,11 +385,18 @@ class CheckpointCoordinator:
                 rider.pending.epoch = epoch
             if rider is None or rider.pending.epoch != epoch:
                 return None
-            return vars(self._snapshot_request(rider, epoch))
+            return self._snapshot_request(rider, epoch)
 
-    def _acknowledge(
+    def subtask_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int) -> None:
+        """Take note that a subtask's changes of an epoch are in its backend."""
+        with self._lock:
+            self._live_tracker().subtask_finished((uid, subtask), epoch)
+            self._records.add(uid, rows_in, rows_out)
+
+    def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
-    ) -> str:
+    ) -> AckResult:
+        """Take a subtask's part of a checkpoint."""
         with self._lock:
             entry = self._running.get(checkpoint_id)
             if entry is None:
@@ -442,9 +408,10 @@ class CheckpointCoordinator:
                     self._stats.report_ack(checkpoint_id, uid, subtask, metrics)
                     entry.error = entry.error or self._settings.check_size(entry.location, entry.pending.state_size)
             self._lock.notify_all()
-        return result.value
+        return result
 
-    def _decline(self, checkpoint_id: int, error: PystateError) -> None:
+    def decline(self, checkpoint_id: int, error: PystateError) -> None:
+        """Take note that a subtask's part of a checkpoint failed."""
         with self._lock:
             entry = self._running.get(checkpoint_id)
             if entry is not None:
@@ -611,8 +578,8 @@ class CheckpointCoordinator:
             entry.finalizing = True
         try:
             sources.files.update(spark.capture_commit(sources.batch))
-            threshold = self._settings.inline_threshold(entry.location)
-            metadata = write_snapshot(pending, entry.location, sources, self._job, self._tasks, self._starting, threshold)
+            threshold, starting = self._settings.inline_threshold(entry.location), self._points.starting
+            metadata = write_snapshot(pending, entry.location, sources, self._job, self._tasks, starting, threshold)
         except Exception as error:  # whatever it was: nobody may wait for this checkpoint any longer
             failure = (
                 error if isinstance(error, PystateError) else SnapshotError(f"The metadata can't be written: {error!r}")
@@ -623,7 +590,7 @@ class CheckpointCoordinator:
         with self._lock:
             self._running.remove(entry)
             self._stopped = self._stopped or (entry.request.hold and self._tracker is not None)
-            subsumed = self._store.add(completed)
+            subsumed = self._points.add(completed)
             self._failures.handle_success()
             self._decider.report_completed(pending.checkpoint_type)
             self._stats.report_alignment(pending.checkpoint_id, entry.alignment)
@@ -650,7 +617,7 @@ class CheckpointCoordinator:
             counts = not entry.pending.is_savepoint and self._tracker is not None
             decision = self._failures.handle_failure(checkpoint_id, reason, is_savepoint=entry.pending.is_savepoint)
             self._stats.report_failed(entry.pending, reason, error.message)
-            if self._running_epochs is not None and counts:
+            if self._settings.every_epoch and counts:
                 decision = CheckpointFailureDecision.FAIL_JOB  # an epoch without its checkpoint could not be run again
             on_intolerable = self._on_intolerable
             self._lock.notify_all()

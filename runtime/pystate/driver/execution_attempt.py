@@ -21,6 +21,7 @@ from pystate.common.errors import JobExecutionError, PystateError, UserFunctionE
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_tracker import AttemptOverError
 from pystate.driver.restored_state import RestoredState
+from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.slot_pool import SlotPool
 from pystate.slot.output import LINE_FIELD
 from pystate.slot.process import Deployment, folder_prefix
@@ -158,7 +159,7 @@ class ExecutionAttempt:
             error = error_from_dict(arguments["error"])
             self.end(AttemptEnd(AttemptOutcome.FAILED, error, arguments["stack_trace"]))
             return None
-        return self._coordinator.handle_slot_call(op, arguments)
+        return answer_slot_call(self._coordinator, op, arguments)
 
     def slot_lost(self, slot: int, reason: str) -> None:
         """End the attempt: a slot's state is gone with it."""

@@ -1,0 +1,35 @@
+"""What subtasks tell the coordinator and ask of it, as it comes over the wire."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pystate.checkpoint.metadata import TaskState
+from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.common.errors import ControlError, error_from_dict
+
+if TYPE_CHECKING:
+    from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
+
+
+def answer_slot_call(coordinator: CheckpointCoordinator, op: str, arguments: dict[str, Any]) -> Any:
+    """Answer a call of a subtask.
+
+    Raises:
+        PystateError: It is refused.
+    """
+    uid, subtask = arguments["uid"], arguments["subtask"]
+    if op == "epoch_decision":
+        request = coordinator.decide(uid, subtask, arguments["epoch"], arguments["stage"])
+        return None if request is None else vars(request)
+    if op == "epoch_finished":
+        epoch, rows_in, rows_out = (arguments[name] for name in ("epoch", "rows_in", "rows_out"))
+        return coordinator.subtask_finished(uid, subtask, epoch, rows_in, rows_out)
+    if op == "acknowledge":
+        state = TaskState.from_plain(arguments["state"])
+        metrics = SubtaskCheckpointMetrics.from_plain(arguments["metrics"])
+        return coordinator.acknowledge(arguments["checkpoint_id"], uid, subtask, state, metrics).value
+    if op == "decline":
+        return coordinator.decline(arguments["checkpoint_id"], error_from_dict(arguments["error"]))
+    message = f"The coordinator does not know the op {op!r}."
+    raise ControlError(message)
