@@ -190,7 +190,7 @@ def test_a_damaged_file_of_operator_state_is_an_error_at_the_start(make_slot, tm
         make_slot(Keep(), restored=restored_operators(between.location, {SINK: {0: task.operators[SINK]}}, 1), name="again")
 
 
-def test_a_snapshot_that_a_function_fails_is_declined_and_the_task_goes_on(make_slot, tmp_path):
+def test_a_snapshot_that_a_function_fails_is_declined_and_fails_the_task(make_slot, tmp_path):
     function = Keep()
     slot = make_slot(function)
     function.fail_snapshot = True
@@ -199,12 +199,11 @@ def test_a_snapshot_that_a_function_fails_is_declined_and_the_task_goes_on(make_
     assert "ValueError: no snapshot today" in slot.coordinator.declined[1].message
     assert "subtask 0" in slot.coordinator.declined[1].where
     assert slot.coordinator.acknowledged == {}
-    assert slot.coordinator.failures == []
-    function.fail_snapshot = False
-    slot.coordinator.barriers[1] = request(tmp_path, 2, 1)
-    assert slot.run_epoch(1, ["a"]) == [("a", 2)]
-    task, _ = slot.coordinator.acknowledged[2]
-    assert task.operators[SINK].operator_state[0].states["kept"].count == 2
+    ((error, trace),) = slot.coordinator.failures
+    assert isinstance(error, UserFunctionError)
+    assert "snapshot_state" in trace
+    with pytest.raises(UserFunctionError, match="no snapshot today"):
+        slot.run_epoch(1, ["a"])
 
 
 def test_between_two_epochs_functions_hear_of_a_checkpoint_at_once(make_slot):

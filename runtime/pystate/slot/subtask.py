@@ -286,9 +286,13 @@ class Subtask:
         start_delay_ms = max(0, int(time.time() * 1000) - request.trigger_timestamp)
         try:
             frozen = self.operator.snapshot_state(request.checkpoint_id, request.trigger_timestamp)
-        except Exception as error:  # the checkpoint fails of it; whether the job does is the failure manager's to say
-            failure = self._snapshot_failure(error)
+        except Exception as error:
+            # As in Flink a failure of the synchronous part fails the task, however many failed checkpoints are tolerated: it
+            # is the functions' and the backend's own, and the storage has no part in it.
+            failure, trace = self._snapshot_failure(error, UserFunctionError), user_stack_trace(error)
             self._upload(lambda: self._decline(request, failure))
+            with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
+                self.fail(failure, trace)
             return
         sync_ms = int((time.perf_counter() - started) * 1000)
         if self._asynchronous:
@@ -322,12 +326,12 @@ class Subtask:
     def _decline(self, request: SnapshotRequest, error: PystateError) -> None:
         self._coordinator.decline(request.checkpoint_id, self.task.uid, self.index, error)
 
-    def _snapshot_failure(self, error: Exception) -> PystateError:
+    def _snapshot_failure(self, error: Exception, kind: type[PystateError] = PystateError) -> PystateError:
         where = f"{self.task.name} (uid {self.task.uid}), subtask {self.index}"
         if isinstance(error, PystateError):
             error.where = where if error.where is None else f"{where}, {error.where}"
             return error
-        return PystateError(f"The snapshot could not be taken: {type(error).__name__}: {error}", where=where)
+        return kind(f"The snapshot could not be taken: {type(error).__name__}: {error}", where=where)
 
     def _user_code(self, operator: OperatorSpec | None) -> _UserCode:
         return _UserCode(self, operator)
