@@ -13,7 +13,9 @@ from pystate.common.configuration import (
 )
 from pystate.common.errors import ConfigurationError, UsageError
 from pystate.common.home import PystateHome
+from pystate.common.keys_without_effect import why_without_effect
 from pystate.common.options import (
+    ALL_OPTIONS,
     CheckpointingMode,
     CheckpointingOptions,
     CoreOptions,
@@ -354,6 +356,30 @@ def test_an_unknown_key_on_the_command_line_is_an_error(home: PystateHome) -> No
     with pytest.raises(ConfigurationError) as caught:
         _load(home, "", my__own="1")
     assert caught.value.where == "-D my.own"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "execution.checkpointing.unaligned.enabled",
+        "execution.checkpointing.unaligned",
+        "execution.checkpointing.file-merging.max-file-size",
+        "state.backend.rocksdb.thread.num",
+        "taskmanager.numberOfTaskSlots",
+    ],
+)
+def test_a_key_of_flinks_that_means_nothing_here_is_reported_with_the_reason(home: PystateHome, key: str) -> None:
+    loaded = _load(home, f'"{key}" = "1"')
+    (notice,) = loaded.notices
+    assert notice.startswith(f"{key!r} has no effect: ")
+    assert "flink-conf.toml" in notice
+    assert not loaded.configuration.contains_key(key)
+
+
+def test_a_key_that_pystate_has_is_never_among_those_without_effect() -> None:
+    assert [
+        key for key in ALL_OPTIONS if why_without_effect(key) is not None and not key.startswith("state.backend.rocksdb.")
+    ] == []
 
 
 def test_a_bad_value_is_an_error_with_key_value_allowed_and_the_place(home: PystateHome) -> None:

@@ -6,7 +6,7 @@ A `Transformation` is one step of the program; which of them share a task is dec
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -210,10 +210,16 @@ class SinkTransformation(Transformation):
 
 
 class StreamGraph:
-    """All steps of one job."""
+    """All steps of one job.
 
-    def __init__(self, sources: list[SourceTransformation]) -> None:
+    Args:
+        sources: Where they begin.
+        notices: What the program's author should know, in sentences.
+    """
+
+    def __init__(self, sources: list[SourceTransformation], notices: Iterable[str] = ()) -> None:
         self.sources = sources
+        self.notices = list(notices)
 
     def transformations(self) -> Iterator[Transformation]:
         """Yield every step once, parents before children."""

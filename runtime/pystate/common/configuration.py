@@ -14,6 +14,7 @@ import tomli
 
 from pystate.common.errors import ConfigurationError, UsageError
 from pystate.common.home import PystateHome
+from pystate.common.keys_without_effect import why_without_effect
 from pystate.common.option_types import BooleanType, IntegerType, ValueType, toml_string
 from pystate.common.options import (
     ALL_OPTIONS,
@@ -357,7 +358,11 @@ def _add(
     configuration: Configuration, notices: list[str], given: dict[str, str], key: str, value: str, origin: Origin
 ) -> None:
     if not is_known(key):
-        raise unknown_key(key, origin)
+        why = why_without_effect(key)
+        if why is None:
+            raise unknown_key(key, origin)
+        notices.append(f"{key!r} has no effect: {why} ({origin}).")
+        return
     today = canonical_key(key)
     if today in given:
         other = given[today]

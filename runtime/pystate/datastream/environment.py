@@ -32,6 +32,7 @@ class StreamExecutionEnvironment:
         if configuration is not None:
             self.configure(configuration)
         self._sources: list[SourceTransformation] = []
+        self._notices: list[str] = []
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -72,8 +73,21 @@ class StreamExecutionEnvironment:
         """Return the number of key groups, -1 where it is left to the runtime."""
         return int(self._configuration.get(PipelineOptions.MAX_PARALLELISM))
 
-    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> StreamExecutionEnvironment:
-        """Take a checkpoint every `interval` milliseconds."""
+    def enable_checkpointing(
+        self, interval: int | None = None, mode: CheckpointingMode | None = None, force: bool | None = None
+    ) -> StreamExecutionEnvironment:
+        """Take a checkpoint every `interval` milliseconds.
+
+        Args:
+            interval: Without it, it is 500 ms as in Flink's oldest form of this method; the job says so at its start.
+            mode: The consistency of checkpoints.
+            force: Without effect, and said to be; in Flink it allowed checkpoints of iterations.
+        """
+        if interval is None:
+            interval = 500
+            self._notices.append("enable_checkpointing() names no interval: it is 500 ms")
+        if force is not None:
+            self._notices.append("enable_checkpointing(force=...) has no effect: there are no iterations")
         self._configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, interval)
         if mode is not None:
             self._configuration.set(CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE, mode)
@@ -159,7 +173,7 @@ class StreamExecutionEnvironment:
                 message, hint="start with env.from_source(...), env.from_data_frame(...) or env.from_collection(...)"
             )
         name = job_name or str(self._configuration.get(PipelineOptions.NAME) or "pystate job")
-        return self._executor.execute(StreamGraph(self._sources), self._configuration, name)
+        return self._executor.execute(StreamGraph(self._sources, self._notices), self._configuration, name)
 
     def _add_source(self, step: SourceTransformation) -> DataStream:
         self._sources.append(step)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration
-from pystate.common.errors import JobCancelledError, JobGraphError, PystateError, SparkLostError
+from pystate.common.errors import DriverReplacedError, JobCancelledError, JobGraphError, PystateError, SparkLostError
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
@@ -93,9 +93,9 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
             raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
     except JobCancelledError:
         return 0
-    except SparkLostError:
+    except (SparkLostError, DriverReplacedError):
         traceback.print_exc()
-        return 1  # without a last word: the job manager starts another driver
+        return 1  # without a last word: the job manager starts another driver, or has done so
     except _Terminated as signalled:
         return int(signalled.code or 0)  # the same
     except SystemExit as error:

@@ -200,9 +200,15 @@ class CheckpointCoordinator:
             self._decider.restart()
             self._lock.notify_all()
 
-    def attempt_over(self) -> None:
-        """Give up all that belongs to the attempt: whoever waits in it gets AttemptOverError."""
+    def attempt_over(self, pool: SlotPool | None = None) -> None:
+        """Give up all that belongs to the attempt: whoever waits in it gets AttemptOverError.
+
+        Args:
+            pool: Its slots; nothing is done where another attempt has begun since. None for whichever attempt runs.
+        """
         with self._lock:
+            if pool is not None and self._pool is not None and pool is not self._pool:
+                return
             self._tracker = None
             self._pool = None
             self._spark = None

@@ -66,10 +66,12 @@ class EpochTracker:
         self.decided = True
         return first
 
-    def subtask_finished(self, subtask: SubtaskId, epoch: int) -> None:
-        """Take note that a subtask's changes of `epoch` are in its backend."""
-        if epoch == self.running:
-            self._done.add(subtask)
+    def subtask_finished(self, subtask: SubtaskId, epoch: int) -> bool:
+        """Take note that a subtask's changes of `epoch` are in its backend; return whether that is news."""
+        if epoch != self.running or subtask in self._done:
+            return False
+        self._done.add(subtask)
+        return True
 
     def missing(self) -> list[SubtaskId]:
         """Return the subtasks that have not finished the running epoch."""

@@ -150,7 +150,7 @@ class ExecutionAttempt:
                 self._end = end
             self._ended.notify_all()
         if end.outcome is not AttemptOutcome.FINISHED:
-            self._coordinator.attempt_over()
+            self._coordinator.attempt_over(self._pool)
         self._pool.fail("the attempt ended")
 
     def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
@@ -300,7 +300,7 @@ class ExecutionAttempt:
             self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(f"The slots were lost: {detail}")))
 
     def _clean_up(self) -> None:
-        self._coordinator.attempt_over()
+        self._coordinator.attempt_over(self._pool)
         if self._query is not None:
             # stop() waits for the running batch; a user's function may hold it, and the attempt must end all the same
             stopper = threading.Thread(target=self._stop_query, name="query-stop", daemon=True)

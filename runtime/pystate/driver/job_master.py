@@ -35,7 +35,9 @@ from pystate.common.options import (
 from pystate.common.state_settings import StateSettings
 from pystate.driver.checkpoint_config import checkpoint_config
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
+from pystate.driver.checkpoint_notices import checkpoint_notices
 from pystate.driver.checkpoint_recovery import DurableCheckpointIds
+from pystate.driver.driver_term import DriverTerm
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
 from pystate.driver.recovery_terms import RecoveryTerms
@@ -92,6 +94,7 @@ class JobMaster:
         self._spark = spark
         self._directory = directory
         self._status = status
+        self._term = DriverTerm(directory.term)
         self._supervised = supervised
         self._say = say
         self._epochs = EpochNumbers(directory.epochs)
@@ -118,6 +121,7 @@ class JobMaster:
             self._epochs,
             directory.checkpoints,
             ids=DurableCheckpointIds(directory.checkpoint_ids),
+            check_term=self._term.check,
         )
 
     def run(self) -> int:
@@ -126,8 +130,10 @@ class JobMaster:
         Raises:
             JobCancelledError: It was cancelled.
             SparkLostError: Spark is gone, and the job is to go on in another driver.
+            DriverReplacedError: It goes on in another driver already.
             PystateError: It failed.
         """
+        self._term.begin()
         taken_over = self._number > 0
         if taken_over:
             self._strategy = self._counted_on(self._strategy)
@@ -215,7 +221,13 @@ class JobMaster:
         if snapshot is not None:
             restore.adopt_max_parallelism(snapshot)
         restore.check_parallelism()
-        warnings = [*plan.warnings, *self._state_settings.notices, *restart_warnings(configuration)]
+        warnings = [
+            *self._graph.notices,
+            *plan.warnings,
+            *self._state_settings.notices,
+            *checkpoint_notices(configuration),
+            *restart_warnings(configuration),
+        ]
         self._status.describe_plan(self._name, plan.tasks, warnings, checkpoint_config(configuration))
         self.coordinator.start(plan.tasks, starting)
         return plan, frames, restore
@@ -235,6 +247,7 @@ class JobMaster:
         try:
             while True:
                 end = self._run_attempt(plan, frames, restore, environment, scratch)
+                self._term.check()
                 # behind the savepoint of a stop or a cancel the job has ended, whatever befalls the attempt
                 if end.outcome is not AttemptOutcome.FAILED or self._cancelled.is_set() or self._stop_state is not None:
                     return self._finish(end)

@@ -19,6 +19,8 @@ from pystate.spark.exchange import SlotDirectory
 
 HEARTBEAT_TIMEOUT_S = 50.0
 """Flink's default of `heartbeat.timeout`."""
+_WATCH_S = 0.1
+_SHUTDOWN_S = 2.0
 
 
 class SlotEvents(Protocol):
@@ -74,6 +76,7 @@ class SlotPool:
         self._slots: dict[int, _Slot] = {}
         self._changed = threading.Condition()
         self._closing = False
+        self._closed = False
         self._failure: str | None = None
         self._server = ControlServer(secret, self._handle, host=host, session=lambda: _SlotSession(self))
         self._calls = ThreadPoolExecutor(max_workers=max(4, parallelism), thread_name_prefix="slot-call")
@@ -119,7 +122,7 @@ class SlotPool:
         """Give each slot its deployment and wait until all have restored their state.
 
         Raises:
-            PystateError: What a slot answered.
+            PystateError: What a slot answered, that one is gone or not heard of any more, or that the attempt has ended.
         """
         packed = [cast(bytes, cloudpickle.dumps(deployment)) for deployment in deployments]  # type: ignore[no-untyped-call]
         self._on_all(lambda index, slot: slot.control.call("deploy", deployment=packed[index]))
@@ -128,7 +131,7 @@ class SlotPool:
         """Have all subtasks take the synchronous part of a snapshot.
 
         Raises:
-            PystateError: A slot declined or is gone.
+            PystateError: A slot declined, is gone or not heard of any more, or the attempt has ended.
         """
         self._on_all(lambda _, slot: slot.control.call("snapshot", request=vars(request)))
 
@@ -156,23 +159,32 @@ class SlotPool:
         wait([self._notifying.submit(tell, slot) for slot in slots])
 
     def close(self) -> None:
-        """Tell the slots to end, and stop listening to them."""
+        """Tell the slots to end, and stop listening to them.
+
+        One that does not answer, because it is stopped or cut off, is refused at its next heartbeat, and ends then.
+        """
+
+        def shut_down(slot: _Slot) -> None:
+            with contextlib.suppress(PystateError):  # it is gone already, which is what we want
+                slot.control.call("shutdown")
+
         with self._changed:
             self._closing = True
             slots = list(self._slots.values())
+        wait([self._calls.submit(shut_down, slot) for slot in slots], _SHUTDOWN_S)
+        with self._changed:
+            self._closed = True
         for slot in slots:
-            try:
-                slot.control.call("shutdown")
-            except PystateError:
-                continue  # it is gone already, which is what we want
+            slot.control.hang_up()
+            slot.notifications.hang_up()
         self._server.close()
         for calls in (self._calls, self._notifier, self._notifying):
             calls.shutdown(wait=False, cancel_futures=True)
 
     def fail(self, reason: str) -> None:
-        """Wake those who wait for slots that will never come."""
+        """Give the attempt up: wake those who wait for slots, and take nothing from slots any more but heartbeats."""
         with self._changed:
-            self._failure = reason
+            self._failure = self._failure or reason
             self._changed.notify_all()
 
     def silent_slot(self) -> int | None:
@@ -187,22 +199,42 @@ class SlotPool:
     def _on_all(self, call: Callable[[int, _Slot], Any]) -> None:
         with self._changed:
             slots = sorted(self._slots.items())
-        for future in [self._calls.submit(call, index, slot) for index, slot in slots]:
-            future.result()
+        calls = [self._calls.submit(call, index, slot) for index, slot in slots]
+        while wait(calls, _WATCH_S).not_done:
+            self._check_alive()
+        for done in calls:
+            done.result()
+
+    def _check_alive(self) -> None:
+        """Give up waiting for slots of which one will never answer.
+
+        Raises:
+            JobExecutionError: One is silent, or the attempt has ended.
+        """
+        if self._failure is not None:
+            message = f"The slots were given up: {self._failure}."
+            raise JobExecutionError(message)
+        silent = self.silent_slot()
+        if silent is not None:
+            message = f"Slot {silent} was lost: it has not been heard of for too long."
+            raise JobExecutionError(message)
 
     def _handle(self, request: dict[str, Any]) -> Any:
         arguments = dict(request)
         op, slot, attempt = arguments.pop("op"), arguments.pop("slot"), arguments.pop("attempt")
-        if attempt != self._attempt:
-            message = f"Attempt {attempt} is over; attempt {self._attempt} runs."
-            raise ControlError(message)
-        if op == "register":
-            return self._register(slot, **arguments)
+        over = f"Attempt {attempt} is over."
         if op == "heartbeat":
             with self._changed:
+                if self._closed or attempt != self._attempt:
+                    raise ControlError(over)
                 if slot in self._slots:
                     self._slots[slot].last_heartbeat = time.monotonic()
             return None
+        # a slot that was stopped or cut off may come back while the next attempt runs; what it acknowledges late is deleted
+        if attempt != self._attempt or (self._failure is not None and op != "acknowledge"):
+            raise ControlError(over)
+        if op == "register":
+            return self._register(slot, **arguments)
         return self._events.handle_slot_call(op, arguments)
 
     def _register(self, index: int, pid: int, task_attempt: int, control: list[Any], data: Any) -> None:

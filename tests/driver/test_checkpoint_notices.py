@@ -1,0 +1,54 @@
+"""Options of checkpointing that do something else than they say are reported."""
+
+import pytest
+
+from pystate.common.configuration import Configuration
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.driver.checkpoint_notices import checkpoint_notices
+
+INTERVAL = {"execution.checkpointing.interval": "1 s"}
+
+
+@pytest.mark.parametrize(
+    ("options", "notices"),
+    [
+        ({}, []),
+        (INTERVAL | {"execution.checkpointing.min-pause": "500 ms"}, []),
+        (
+            INTERVAL | {"execution.checkpointing.min-pause": "5 s"},
+            ["execution.checkpointing.interval (1 s) is raised to execution.checkpointing.min-pause (5 s)"],
+        ),
+        (
+            INTERVAL
+            | {
+                "execution.checkpointing.min-pause": "500 ms",
+                "execution.checkpointing.max-concurrent-checkpoints": "3",
+            },
+            [
+                "execution.checkpointing.max-concurrent-checkpoints = 3 has no effect: with "
+                "execution.checkpointing.min-pause there is one checkpoint at a time"
+            ],
+        ),
+        (
+            INTERVAL | {"execution.checkpointing.every-epoch": "true"},
+            [
+                "execution.checkpointing.interval has no effect: execution.checkpointing.every-epoch puts a barrier on "
+                "every epoch"
+            ],
+        ),
+    ],
+)
+def test_what_has_no_effect_is_said(options, notices):
+    assert checkpoint_notices(Configuration(options)) == notices
+
+
+def test_at_least_once_is_said_to_be_exactly_once():
+    (notice,) = checkpoint_notices(Configuration({"execution.checkpointing.mode": "AT_LEAST_ONCE"}))
+    assert "runs as exactly-once" in notice
+
+
+def test_checkpointing_without_an_interval_is_500_ms_and_said():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.enable_checkpointing(force=True)
+    assert env.get_checkpoint_config().get_checkpoint_interval() == 500
+    assert len(env._notices) == 2
