@@ -15,8 +15,8 @@ def checkpoint_notices(configuration: Configuration) -> list[str]:
     notices = []
     if get(options.CHECKPOINTING_CONSISTENCY_MODE) is CheckpointingMode.AT_LEAST_ONCE:
         notices.append(
-            f"{options.CHECKPOINTING_CONSISTENCY_MODE.key} = AT_LEAST_ONCE runs as exactly-once: a barrier stands at the end "
-            "of a micro-batch, where no record waits for it, so there is nothing to gain"
+            f"{options.CHECKPOINTING_CONSISTENCY_MODE.key} = AT_LEAST_ONCE runs as exactly-once: barriers stand at the end "
+            "of micro-batches, where no record waits for them, so there is nothing to gain"
         )
     if every_epoch:
         for option in (options.CHECKPOINTING_INTERVAL, options.MIN_PAUSE_BETWEEN_CHECKPOINTS):
