@@ -25,27 +25,7 @@ PYSTATE = [sys.executable, "-m", "pystate_cli"]
 SLOT_THREADS = 4
 """A slot listens, beats and uploads on threads of its own; a worker of the micro-batch has fewer."""
 
-PROGRAM = """
-import sys
-from pystate.common import Types
-from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.datastream.connectors.file_system import FileSource
-
-class Count(KeyedProcessFunction):
-    def open(self, runtime_context):
-        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-
-    def process_element(self, value, ctx):
-        count = (self.count.value() or 0) + 1
-        self.count.update(count)
-        yield value, count
-
-env = StreamExecutionEnvironment.get_execution_environment()
-source = FileSource(sys.argv[1], monitor_interval_ms=100)
-words = env.from_source(source, None, "words").key_by(lambda word: word, key_type=Types.STRING())
-words.process(Count()).uid("count").print()
-env.execute("recovery")
-"""
+PROGRAM = ROOT / "tests" / "e2e" / "count_words.py"
 OPTIONS = {
     "execution.checkpointing.interval": "500 ms",
     "restart-strategy.type": "fixed-delay",
@@ -86,11 +66,9 @@ class Job:
         self.home = root / "home"
         self.watched = root / "watched"
         self.watched.mkdir()
-        program = root / "program.py"
-        program.write_text(PROGRAM)
         self.environment = {**os.environ, "PYSTATE_HOME": str(self.home), "PYSTATE_CONF_DIR": str(ROOT / "conf")}
         options = [word for key, value in OPTIONS.items() for word in ("-D", f"{key}={value}")]
-        command = [*PYSTATE, "run", "-d", "-p", "2", *options, str(program), str(self.watched)]
+        command = [*PYSTATE, "run", "-d", "-p", "2", *options, str(PROGRAM), str(self.watched), "100"]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
         self.directory = self.home / "jobs" / done.stdout.strip()
         self.words = 0

@@ -19,6 +19,8 @@ from pystate_cli.commands.exceptions import exceptions
 from pystate_cli.commands.list_jobs import list_jobs
 from pystate_cli.commands.run import run, with_job_file_behind_options
 from pystate_cli.commands.savepoint import savepoint
+from pystate_cli.commands.savepoints import savepoints
+from pystate_cli.commands.state_read import state
 from pystate_cli.commands.stop import stop
 from pystate_cli.commands.version import version
 from pystate_cli.console import Console
@@ -37,6 +39,8 @@ app = typer.Typer(
 app.command("run", context_settings={"allow_interspersed_args": False})(run)
 app.command("list")(list_jobs)
 app.command("savepoint")(savepoint)
+app.add_typer(savepoints)
+app.add_typer(state)
 app.command("stop")(stop)
 app.command("cancel")(cancel)
 app.command("checkpoints")(checkpoints)

@@ -168,6 +168,17 @@ class Console:
         with progress_bar(self._rich(self._stderr), text, unicode=self.story_has_unicode) as show:
             yield show
 
+    @contextlib.contextmanager
+    def bytes_progress(self, text: str, total: int) -> Iterator[Callable[[int], object]]:
+        """Give what moves a bar of bytes on a terminal."""
+        if not self.can_redraw:
+            yield lambda _: None
+            return
+        from pystate_cli.views.progress_bar import bytes_bar
+
+        with bytes_bar(self._rich(self._stderr), text, total, unicode=self.story_has_unicode) as show:
+            yield show
+
     # -- inner workings
 
     @contextlib.contextmanager

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from pystate.common.snapshot_message import check_message
 from pystate_cli.session import Session
 
 JOB_MANAGER_NAMES = ("-m", "--jobmanager")
@@ -31,9 +32,21 @@ VerboseOption = Annotated[
     bool, typer.Option(*VERBOSE_NAMES, callback=_be_verbose, help="Show stack traces.", show_default=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
+MessageOption = Annotated[
+    str | None, typer.Option("--message", metavar="TEXT", help="What the savepoint says about itself: one line.")
+]
 JobIdArgument = Annotated[
     str, typer.Argument(metavar="JOBID", help="The job's id, at least 4 digits it begins with, or the job's name.")
 ]
+
+
+def checked_message(text: str | None) -> str | None:
+    """Return the value of --message.
+
+    Raises:
+        UsageError: It is empty, too long, or not one line.
+    """
+    return None if text is None else check_message(text)
 
 
 def absolute_path(text: str) -> str:

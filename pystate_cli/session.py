@@ -28,6 +28,7 @@ class Session:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.home = PystateHome()
+        self._told: set[str] = set()
 
     @staticmethod
     def of(context: typer.Context) -> Session:
@@ -40,7 +41,9 @@ class Session:
 
         loaded = load_configuration(conf_dir, overrides, home=self.home)
         for notice in loaded.notices:
-            self.console.warning(notice)
+            if notice not in self._told:
+                self._told.add(notice)
+                self.console.warning(notice)
         return loaded
 
     def connect(self, address: str | None) -> RestClient:

@@ -20,6 +20,13 @@ TEST_CORES = 10
 """Enough for two times parallelism 3 and two more, and for what an ended job leaves running for a moment."""
 
 
+def pytest_addoption(parser):
+    group = parser.getgroup("campaign", "the fault campaign, tests/faults/campaign.py")
+    group.addoption("--campaign-kills", type=int, default=25, help="how many processes are killed (default: %(default)s)")
+    group.addoption("--campaign-seed", type=int, default=1, help="seed of input, victims and pauses (default: %(default)s)")
+    group.addoption("--campaign-backend", default="rocksdb", help="the state backend (default: %(default)s)")
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     from pystate.spark.session import create_session

@@ -9,7 +9,7 @@ import typer
 from pystate.common.errors import JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
 from pystate_cli.job_selection import JOB_ID, find_job
-from pystate_cli.options import JobManagerOption, VerboseOption, absolute_path
+from pystate_cli.options import JobManagerOption, MessageOption, VerboseOption, absolute_path, checked_message
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session, job_failure
 from pystate_cli.waiting import await_end, await_operation
@@ -27,16 +27,21 @@ def cancel(
             "-s", "--withSavepoint", help="Take a savepoint first; the job goes on if that fails.", show_default=False
         ),
     ] = False,
+    message: MessageOption = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Cancel a job and wait for its end; with -s print the path of its savepoint."""
     session = Session.of(context)
     job, directory = split_words(words, with_savepoint)
+    said = checked_message(message)
+    if said is not None and not with_savepoint:
+        problem = "--message is of the savepoint, and there is none without -s."
+        raise UsageError(problem, hint="pystate cancel --help")
     client = session.connect(job_manager)
     job_id = find_job(client, job)
     if with_savepoint:
-        _cancel_with_savepoint(session, client, job_id, directory)
+        _cancel_with_savepoint(session, client, job_id, directory, said)
     else:
         _cancel(session, client, job_id)
 
@@ -72,11 +77,19 @@ def _cancel(session: Session, client: RestClient, job_id: str) -> None:
     session.console.story(f"Cancelled job {job_id}.")
 
 
-def _cancel_with_savepoint(session: Session, client: RestClient, job_id: str, directory: str | None) -> None:
+def _cancel_with_savepoint(
+    session: Session, client: RestClient, job_id: str, directory: str | None, message: str | None
+) -> None:
     target = None if directory is None else absolute_path(directory)
     where = "default savepoint directory" if target is None else target
     session.console.story(f"Cancelling job {job_id} with CANONICAL savepoint to {where}.")
-    body = {"target-directory": target, "cancel-job": True, "formatType": "CANONICAL", "triggerId": None}
+    body = {
+        "target-directory": target,
+        "cancel-job": True,
+        "formatType": "CANONICAL",
+        "triggerId": None,
+        "message": message,
+    }
     request_id = client.post(f"/jobs/{job_id}/savepoints", body)["request-id"]
     with session.console.progress("The savepoint is being written") as show:
         path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from pystate_cli.program_check import check_program
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session, job_failure, show_warnings
 from pystate_cli.waiting import await_state
+
+if TYPE_CHECKING:
+    from pystate.common.configuration import Configuration
 
 _DETACHED = ("-d", "--detached")
 _SAVEPOINT = ("-s", "--fromSavepoint")
@@ -43,7 +46,9 @@ def run(
     ] = False,
     savepoint_path: Annotated[
         str | None,
-        typer.Option(*_SAVEPOINT, metavar="PATH", help="The savepoint or retained checkpoint to start from."),
+        typer.Option(
+            *_SAVEPOINT, metavar="PATH|ID", help="The savepoint or retained checkpoint to start from; its id will do."
+        ),
     ] = None,
     allow_non_restored_state: Annotated[
         bool,
@@ -71,6 +76,7 @@ def run(
     if path.suffix == ".py":  # Python also runs archives and compiled programs
         check_program(path)
     configuration = session.configuration(conf_dir, parse_dynamic_properties(properties or [])).configuration
+    starting = None if savepoint_path is None else _starting_snapshot(savepoint_path, configuration)
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     if job_manager is None:
         client = ensure_job_manager(
@@ -83,7 +89,7 @@ def run(
         "arguments": arguments or [],
         "working_directory": os.getcwd(),
         "parallelism": parallelism,
-        "savepoint_path": None if savepoint_path is None else absolute_path(savepoint_path),
+        "savepoint_path": starting,
         "allow_non_restored_state": allow_non_restored_state,
         "configuration": configuration.to_dict(),
         "attached": not detached,
@@ -135,6 +141,15 @@ def _job_path(job_file: str) -> Path:
         message = f"The job file is not a file: {job_file}"
         raise UsageError(message, where=str(path))
     return path
+
+
+def _starting_snapshot(text: str, configuration: Configuration) -> str:
+    """Return the path of the snapshot that a path or an id means; whether a path leads to one the driver finds out."""
+    from pystate_cli.savepoint_places import configured_directories, find_by_id, means_id
+
+    if not means_id(text):
+        return absolute_path(text)
+    return find_by_id(text, configured_directories(configuration, checkpoints=True)).uri
 
 
 def _await_start(session: Session, client: RestClient, job_id: str) -> int:

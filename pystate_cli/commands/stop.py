@@ -9,7 +9,14 @@ import typer
 from pystate.common.errors import JobTerminatedError
 from pystate.common.job_status import JobStatus
 from pystate_cli.job_selection import find_job
-from pystate_cli.options import JobIdArgument, JobManagerOption, VerboseOption, absolute_path
+from pystate_cli.options import (
+    JobIdArgument,
+    JobManagerOption,
+    MessageOption,
+    VerboseOption,
+    absolute_path,
+    checked_message,
+)
 from pystate_cli.session import Session, job_failure
 from pystate_cli.waiting import await_end, await_operation
 
@@ -30,12 +37,13 @@ def stop(
         bool,
         typer.Option("-d", "--drain", help="Let all timers fire first, for a job that ends for good.", show_default=False),
     ] = False,
+    message: MessageOption = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Stop a job with a savepoint and print its path; if the savepoint fails the job goes on."""
     session = Session.of(context)
-    console = session.console
+    console, said = session.console, checked_message(message)
     client = session.connect(job_manager)
     job_id = find_job(client, job)
     console.story(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a CANONICAL savepoint.')
@@ -45,6 +53,7 @@ def stop(
         "drain": drain,
         "formatType": "CANONICAL",
         "triggerId": None,
+        "message": said,
     }
     request_id = client.post(f"/jobs/{job_id}/stop", body)["request-id"]
     console.story("Waiting for response...")
@@ -57,5 +66,5 @@ def stop(
     if state is JobStatus.FAILED:
         raise job_failure(client, job_id)
     if state is not JobStatus.FINISHED:
-        message = f"Job {job_id} ended as {state.value} behind its savepoint."
-        raise JobTerminatedError(message)
+        ended = f"Job {job_id} ended as {state.value} behind its savepoint."
+        raise JobTerminatedError(ended)

@@ -185,7 +185,20 @@ def test_entries_of_later_writers_are_left_alone(make_metadata: MakeMetadata) ->
     assert read_metadata(framed(msgpack.packb(body)), "there") == metadata
 
 
-@pytest.mark.parametrize("key", [name for name in CheckpointMetadata.__dataclass_fields__])
+LATER_ENTRIES = ("parent_id", "snapshot_id", "message", "code_fingerprint")
+
+
+@pytest.mark.parametrize("key", LATER_ENTRIES)
+def test_what_older_versions_did_not_write_is_none(make_metadata: MakeMetadata, key: str) -> None:
+    body = body_of(make_metadata(**dict.fromkeys(LATER_ENTRIES, "text")))
+    assert getattr(read_metadata(framed(msgpack.packb(body)), "there"), key) == "text"
+    del body[key]
+    assert getattr(read_metadata(framed(msgpack.packb(body)), "there"), key) is None
+    with pytest.raises(CorruptSnapshotError, match=key):
+        read_metadata(framed(msgpack.packb({**body, key: 5})), "there")
+
+
+@pytest.mark.parametrize("key", [name for name in CheckpointMetadata.__dataclass_fields__ if name not in LATER_ENTRIES])
 def test_each_missing_entry_is_named(make_metadata: MakeMetadata, key: str) -> None:
     body = body_of(make_metadata())
     del body[key]

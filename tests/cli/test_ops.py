@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.home import read_json
+from tests.checkpoint.snapshots import write_savepoint
 from tests.jobmanager.harness import REPOSITORY, eventually
 
 OPS = REPOSITORY / "examples" / "ops"
@@ -24,7 +25,7 @@ def script(manager, tmp_path, monkeypatch) -> Script:
     (commands / "pystate").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pystate_cli "$@"\n')
     (commands / "pystate").chmod(0o755)
     monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
-    for name in ("SAVEPOINT_DIR", "RUN_OPTIONS"):
+    for name in ("SAVEPOINT", "SAVEPOINT_DIR", "RUN_OPTIONS"):
         monkeypatch.delenv(name, raising=False)
 
     def run(name: str, *words: object) -> subprocess.CompletedProcess[str]:
@@ -134,6 +135,65 @@ def test_rescale_checks_its_number_before_it_stops_anything(manager, script, par
 
     assert (done.returncode, done.stdout) == (2, "")
     assert manager.state(old) == "RUNNING"
+
+
+def environment(manager, job: str) -> dict[str, str]:
+    return dict(read_json(manager.home.job(job).environment))
+
+
+def test_fork_starts_two_jobs_from_one_savepoint_of_a_third_that_goes_on(manager, script, tmp_path, monkeypatch):
+    origin = start(manager)
+    other = tmp_path / "other.py"
+    other.write_text("print('never run')\n")
+    monkeypatch.setenv("SAVEPOINT_DIR", str(tmp_path / "my savepoints"))
+    monkeypatch.setenv("RUN_OPTIONS", "-p 3")
+
+    done = script("fork.sh", "word count", manager.job_file, other, "an argument")
+
+    assert done.returncode == 0, done.stderr
+    forks = done.stdout.split()
+    assert [manager.state(job) for job in (origin, *forks)] == ["RUNNING"] * 3
+    given = [submission(manager, job) for job in forks]
+    assert [one["job_file"] for one in given] == [str(manager.job_file), str(other)]
+    assert {one["savepoint_path"] for one in given} == {f"{tmp_path}/my savepoints/savepoint-{origin[:6]}-0123456789ab"}
+    assert [(one["arguments"], one["parallelism"]) for one in given] == [(["an argument"], 3)] * 2
+    assert [environment(manager, job)["FORK"] for job in forks] == ["a", "b"]
+
+
+def test_fork_takes_a_savepoint_that_is_there(manager, script, tmp_path, monkeypatch):
+    origin = start(manager)
+    location = write_savepoint(tmp_path / "home" / "savepoints")
+    monkeypatch.setenv("SAVEPOINT", "0123")
+
+    done = script("fork.sh", origin, manager.job_file, manager.job_file)
+
+    assert done.returncode == 0, done.stderr
+    assert {submission(manager, job)["savepoint_path"] for job in done.stdout.split()} == {location.uri}
+    assert not list(manager.home.job(origin).operations.iterdir()), "no other one was taken"
+
+
+def test_a_fork_is_both_jobs_or_none(manager, script, tmp_path, monkeypatch):
+    origin = start(manager)
+    (tmp_path / "broken.py").write_text("this is no Python\n")
+    monkeypatch.setenv("SAVEPOINT_DIR", str(tmp_path))
+
+    done = script("fork.sh", origin, manager.job_file, tmp_path / "broken.py")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "SyntaxError" in done.stderr
+    states = {job["id"]: job["status"] for job in manager.request("GET", "/jobs")[1]["jobs"]}
+    assert states.pop(origin) == "RUNNING"
+    assert list(states.values()) == ["CANCELED"]
+
+
+def test_fork_starts_nothing_without_a_savepoint(manager, script, tmp_path, monkeypatch):
+    origin = start(manager, "--savepoint-fails")
+    monkeypatch.setenv("SAVEPOINT_DIR", str(tmp_path))
+
+    assert script("fork.sh", origin, manager.job_file, "nosuch.py").returncode == 2
+    done = script("fork.sh", origin, manager.job_file, manager.job_file)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(manager.request("GET", "/jobs")[1]["jobs"]) == 1
 
 
 def old_savepoints(directory: Path, count: int) -> list[Path]:

@@ -10,9 +10,11 @@ import pytest
 HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "starlette", "uvicorn", "msgpack", "asyncio", "rich", "py4j")
 
 
-@pytest.mark.parametrize("command", ["list", "run", "savepoint", "stop", "cancel", "checkpoints"])
+@pytest.mark.parametrize("command", ["list", "run", "savepoint", "stop", "cancel", "checkpoints", "savepoints"])
 def test_no_command_imports_what_it_does_not_need(command, manager):
-    words = {"list": ["list"], "run": ["run", "nosuch.py"]}.get(command, [command, "0" * 32])
+    words = {"list": ["list"], "run": ["run", "nosuch.py"], "savepoints": ["savepoints", "list", "--nosuch"]}.get(
+        command, [command, "0" * 32]
+    )
     program = (
         "import sys\n"
         "from pystate_cli.command_line import run_command_line\n"

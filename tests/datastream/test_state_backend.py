@@ -61,7 +61,14 @@ def environment(options: dict[str, str] | None = None) -> StreamExecutionEnviron
     [
         (HashMapStateBackend(), {"state.backend.type": "hashmap"}),
         (EmbeddedRocksDBStateBackend(), {"state.backend.type": "rocksdb"}),
-        (EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=False), {"state.backend.type": "rocksdb"}),
+        (
+            EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=False),
+            {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "false"},
+        ),
+        (
+            EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True),
+            {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"},
+        ),
         (CustomStateBackend("my.module:Backend"), {"state.backend.type": "my.module:Backend"}),
         (
             MemoryStateBackend(1 << 20, asynchronous=False),
@@ -79,6 +86,15 @@ def environment(options: dict[str, str] | None = None) -> StreamExecutionEnviron
                 "state.backend.async": "true",
                 "execution.checkpointing.storage": "filesystem",
                 "execution.checkpointing.dir": "file:///mine",
+            },
+        ),
+        (
+            RocksDBStateBackend("/mine", incremental=True),
+            {
+                "state.backend.type": "rocksdb",
+                "execution.checkpointing.storage": "filesystem",
+                "execution.checkpointing.dir": "/mine",
+                "execution.checkpointing.incremental": "true",
             },
         ),
         (
@@ -105,6 +121,10 @@ def test_a_backend_is_what_it_sets_above_file_and_command_line(backend: StateBac
     [
         ({}, HashMapStateBackend()),
         ({"state.backend.type": "rocksdb"}, EmbeddedRocksDBStateBackend()),
+        (
+            {"state.backend.type": "rocksdb", "state.backend.incremental": "true"},
+            EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True),
+        ),
         ({"state.backend.type": "a.b.C"}, CustomStateBackend("a.b.C")),
         ({"state.backend.type": "jobmanager", "state.backend.async": "false"}, MemoryStateBackend(asynchronous=False)),
         ({"state.backend.type": "filesystem", "execution.checkpointing.dir": "/c"}, FsStateBackend("/c")),
@@ -127,13 +147,6 @@ def test_synchronous_snapshots_of_rocksdb_are_refused_when_the_job_starts() -> N
     env.set_state_backend(EmbeddedRocksDBStateBackend())
     with pytest.raises(ConfigurationError, match="only supports asynchronous"):
         StateSettings.of(env.get_configuration())
-
-
-def test_incremental_checkpoints_are_refused_while_there_are_none() -> None:
-    with pytest.raises(ConfigurationError, match="no incremental checkpoints yet"):
-        EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True)
-    with pytest.raises(ConfigurationError, match="no incremental checkpoints yet"):
-        RocksDBStateBackend("/c", incremental=True)
 
 
 def test_a_path_that_is_none_is_refused() -> None:

@@ -3,22 +3,26 @@
 import threading
 import time
 from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.metadata import TaskState
+from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType, TaskState
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.reader import SnapshotReader
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CheckpointFailedError, ControlError
+from pystate.common.errors import CheckpointFailedError, ControlError, DriverReplacedError
 from pystate.common.job_status import JobStatus
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.epoch_tracker import AttemptOverError
+from pystate.driver.restored_state import Snapshot
 from pystate.driver.slot_calls import answer_slot_call
-from pystate.driver.snapshot_metadata import JobDescription
+from pystate.driver.snapshot_metadata import JobDescription, snapshot_metadata
 from pystate.slot.records import KeyColumn
 from pystate.slot.task import TaskInput, TaskSpec
 from pystate.spark.job_plan import vertex_id
@@ -492,3 +496,99 @@ def test_functions_hear_of_a_checkpoint_that_was_given_up(bench):
     with pytest.raises(CheckpointFailedError):
         one.coordinator.trigger_checkpoint().result(10)
     assert one.slots.told == [(1, False)]
+
+
+def test_a_completed_checkpoint_of_somebody_else_is_neither_overwritten_nor_deleted(bench, tmp_path):
+    one = bench(**{"execution.checkpointing.create-subdir": "false"})
+    foreign = SnapshotLocation(str(tmp_path / "ck" / "chk-1"))
+    foreign.create()
+    foreign.write_metadata(b"somebody else's")
+    with pytest.raises(CheckpointFailedError, match="not overwritten"):
+        one.coordinator.trigger_checkpoint().result(10)
+    assert foreign.read_metadata() == b"somebody else's"
+
+    # at the last moment, too
+    write_metadata = SnapshotLocation.write_metadata
+    one.epoch(0)
+    with pytest.MonkeyPatch.context() as patched:
+        calls = []
+
+        def first_overtaken(location, data):
+            if not calls:
+                calls.append(location)
+                write_metadata(SnapshotLocation(location.uri), b"the other's")
+            write_metadata(location, data)
+
+        patched.setattr(SnapshotLocation, "write_metadata", first_overtaken)
+        with pytest.raises(CheckpointFailedError, match="two drivers"):
+            one.coordinator.trigger_checkpoint().result(10)
+    assert SnapshotLocation(str(tmp_path / "ck" / "chk-2")).read_metadata() == b"the other's"
+
+
+def test_a_late_word_of_an_attempt_that_is_over_does_not_end_the_next_one(bench):
+    one = bench()
+    old = one.coordinator._pool
+    one.coordinator.attempt_over(old)
+    one.slots = FakeSlots()
+    one.slots.coordinator = one.coordinator
+    one.start_attempt()
+    one.coordinator.attempt_over(old)
+    one.epoch(0)
+    assert one.coordinator.trigger_checkpoint().result(10).epoch == 0
+
+
+def test_a_driver_that_was_replaced_begins_no_epoch_and_no_checkpoint(bench):
+    one = bench()
+    one.epoch(0)
+
+    def replaced():
+        message = "Another driver has taken the job over."
+        raise DriverReplacedError(message)
+
+    one.coordinator._check_term = replaced
+    with pytest.raises(DriverReplacedError):
+        one.begin(1)
+    with pytest.raises(CheckpointFailedError, match="Another driver"):
+        one.coordinator.trigger_checkpoint().result(10)
+    wait_until(lambda: one.failures)
+    assert "Another driver" in one.failures[0].message
+
+
+def test_a_savepoint_says_what_was_said_about_it_and_where_it_comes_from(bench, tmp_path):
+    one = bench()
+    one.epoch(0)
+    completed = one.coordinator.trigger_savepoint(None, hold=False, message="before the upgrade").result(10)
+
+    metadata = SnapshotReader(completed.path).metadata
+    assert metadata.message == "before the upgrade"
+    assert completed.path.endswith(f"savepoint-aaaaaa-{metadata.snapshot_id}")
+    assert (metadata.parent, metadata.parent_id) == (None, None)
+    assert metadata.code_fingerprint == JOB.code_fingerprint
+
+    checkpoint = SnapshotReader(one.coordinator.trigger_checkpoint().result(10).path).metadata
+    assert (checkpoint.message, checkpoint.snapshot_id) == (None, "aaaaaa-chk-2")
+
+
+def test_a_snapshot_names_the_one_its_job_was_started_from(bench, tmp_path):
+    first = bench()
+    parent = first.coordinator.trigger_savepoint(None, hold=False).result(10)
+    metadata = SnapshotReader(parent.path).metadata
+    moved = tmp_path / "moved"
+    Path(parent.path.removeprefix("file:")).rename(moved)
+    task = first.coordinator._tasks[0]
+    job = replace(JOB, job_id="b" * 32, code_fingerprint="c0de" * 16)
+    pending = PendingCheckpoint(
+        5,
+        0,
+        checkpoint_type=CheckpointType.SAVEPOINT,
+        format=SavepointFormatType.CANONICAL,
+        trigger_timestamp=0,
+        tasks=[],
+        location="s3://bucket/savepoint-bbbbbb-0123456789ab",
+        message="é",
+    )
+
+    child = snapshot_metadata(pending, job, [task], Snapshot(SnapshotLocation(str(moved)), metadata, starting=True))
+
+    assert (child.parent, child.parent_id) == (f"file:{moved}", metadata.snapshot_id)
+    assert (child.snapshot_id, child.message, child.code_fingerprint) == ("0123456789ab", "é", "c0de" * 16)

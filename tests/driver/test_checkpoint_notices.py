@@ -6,6 +6,7 @@ from pystate.common.configuration import Configuration
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.driver.checkpoint_notices import checkpoint_notices
 
+FILES = {"execution.checkpointing.dir": "/c"}
 INTERVAL = {"execution.checkpointing.interval": "1 s"}
 
 
@@ -34,6 +35,26 @@ INTERVAL = {"execution.checkpointing.interval": "1 s"}
             [
                 "execution.checkpointing.interval has no effect: execution.checkpointing.every-epoch puts a barrier on "
                 "every epoch"
+            ],
+        ),
+        (
+            FILES | {"execution.checkpointing.incremental": "true"},
+            [
+                "execution.checkpointing.incremental has no effect: each checkpoint of the hashmap state backend holds all"
+                " state"
+            ],
+        ),
+        (FILES | {"execution.checkpointing.incremental": "true", "state.backend.type": "rocksdb"}, []),
+        (
+            {
+                "state.backend.type": "rocksdb",
+                "execution.checkpointing.incremental": "true",
+                "execution.checkpointing.local-backup.enabled": "true",
+            },
+            [
+                "execution.checkpointing.incremental has no effect: checkpoints are kept in the memory of the job's driver",
+                "execution.checkpointing.local-backup.enabled has no effect: checkpoints are in the memory of the job's"
+                " driver",
             ],
         ),
     ],

@@ -17,27 +17,7 @@ from pystate.checkpoint.reader import SnapshotReader
 JOB_ID = re.compile(r"[0-9a-f]{32}\n")
 ROOT = Path(__file__).parents[2]
 
-COUNT_WORDS = """
-import sys
-from pystate.common import Types
-from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.datastream.connectors.file_system import FileSource
-
-class Count(KeyedProcessFunction):
-    def open(self, runtime_context):
-        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-
-    def process_element(self, value, ctx):
-        count = (self.count.value() or 0) + 1
-        self.count.update(count)
-        yield value, count
-
-folder, bounded = sys.argv[1], sys.argv[2] == "bounded"
-env = StreamExecutionEnvironment.get_execution_environment()
-source = FileSource(folder, monitor_interval_ms=None if bounded else 1000)
-env.from_source(source, None, "words").key_by(lambda word: word).process(Count()).uid("count").print()
-env.execute("word count")
-"""
+COUNT_WORDS = Path(__file__).with_name("count_words.py")
 
 
 class Shell:
@@ -48,7 +28,7 @@ class Shell:
         self.folder = tmp_path / "in"
         self.folder.mkdir()
         self.program = tmp_path / "count_words.py"
-        self.program.write_text(COUNT_WORDS)
+        self.program.write_text(COUNT_WORDS.read_text())
         self.environment = {**os.environ, "PYSTATE_HOME": str(self.home), "PYSTATE_CONF_DIR": str(ROOT / "conf")}
         self.environment.pop("PYTHONPATH", None)
 
@@ -58,7 +38,7 @@ class Shell:
         assert done.returncode == exit_code, f"{done.stdout}\n{done.stderr}"
         return done
 
-    def run(self, *options, mode="unbounded"):
+    def run(self, *options, mode="1000"):
         done = self("run", "-d", *options, self.program, self.folder, mode)
         assert JOB_ID.fullmatch(done.stdout), "stdout is the job id alone"
         return done.stdout.strip()
@@ -137,7 +117,7 @@ def test_run_savepoint_cancel_resume_at_another_parallelism(shell, tmp_path):
     assert "savepoint" in table
     assert "COMPLETED" in table
 
-    refused = shell("run", "-d", "-s", tmp_path / "nowhere", shell.program, shell.folder, "unbounded", exit_code=1)
+    refused = shell("run", "-d", "-s", tmp_path / "nowhere", shell.program, shell.folder, "1000", exit_code=1)
     assert refused.stdout == ""
     assert "nowhere" in refused.stderr
     assert "Traceback" not in refused.stderr

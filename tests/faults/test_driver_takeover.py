@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.errors import CorruptSnapshotError, JobCancelledError
+from pystate.common.errors import CorruptSnapshotError, DriverReplacedError, JobCancelledError
 from pystate.common.home import read_json, write_json
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
@@ -106,3 +106,24 @@ def test_kills_count_over_drivers(dead_job):
     with pytest.raises(Exception, match="lost"):
         job.result()
     assert job.status["state"] == "FAILED"
+
+
+def test_a_driver_that_lives_on_behind_its_successor_completes_nothing_and_overwrites_nothing(run_job, tmp_path):
+    watched, sink = Watched(tmp_path), Sink()
+    watched.add(2)
+    old = run_job(counting(watched, sink), OPTIONS)
+    old.wait_for(lambda: set(sink.rows) >= watched.pairs and len(snapshots(tmp_path)) > 1)
+    directory = old.job_directory()
+    write_json(directory.status, {**read_json(directory.status), "state": "RESTARTING", "attempt": 1})
+
+    job = run_job(counting(watched, sink), OPTIONS, job_id=old.job_id)
+    job.wait_running()
+    with pytest.raises(DriverReplacedError, match="Another driver"):
+        old.result()
+    assert read_json(directory.status)["state"] == "RUNNING", "the status is its successor's"
+    assert snapshots(tmp_path), "nor does it delete the checkpoints"
+    finish(job, watched, sink, tmp_path)
+    completed = job.master.coordinator.statistics()["counts"]["completed"]
+    job.wait_for(lambda: job.master.coordinator.statistics()["counts"]["completed"] > completed)
+    assert job.status["attempt"] == 1
+    assert sink.epochs == sorted(set(sink.epochs)), "no epoch of the old driver stands behind or among its successor's"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import read_json
+from pystate.common.home import read_json, write_json
 from pystate.slot.process import folder_prefix
 from tests.e2e.test_command_line import Shell, state
 from tests.faults.processes import command_of, descendants, is_gone, kill, needs_proc, wait_until
@@ -164,4 +164,41 @@ def test_a_job_outlives_its_jvm_and_a_stopped_driver_is_left_alone(job):
     assert job.driver != first
     assert "The job's Spark application is gone" in job.log
     assert "from checkpoint" in job.log
+    job.check_exact()
+
+
+@pytest.mark.slow
+def test_a_stopped_driver_that_was_replaced_ends_when_it_goes_on(job):
+    job.watched.add(3)
+    job.start().wait_for_words()
+    job.wait_for_checkpoint()
+    first = job.driver
+    left = descendants(first)
+    os.kill(first, signal.SIGSTOP)
+    try:
+        job.kill_job_manager()  # it would leave a driver alone that is alive; this one is replaced by hand
+        write_json(job.directory / "status.json", {**job.status, "state": "RESTARTING", "attempt": 1})
+        command = [sys.executable, "-m", "pystate.driver", "--home", str(job.shell.home), "--job-id", job.id, "--"]
+        with (job.directory / "job.log").open("ab") as log:
+            program = [str(job.shell.program), str(job.shell.folder), "1000"]
+            second = subprocess.Popen(
+                [*command, *program], stdout=log, stderr=log, start_new_session=True, env=job.shell.environment
+            )
+        job.watched.add(3)
+        job.wait_for_attempt(1)
+        job.wait_for_words()
+        job.wait_for_checkpoint()
+    finally:
+        os.kill(first, signal.SIGCONT)
+    wait_until(lambda: is_gone(first), 60)
+    assert "has taken the job over" in job.log
+    wait_until(lambda: all(is_gone(pid) for pid in left), 60)
+    assert job.status["attempt"] == 1
+    assert job.status["state"] == "RUNNING"
+    assert job.driver == second.pid
+    job.watched.add(3)
+    job.wait_for_words()
+    job.wait_for_checkpoint()
+    assert second.poll() is None
+    job.start_job_manager()
     job.check_exact()

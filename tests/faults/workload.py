@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pystate.checkpoint.reader import SnapshotReader
+from pystate.checkpoint.storage import resolve_snapshot
 from pystate.common import Types
-from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
+from pystate.datastream import (
+    CheckpointedFunction,
+    CheckpointListener,
+    KeyedProcessFunction,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    SinkFunction,
+    StreamExecutionEnvironment,
+    ValueStateDescriptor,
+)
 from pystate.datastream.connectors.file_system import FileSource
+from pystate.state.base.serializers import serializer_for
+from pystate.state.operator.format import OperatorStateReader
+from tests.faults.injection import Faults, Step
 
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
 
@@ -29,21 +43,57 @@ class Count(KeyedProcessFunction):
 
     Args:
         gate: That file.
+        faults: What may befall a process at an element, and at other steps of the slot.
     """
 
-    def __init__(self, gate: Path | None = None) -> None:
+    def __init__(self, gate: Path | None = None, faults: Faults | None = None) -> None:
         self.gate = gate
+        self.faults = faults
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
 
     def process_element(self, value, ctx):
+        if self.faults is not None:
+            self.faults.reached(Step.ELEMENT)
         while self.gate is not None and self.gate.exists():
             self.gate.with_name("entered").touch()
             time.sleep(0.02)
         count = (self.count.value() or 0) + 1
         self.count.update(count)
         yield ctx.get_current_key(), count
+
+
+class Tally(Count):
+    """Counts, and keeps the same in a list of all counts and in a map of them by their remainder."""
+
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.all = runtime_context.get_list_state(ListStateDescriptor("all", Types.LONG()))
+        self.thirds = runtime_context.get_map_state(MapStateDescriptor("thirds", Types.LONG(), Types.LONG()))
+
+    def process_element(self, value, ctx):
+        for word, count in super().process_element(value, ctx):
+            self.all.add(count)
+            self.thirds.put(count % 3, (self.thirds.get(count % 3) or 0) + 1)
+            yield word, count
+
+
+class Keeping(SinkFunction, CheckpointedFunction, CheckpointListener):
+    """A sink that keeps all it was given, in operator state."""
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("kept", COUNTED))
+        self.kept = list(self.state.get())
+
+    def invoke(self, value, context):
+        self.kept.append(value)
+
+    def snapshot_state(self, context):
+        self.state.update(self.kept)
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        """There is nothing to commit; being told is a step at which faults strike."""
 
 
 class Watched:
@@ -85,17 +135,24 @@ class Sink:
 
 
 def counting(
-    watched: Watched, sink: Callable[[Any, int], None], *, gate: Path | None = None, files_per_epoch: int = 3
+    watched: Watched,
+    sink: Callable[[Any, int], None],
+    *,
+    gate: Path | None = None,
+    files_per_epoch: int = 3,
+    faults: Faults | None = None,
+    tally: bool = False,
 ) -> Callable[[], None]:
-    """Return the program."""
+    """Return the program; with `tally` one with state of all kinds."""
 
     def run() -> None:
         env = StreamExecutionEnvironment.get_execution_environment()
         source = FileSource(str(watched.folder), monitor_interval_ms=1000, max_files_per_epoch=files_per_epoch)
-        words = env.from_source(source, None, "words")
-        words.key_by(lambda word: word, key_type=Types.STRING()).process(Count(gate), COUNTED).uid("count").for_each_batch(
-            sink
-        )
+        words = env.from_source(source, None, "words").key_by(lambda word: word, key_type=Types.STRING())
+        counted = words.process((Tally if tally else Count)(gate, faults), COUNTED).uid("count")
+        if tally:
+            counted.add_sink(Keeping()).uid("kept")
+        counted.for_each_batch(sink)
         env.execute("count")
 
     return run
@@ -104,3 +161,40 @@ def counting(
 def state_in(path: str) -> dict[str, int]:
     """Return the counts in a snapshot."""
     return dict(SnapshotReader(path).keyed_entries("count", "count"))
+
+
+def lost_and_doubled(path: str, words: Counter[str]) -> tuple[int, int]:
+    """Compare all state in a snapshot of a tallying job with what one pass over the words gives.
+
+    Returns:
+        How many entries are missing, and how many are there that should not be, over all states.
+    """
+    reader = SnapshotReader(path)
+
+    def entries(name: str) -> Iterator[tuple[str, Any]]:
+        return reader.keyed_entries("count", name)
+
+    every = Counter((word, n) for word, count in words.items() for n in range(1, count + 1))
+    thirds = Counter((word, n % 3) for word, n in every)
+    pairs = [
+        (Counter(dict(entries("count"))), words),
+        (Counter((word, n) for word, counts in entries("all") for n in counts), every),
+        (Counter({(word, third): number for word, (third, number) in entries("thirds")}), thirds),
+        (Counter(_kept_in(path, reader)), every),
+    ]
+    return sum((wanted - found).total() for found, wanted in pairs), sum((found - wanted).total() for found, wanted in pairs)
+
+
+def check_tallies(path: str, words: Counter[str]) -> None:
+    """Check that all state in a snapshot of a tallying job is what one pass over the words gives."""
+    assert lost_and_doubled(path, words) == (0, 0), "state is neither lost nor doubled"
+
+
+def _kept_in(path: str, reader: SnapshotReader) -> Iterator[tuple[str, int]]:
+    serializer, location = serializer_for(COUNTED), resolve_snapshot(path)
+    for subtask in reader.operator("kept").subtasks.values():
+        for handle in subtask.operator_state:
+            with location.open(handle.handle) as file:
+                state = OperatorStateReader(io.BytesIO(file.read()))
+                for (item,) in state.entries("kept", 0, handle.states["kept"].count):
+                    yield tuple(serializer.deserialize(item))

@@ -234,7 +234,7 @@ class FakeDriver:
 
     def complete(self, op: str, request: dict[str, Any], target: str | None) -> None:
         time.sleep(float(self.option("--savepoint", "0.1")))
-        result: dict[str, Any] = {"kind": op.removeprefix("trigger_"), "status": "COMPLETED"}
+        result: dict[str, Any] = {"kind": op.removeprefix("trigger_"), "status": "COMPLETED", "said": request.get("message")}
         if "--savepoint-fails" in self.arguments:
             error = CheckpointFailedError("The savepoint can't be written.", where=str(target), hint="free some space")
             result["failure"] = error.to_dict()

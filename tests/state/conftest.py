@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from pystate.api.state import StateDescriptor, ValueState, ValueStateDescriptor
 from pystate.common import TypeInformation
 from pystate.common.key_groups import KeyGroupRange, key_group_range
+from pystate.common.time import current_time_ms
 from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend, state_backend_names
@@ -23,8 +24,15 @@ MAX_PARALLELISM = 16
 class BackendHarness:
     """One operator at some parallelism: a backend per subtask, keys routed by their key group."""
 
-    def __init__(self, backend_name: str, key_type: TypeInformation | None = None, parallelism: int = 1) -> None:
+    def __init__(
+        self,
+        backend_name: str,
+        key_type: TypeInformation | None = None,
+        parallelism: int = 1,
+        clock: Callable[[], int] = current_time_ms,
+    ) -> None:
         self.backend_name = backend_name
+        self.clock = clock
         self.codec = KeyCodec(key_type)
         self.parallelism = parallelism
         self._folder = tempfile.mkdtemp(prefix="pystate-test-")
@@ -37,6 +45,7 @@ class BackendHarness:
             key_group_range=key_groups,
             max_parallelism=MAX_PARALLELISM,
             working_directory=self._folder,
+            clock=self.clock,
         )
 
     def __del__(self) -> None:
@@ -90,7 +99,8 @@ class BackendHarness:
     ) -> BackendHarness:
         """Return a new harness of the same key type with the state of the files."""
         files = list(files)
-        harness = BackendHarness(backend_name or self.backend_name, self.codec.key_type, parallelism or self.parallelism)
+        name, key_type = backend_name or self.backend_name, self.codec.key_type
+        harness = BackendHarness(name, key_type, parallelism or self.parallelism, self.clock)
         for backend in harness.backends:
             backend.restore(io.BytesIO(data) for data in files)
         return harness
@@ -105,6 +115,16 @@ def written(snapshot: KeyedStateSnapshot) -> bytes:
         snapshot.release()
     assert stats.bytes == len(sink.getvalue())
     return sink.getvalue()
+
+
+class ManualClock:
+    """Shows what it was set to, ms since 1970."""
+
+    def __init__(self, now: int = 1_000) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
 
 
 @pytest.fixture(params=state_backend_names())

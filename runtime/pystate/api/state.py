@@ -8,6 +8,7 @@ from enum import Enum
 from types import FunctionType
 from typing import Any, Generic, TypeVar
 
+from pystate.api.state_ttl import StateTtlConfig as StateTtlConfig
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 
@@ -280,6 +281,7 @@ class StateDescriptor(ABC):
             raise StateError(message, hint="use the factory, for example Types.LONG()")
         self.name = name
         self.type_info = type_info
+        self._ttl_config: StateTtlConfig | None = None
 
     @property
     @abstractmethod
@@ -290,12 +292,31 @@ class StateDescriptor(ABC):
         """Return the name."""
         return self.name
 
+    @property
+    def ttl_config(self) -> StateTtlConfig | None:
+        """How long values live; None for ever."""
+        return self._ttl_config
+
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Let values expire; call it before the state is asked for. For keyed state only.
+
+        Each value has a time to live of its own, as has each element of a list and each entry of a map. A default value is
+        then ignored.
+
+        Raises:
+            StateError: This is no `StateTtlConfig`.
+        """
+        if not isinstance(ttl_config, StateTtlConfig):
+            message = f"The time to live of state {self.name!r} must be a StateTtlConfig, not {ttl_config!r}."
+            raise StateError(message, hint="write StateTtlConfig.new_builder(Time.hours(1)).build()")
+        self._ttl_config = ttl_config if ttl_config.is_enabled() else None
+
     def __eq__(self, other: object) -> bool:
-        """Compare by kind, name, types, and what else makes a difference to the state."""
+        """Compare by kind, name, types, time to live, and what else makes a difference to the state."""
         if not isinstance(other, StateDescriptor):
             return NotImplemented
         mine, others = (self.kind, self.name, self.type_info), (other.kind, other.name, other.type_info)
-        return mine == others and self._declares_same(other)
+        return mine == others and self._ttl_config == other._ttl_config and self._declares_same(other)
 
     def _declares_same(self, other: Any) -> bool:
         """Compare what only this kind of descriptor has with another of the kind."""

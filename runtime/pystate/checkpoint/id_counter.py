@@ -13,6 +13,11 @@ class CheckpointIdCounter:
     def __init__(self, first: int = 1) -> None:
         self._next = first
 
+    @property
+    def next_id(self) -> int:
+        """Above all ids that have been given."""
+        return self._next
+
     def continue_above(self, restored_id: int) -> None:
         """Give only ids above that of a restored snapshot; ids given already are never given again."""
         self._next = max(self._next, restored_id + 1)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 import msgpack
 
 from pystate.checkpoint.handles import StateHandle, handle_from_plain, handle_to_plain
+from pystate.checkpoint.incremental_handle import INCREMENTAL, IncrementalKeyedStateHandle, SharedFile
 from pystate.checkpoint.operator_state_handle import OperatorStateHandle
 from pystate.checkpoint.plain import (
     as_map,
@@ -25,6 +27,7 @@ from pystate.checkpoint.plain import (
     take_list,
     take_optional_text,
     take_text,
+    take_text_if_there,
     take_text_map,
     unsound,
 )
@@ -110,6 +113,15 @@ class KeyedStateHandle:
         return cls(start, end, take_text(data, "format"), handle_from_plain(take(data, "handle")))
 
 
+AnyKeyedStateHandle = KeyedStateHandle | IncrementalKeyedStateHandle
+
+
+def _keyed_from_plain(plain: object) -> AnyKeyedStateHandle:
+    if isinstance(plain, dict) and plain.get("kind") == INCREMENTAL:
+        return IncrementalKeyedStateHandle.from_plain(plain)
+    return KeyedStateHandle.from_plain(plain)
+
+
 @dataclass(frozen=True)
 class OperatorSubtaskState:
     """What one subtask put into a checkpoint.
@@ -121,7 +133,7 @@ class OperatorSubtaskState:
         raw_operator_state: Handles of bytes that the operator wrote by partition.
     """
 
-    keyed_state: list[KeyedStateHandle] = field(default_factory=list)
+    keyed_state: list[AnyKeyedStateHandle] = field(default_factory=list)
     operator_state: list[OperatorStateHandle] = field(default_factory=list)
     raw_keyed_state: list[KeyedStateHandle] = field(default_factory=list)
     raw_operator_state: list[OperatorStateHandle] = field(default_factory=list)
@@ -142,7 +154,7 @@ class OperatorSubtaskState:
         return bool(self._keyed or self._not_keyed)
 
     @property
-    def _keyed(self) -> list[KeyedStateHandle]:
+    def _keyed(self) -> list[AnyKeyedStateHandle]:
         return [*self.keyed_state, *self.raw_keyed_state]
 
     @property
@@ -167,7 +179,7 @@ class OperatorSubtaskState:
         """
         data = as_map(plain, "a subtask's state")
         return cls(
-            take_list(data, "keyed_state", KeyedStateHandle.from_plain),
+            take_list(data, "keyed_state", _keyed_from_plain),
             take_list(data, "operator_state", OperatorStateHandle.from_plain),
             take_list(data, "raw_keyed_state", KeyedStateHandle.from_plain),
             take_list(data, "raw_operator_state", OperatorStateHandle.from_plain),
@@ -357,6 +369,10 @@ class CheckpointMetadata:
         operators: State by operator.
         source_position: How far the sources were read; None where nothing has been read.
         parent: URI of the snapshot the job itself was started from, or None.
+        parent_id: The short id of that snapshot, which stays true when it is moved; None where it isn't known.
+        snapshot_id: Its own short id, see `snapshot_id_of`; None where it isn't known.
+        message: What whoever asked for it says about it, or None.
+        code_fingerprint: SHA-256 of the job's program in hex, or None.
         configuration: The options in force.
         pystate_version: Who wrote it.
         spark_version: On which Spark.
@@ -374,6 +390,10 @@ class CheckpointMetadata:
     operators: list[OperatorState]
     source_position: SourcePosition | None = None
     parent: str | None = None
+    parent_id: str | None = None
+    snapshot_id: str | None = None
+    message: str | None = None
+    code_fingerprint: str | None = None
     configuration: dict[str, str] = field(default_factory=dict)
     pystate_version: str = ""
     spark_version: str = ""
@@ -383,6 +403,25 @@ class CheckpointMetadata:
         """Bytes of state, the sources' logs included."""
         logs = 0 if self.source_position is None else self.source_position.files.size
         return logs + sum(operator.state_size for operator in self.operators)
+
+    def map_keyed_state(self, change: Callable[[AnyKeyedStateHandle], AnyKeyedStateHandle]) -> CheckpointMetadata:
+        """Return the metadata with other handles of keyed state."""
+        operators = []
+        for operator in self.operators:
+            subtasks = {
+                index: replace(state, keyed_state=[change(handle) for handle in state.keyed_state])
+                for index, state in operator.subtasks.items()
+            }
+            operators.append(replace(operator, subtasks=subtasks))
+        return replace(self, operators=operators)
+
+    @property
+    def shared_files(self) -> list[SharedFile]:
+        """The files that other checkpoints may refer to, too."""
+        handles = [
+            handle for operator in self.operators for state in operator.subtasks.values() for handle in state.keyed_state
+        ]
+        return [file for one in handles if isinstance(one, IncrementalKeyedStateHandle) for file in one.shared.values()]
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -399,6 +438,10 @@ class CheckpointMetadata:
             "operators": [operator.to_plain() for operator in self.operators],
             "source_position": None if self.source_position is None else self.source_position.to_plain(),
             "parent": self.parent,
+            "parent_id": self.parent_id,
+            "snapshot_id": self.snapshot_id,
+            "message": self.message,
+            "code_fingerprint": self.code_fingerprint,
             "configuration": self.configuration,
             "pystate_version": self.pystate_version,
             "spark_version": self.spark_version,
@@ -431,6 +474,10 @@ class CheckpointMetadata:
             operators=operators,
             source_position=None if position is None else SourcePosition.from_plain(position),
             parent=take_optional_text(data, "parent"),
+            parent_id=take_text_if_there(data, "parent_id"),
+            snapshot_id=take_text_if_there(data, "snapshot_id"),
+            message=take_text_if_there(data, "message"),
+            code_fingerprint=take_text_if_there(data, "code_fingerprint"),
             configuration=take_text_map(data, "configuration"),
             pystate_version=take_text(data, "pystate_version"),
             spark_version=take_text(data, "spark_version"),

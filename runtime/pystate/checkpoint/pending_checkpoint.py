@@ -39,6 +39,7 @@ class PendingCheckpoint:
         tasks: The (uid, subtask index) that must acknowledge.
         location: URI of its directory.
         trigger_ids: The requests it answers.
+        message: What it says about itself.
 
     Attributes:
         source_position: How far the sources were read; None until it is known, and where nothing has been read.
@@ -57,6 +58,7 @@ class PendingCheckpoint:
         tasks: Iterable[tuple[str, int]],
         location: str,
         trigger_ids: Iterable[str] = (),
+        message: str | None = None,
     ) -> None:
         self.checkpoint_id = checkpoint_id
         self.epoch = epoch
@@ -65,6 +67,7 @@ class PendingCheckpoint:
         self.trigger_timestamp = trigger_timestamp
         self.location = location
         self.trigger_ids = list(trigger_ids)
+        self.message = message
         self.source_position: SourcePosition | None = None
         self.metrics: dict[tuple[str, int], SubtaskCheckpointMetrics] = {}
         self.failure_reason: CheckpointFailureReason | None = None

@@ -60,6 +60,11 @@ def take_optional_text(plain: dict[Any, Any], key: str) -> str | None:
     return None if take(plain, key) is None else take_text(plain, key)
 
 
+def take_text_if_there(plain: dict[Any, Any], key: str) -> str | None:
+    """Return a text, None where the entry is None or missing, as in what older versions wrote."""
+    return None if plain.get(key) is None else take_text(plain, key)
+
+
 def take_bytes(plain: dict[Any, Any], key: str) -> bytes:
     """Return bytes."""
     value = take(plain, key)

@@ -5,12 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from pystate.checkpoint.metadata import CheckpointMetadata, KeyedStateHandle, OperatorState, OperatorSubtaskState
+from pystate.checkpoint.metadata import (
+    AnyKeyedStateHandle,
+    CheckpointMetadata,
+    KeyedStateHandle,
+    OperatorState,
+    OperatorSubtaskState,
+)
 from pystate.checkpoint.operator_state_handle import OperatorStateHandle, OperatorStateShare
 from pystate.checkpoint.round_robin_repartitioner import repartition
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.key_groups import default_max_parallelism, operator_index
+
+H = TypeVar("H", bound=AnyKeyedStateHandle)
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class StateAssignment:
         non_restored: The uids of the snapshot whose state is left behind.
     """
 
-    keyed_state_handles: dict[tuple[str, int], list[KeyedStateHandle]] = field(default_factory=dict)
+    keyed_state_handles: dict[tuple[str, int], list[AnyKeyedStateHandle]] = field(default_factory=dict)
     operator_state: dict[tuple[str, int], list[OperatorStateShare]] = field(default_factory=dict)
     raw_keyed_state: dict[tuple[str, int], list[KeyedStateHandle]] = field(default_factory=dict)
     raw_operator_state: dict[tuple[str, int], list[OperatorStateShare]] = field(default_factory=dict)
@@ -169,7 +178,7 @@ def _shown(operator: OperatorState | JobVertex) -> str:
     return f"{operator.uid} ({operator.name})"
 
 
-def _check_whole(operator: OperatorState, handles: list[KeyedStateHandle]) -> None:
+def _check_whole(operator: OperatorState, handles: list[AnyKeyedStateHandle]) -> None:
     """Refuse a snapshot in which some key groups have no handle: their state would be missing in silence."""
     if not handles:
         return
@@ -184,10 +193,10 @@ def _check_whole(operator: OperatorState, handles: list[KeyedStateHandle]) -> No
 
 
 def _assign_keyed(
-    handles: list[KeyedStateHandle],
+    handles: list[H],
     operator: OperatorState,
     vertex: JobVertex,
-    assigned: dict[tuple[str, int], list[KeyedStateHandle]],
+    assigned: dict[tuple[str, int], list[H]],
 ) -> None:
     for handle in handles:
         first, last = (

@@ -6,21 +6,29 @@ snapshot's directory with a `_metadata` that is written last: a snapshot without
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import errno
 import io
 import os
 import re
 import secrets
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, BinaryIO, cast
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from pystate.checkpoint.content_check import check_content, check_length
 from pystate.checkpoint.handles import ByteStreamStateHandle, FileStateHandle, StateHandle, check_path
-from pystate.common.errors import CheckpointFailedError, CorruptSnapshotError, PystateError, RestoreError, SnapshotError
+from pystate.checkpoint.state_sink import StateSink, storage_errors, write_all
+from pystate.common.errors import (
+    CheckpointFailedError,
+    CorruptSnapshotError,
+    RestoreError,
+    SnapshotError,
+    SnapshotExistsError,
+)
 
 METADATA_FILE = "_metadata"
 SHARED_DIRECTORY = "shared"
@@ -29,7 +37,7 @@ MAX_METADATA_BYTES = 1 << 30
 MEMORY_SCHEME = "jobmanager:"
 """How the URIs begin of checkpoints that are kept in the driver's memory."""
 
-_SNAPSHOT_DIRECTORY = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
+_SNAPSHOT_DIRECTORY = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-([0-9a-f]{12})")
 _CHECKPOINT = re.compile(r"chk-\d+")
 _LOCAL_URI = re.compile(r"(file|local):", re.IGNORECASE)
 _OTHER_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -94,65 +102,6 @@ def _scheme_of(fs: Any) -> str:
     return fs.protocol if isinstance(fs.protocol, str) else str(fs.protocol[0])
 
 
-@contextlib.contextmanager
-def _storage_errors(action: str, uri: str) -> Iterator[None]:
-    """Turn what a filesystem raises into a SnapshotError that names the path."""
-    try:
-        yield
-    except PystateError:
-        raise
-    except Exception as error:  # filesystems of fsspec let their client libraries' own exceptions through
-        cause = error.strerror if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: {error}"
-        message = f"Cannot {action} {uri}: {cause}"
-        raise SnapshotError(message, where=uri) from error
-
-
-class _StateSink(io.RawIOBase):
-    """Takes a state's bytes: in memory up to a threshold, past it in a file that `open_file` opens."""
-
-    def __init__(self, threshold: int, uri: str, open_file: Callable[[], BinaryIO]) -> None:
-        super().__init__()
-        self._threshold = threshold
-        self._uri = uri
-        self._open_file = open_file
-        self._buffer = bytearray()
-        self.file: BinaryIO | None = None
-        self.size = 0
-        self.crc32 = 0
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def write(self, data: Any) -> int:
-        """Take all of the bytes."""
-        view = memoryview(data).cast("B")
-        self.size += len(view)
-        self.crc32 = zlib.crc32(view, self.crc32)
-        if self.file is None and self.size <= self._threshold:
-            self._buffer += view
-            return len(view)
-        if self.file is None:
-            self.file = self._open_file()
-            _write_all(self.file, self._buffer, self._uri)
-            self._buffer = bytearray()
-        _write_all(self.file, view, self._uri)
-        return len(view)
-
-    def inline(self) -> bytes:
-        """Return the bytes, where there is no file."""
-        return bytes(self._buffer)
-
-
-def _write_all(file: BinaryIO, data: bytearray | bytes | memoryview, uri: str) -> None:
-    with _storage_errors("write", uri), memoryview(data) as view:
-        start = 0
-        while start < len(view):
-            with view[start:] as rest:
-                written = file.write(rest)
-            start = len(view) if written is None else start + written  # None: a file that doesn't count takes all
-
-
 class SnapshotLocation:
     """The directory of one checkpoint or savepoint. Equal and rebuilt by its URI, so that it can go to other processes.
 
@@ -195,7 +144,7 @@ class SnapshotLocation:
         Raises:
             SnapshotError: The filesystem can't tell.
         """
-        with _storage_errors("look at", self.uri):
+        with storage_errors("look at", self.uri):
             self._fs.invalidate_cache()
             return bool(self._fs.exists(self._child(METADATA_FILE)))
 
@@ -203,12 +152,13 @@ class SnapshotLocation:
         """Make the directory.
 
         Raises:
-            SnapshotError: It can't be made, or a completed snapshot stands there.
+            SnapshotExistsError: A completed snapshot stands there.
+            SnapshotError: It can't be made.
         """
         if self.exists:
             message = f"A completed snapshot stands at {self.uri} already; it is not overwritten."
-            raise SnapshotError(message, where=self.uri, hint="set another directory, or move that snapshot away")
-        with _storage_errors("create the directory", self.uri):
+            raise SnapshotExistsError(message, where=self.uri, hint="set another directory, or move that snapshot away")
+        with storage_errors("create the directory", self.uri):
             self._fs.makedirs(self._path, exist_ok=True)
 
     def write_state(self, name: str, write: Callable[[BinaryIO], object], inline_threshold: int) -> StateHandle:
@@ -226,13 +176,13 @@ class SnapshotLocation:
         final = f"{name}-{secrets.token_hex(4)}"
         check_path(final)
         temporary = f".{final}.inprogress"
-        sink = _StateSink(inline_threshold, _join(self.uri, temporary), lambda: self._open_for_writing(temporary))
+        sink = StateSink(inline_threshold, _join(self.uri, temporary), lambda: self._open_for_writing(temporary))
         try:
             write(cast(BinaryIO, sink))
             if sink.file is None:
                 return ByteStreamStateHandle(sink.inline())
             self._close_written(sink.file, temporary)
-            with _storage_errors("rename", _join(self.uri, temporary)):
+            with storage_errors("rename", _join(self.uri, temporary)):
                 self._fs.mv(self._child(temporary), self._child(final))
         except BaseException:
             if sink.file is not None:
@@ -249,23 +199,72 @@ class SnapshotLocation:
         """
         if isinstance(handle, ByteStreamStateHandle):
             return io.BytesIO(handle.data)
-        check_path(handle.path)
-        fs, path, uri = self._fs, self._child(handle.path), _join(self.uri, handle.path)
-        if handle.is_absolute:
-            fs, path, uri = parse_location(handle.path)
-        with _storage_errors("read", uri):
+        file, uri = self._open_for_reading(handle)
+        with storage_errors("read", uri):
             try:
-                file: BinaryIO = fs.open(path, "rb")
-            except FileNotFoundError as error:
-                message = f"A file of the snapshot is missing: {uri}."
-                raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER) from error
-            try:
-                self._check_content(file, handle, uri)
+                check_content(file, handle, uri)
                 file.seek(0)
             except BaseException:
                 file.close()
                 raise
         return file
+
+    def open_unchecked(self, handle: StateHandle) -> BinaryIO:
+        """Open a piece of state without reading it, for who reads little of it, and that with checksums of its own.
+
+        Raises:
+            CorruptSnapshotError: It is missing, or has another length.
+            SnapshotError: It can't be read.
+        """
+        if isinstance(handle, ByteStreamStateHandle):
+            return io.BytesIO(handle.data)
+        file, uri = self._open_for_reading(handle)
+        with storage_errors("read", uri):
+            try:
+                check_length(file.seek(0, 2), handle, uri)
+                file.seek(0)
+            except BaseException:
+                file.close()
+                raise
+        return file
+
+    def download(self, handle: StateHandle, path: str) -> None:
+        """Copy a piece of state to a local file, which isn't there yet, and check its length and checksum.
+
+        Raises:
+            CorruptSnapshotError: It is missing or damaged.
+            SnapshotError: It can't be read, or not be written here.
+        """
+        try:
+            with builtins.open(path, "xb") as target:
+                if isinstance(handle, ByteStreamStateHandle):
+                    target.write(handle.data)
+                    return
+                file, uri = self._open_for_reading(handle)
+                with storage_errors("read", uri), file:
+                    check_content(file, handle, uri, target)
+        except OSError as error:
+            message = f"Cannot write {path}: {error.strerror or error}"
+            raise SnapshotError(message, where=path) from error
+
+    def _open_for_reading(self, handle: FileStateHandle) -> tuple[BinaryIO, str]:
+        check_path(handle.path)
+        fs, path, uri = self._fs, self._child(handle.path), _join(self.uri, handle.path)
+        if handle.is_absolute:
+            fs, path, uri = parse_location(handle.path)
+        with storage_errors("read", uri):
+            try:
+                file: BinaryIO = fs.open(path, "rb")
+            except FileNotFoundError as error:
+                message = f"A file of the snapshot is missing: {uri}."
+                raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER) from error
+        return file, uri
+
+    def absolute(self, handle: StateHandle) -> StateHandle:
+        """Return a handle of this directory as one that snapshots in other directories may hold."""
+        if isinstance(handle, ByteStreamStateHandle) or handle.is_absolute:
+            return handle
+        return FileStateHandle(_join(self.uri, handle.path), handle.size, handle.crc32)
 
     def file_names(self) -> list[str]:
         """Return the names of the files in the directory; none where it isn't there.
@@ -273,7 +272,7 @@ class SnapshotLocation:
         Raises:
             SnapshotError: It can't be listed.
         """
-        with _storage_errors("list", self.uri):
+        with storage_errors("list", self.uri):
             self._fs.invalidate_cache()
             try:
                 entries = self._fs.ls(self._path, detail=False)
@@ -289,7 +288,7 @@ class SnapshotLocation:
             SnapshotError: It can't be read.
         """
         check_path(name)
-        with _storage_errors("read", _join(self.uri, name)), self._fs.open(self._child(name), "rb") as file:
+        with storage_errors("read", _join(self.uri, name)), self._fs.open(self._child(name), "rb") as file:
             data: bytes = file.read()
         return data
 
@@ -301,19 +300,20 @@ class SnapshotLocation:
             SnapshotError: It can't be deleted.
         """
         check_path(name)
-        with _storage_errors("delete", _join(self.uri, name)), contextlib.suppress(FileNotFoundError):
+        with storage_errors("delete", _join(self.uri, name)), contextlib.suppress(FileNotFoundError):
             self._fs.rm_file(self._child(name))
 
     def write_metadata(self, data: bytes) -> None:
         """Write `_metadata`, the last step: from now on the snapshot exists, whole.
 
         Raises:
-            SnapshotError: It could not be written, or is there already; there is no half-written one.
+            SnapshotExistsError: It is there already.
+            SnapshotError: It could not be written; there is no half-written one.
         """
         temporary = f".{METADATA_FILE}-{secrets.token_hex(4)}.inprogress"
         file = self._open_for_writing(temporary)
         try:
-            _write_all(file, data, _join(self.uri, temporary))
+            write_all(file, data, _join(self.uri, temporary))
             self._close_written(file, temporary)
             self._publish(temporary, METADATA_FILE)
         except BaseException:
@@ -328,16 +328,18 @@ class SnapshotLocation:
             CorruptSnapshotError: It is too large to be one.
             SnapshotError: It can't be read.
         """
-        with _storage_errors("read", _join(self.uri, METADATA_FILE)):
+        with storage_errors("read", _join(self.uri, METADATA_FILE)):
             try:
                 with self._fs.open(self._child(METADATA_FILE), "rb") as file:
-                    data: bytes = file.read(MAX_METADATA_BYTES + 1)
+                    data = bytearray()  # read in pieces: a file makes room for all that is asked for
+                    while len(data) <= MAX_METADATA_BYTES and (chunk := file.read(_CHUNK_BYTES)):
+                        data += chunk
             except FileNotFoundError as error:
                 raise no_metadata(self.uri) from error
         if len(data) > MAX_METADATA_BYTES:
             message = f"The metadata file is larger than any can be ({MAX_METADATA_BYTES} bytes)."
             raise CorruptSnapshotError(message, where=self.uri, hint=_ANOTHER)
-        return data
+        return bytes(data)
 
     def discard(self) -> None:
         """Delete the snapshot's directory and all in it; nothing is done where it is gone already.
@@ -351,7 +353,7 @@ class SnapshotLocation:
         if not _SNAPSHOT_DIRECTORY.fullmatch(name):
             message = f"{self.uri} is no directory of a checkpoint or savepoint; it is not deleted."
             raise SnapshotError(message, where=self.uri)
-        with _storage_errors("delete", self.uri):
+        with storage_errors("delete", self.uri):
             self._fs.invalidate_cache()
             with contextlib.suppress(FileNotFoundError):
                 self._fs.rm_file(self._child(METADATA_FILE))
@@ -362,13 +364,13 @@ class SnapshotLocation:
         return f"{self._path.rstrip('/')}/{name}"
 
     def _open_for_writing(self, name: str) -> BinaryIO:
-        with _storage_errors("write", _join(self.uri, name)):
+        with storage_errors("write", _join(self.uri, name)):
             file: BinaryIO = self._fs.open(self._child(name), "wb")
         return file
 
     def _close_written(self, file: BinaryIO, name: str) -> None:
         """Close a written file so that its bytes survive a power cut."""
-        with _storage_errors("write", _join(self.uri, name)), file:
+        with storage_errors("write", _join(self.uri, name)), file:
             if self._local:
                 file.flush()
                 os.fsync(file.fileno())
@@ -376,7 +378,7 @@ class SnapshotLocation:
     def _publish(self, temporary: str, final: str) -> None:
         """Give a written file its name, which must be free."""
         uri = _join(self.uri, final)
-        with _storage_errors("write", uri):
+        with storage_errors("write", uri):
             taken = False
             if self._local and self._linked(temporary, final):
                 self._fs.rm_file(self._child(temporary))
@@ -389,7 +391,7 @@ class SnapshotLocation:
                 _sync_directory(os.path.dirname(self._path))
         if taken:
             message = f"{uri} exists already; it is not overwritten."
-            raise SnapshotError(
+            raise SnapshotExistsError(
                 message, where=uri, hint="two drivers may run this job: look for one that is no longer wanted"
             )
 
@@ -412,21 +414,6 @@ class SnapshotLocation:
         with contextlib.suppress(Exception):
             self._fs.rm_file(self._child(name))
 
-    @staticmethod
-    def _check_content(file: BinaryIO, handle: FileStateHandle, uri: str) -> None:
-        size, crc32 = 0, 0
-        while chunk := file.read(_CHUNK_BYTES):
-            size += len(chunk)
-            crc32 = zlib.crc32(chunk, crc32)
-            if size > handle.size:
-                break
-        if size != handle.size:
-            message = f"A file of the snapshot is damaged, its length is not {handle.size} bytes: {uri}."
-            raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER)
-        if crc32 != handle.crc32:
-            message = f"A file of the snapshot is damaged, its checksum is wrong: {uri}."
-            raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER)
-
 
 def _sync_directory(path: str) -> None:
     """Make new names in a local directory survive a power cut."""
@@ -435,6 +422,25 @@ def _sync_directory(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_snapshot_directory(name: str) -> bool:
+    """Whether a checkpoint's or savepoint's directory may have that name."""
+    return _SNAPSHOT_DIRECTORY.fullmatch(name) is not None
+
+
+def snapshot_id_of(uri: str, job_id: str) -> str | None:
+    """Return the short id of the snapshot in a directory; None where the name of the directory doesn't tell.
+
+    Args:
+        uri: The directory. The id of a savepoint is the random end of its name.
+        job_id: The job that took it. The id of a checkpoint is `<first 6 of job id>-chk-<n>`.
+    """
+    name = uri.rstrip("/").rsplit("/", 1)[-1]
+    found = _SNAPSHOT_DIRECTORY.fullmatch(name)
+    if found is None:
+        return None
+    return found[1] or f"{job_id[:6]}-{name}"
 
 
 def no_metadata(where: str) -> RestoreError:
@@ -451,7 +457,7 @@ def resolve_snapshot(text: str) -> SnapshotLocation:
         SnapshotError: The path can't be looked at.
     """
     fs, path, uri = parse_location(text)
-    with _storage_errors("look at", text):
+    with storage_errors("look at", text):
         fs.invalidate_cache()
         there, is_file = fs.exists(path), fs.isfile(path)
     if not there:
@@ -522,7 +528,7 @@ class CheckpointStorage:
         for name in (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY):
             fs, path, uri = parse_location(_join(self.job_directory, name))
             try:
-                with _storage_errors("create the directory", uri):
+                with storage_errors("create the directory", uri):
                     fs.makedirs(path, exist_ok=True)
             except SnapshotError as error:
                 hint = "set execution.checkpointing.dir to a place the job can write to"
@@ -535,6 +541,15 @@ class CheckpointStorage:
             CheckpointFailedError: No checkpoint directory is configured.
         """
         return SnapshotLocation(_join(self.job_directory, f"chk-{checkpoint_id}"))
+
+    @property
+    def shared_location(self) -> SnapshotLocation:
+        """The directory for files that several of the job's checkpoints may refer to.
+
+        Raises:
+            CheckpointFailedError: No checkpoint directory is configured.
+        """
+        return SnapshotLocation(_join(self.job_directory, SHARED_DIRECTORY))
 
     @property
     def task_owned_location(self) -> SnapshotLocation:

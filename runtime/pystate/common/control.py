@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from pystate.common.errors import ControlError, PystateError, error_from_dict
+from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
 
 Address = tuple[str, int] | str
 """Where a listener can be reached: (host, port), or the path of a Unix socket."""
@@ -237,7 +237,7 @@ class ControlClient:
         """Send one request and return its value.
 
         Raises:
-            ControlError: The peer went away.
+            ConnectionLostError: The peer went away.
             PystateError: What the peer answered.
         """
         with self._lock:
@@ -246,10 +246,14 @@ class ControlClient:
                 reply = receive_message(self._connection)
             except (EOFError, OSError) as error:
                 message = f"The connection was lost during {op!r}: {error!r}"
-                raise ControlError(message) from error
+                raise ConnectionLostError(message) from error
         if reply["ok"]:
             return reply["value"]
         raise error_from_dict(reply["error"])
+
+    def hang_up(self) -> None:
+        """Cut the connection, from another thread: a call that waits for its answer ends with ConnectionLostError."""
+        hang_up(self._connection)
 
     def close(self) -> None:
         """Close the connection."""

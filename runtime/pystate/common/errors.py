@@ -121,8 +121,20 @@ class CheckpointFailedError(PystateError):
     """A checkpoint or savepoint that someone asked for did not complete."""
 
 
+class SnapshotExistsError(SnapshotError):
+    """A completed snapshot of somebody else stands where one was to be written."""
+
+
 class ControlError(PystateError):
     """The other process can't be reached or refuses us."""
+
+
+class ConnectionLostError(ControlError):
+    """A connection broke during a call: whether the other process has done what it was asked is not known."""
+
+
+class DriverReplacedError(ControlError):
+    """Another driver runs the job by now; this one must leave it alone."""
 
 
 def error_from_dict(data: dict[str, Any]) -> PystateError:

@@ -76,6 +76,7 @@ class JobDirectory:
         self.submission = path / "submission.json"  # written before the driver starts
         self.secret = path / "secret"  # 0600; what callers of the driver's control endpoint prove
         self.driver = path / "driver.json"  # written by the driver: pid, host, port of its control endpoint
+        self.term = path / "term.json"  # written by the driver: which one runs the job; an older one must leave it alone
         self.status = path / "status.json"  # written by the driver at each change of the job's status
         self.checkpoints = path / "checkpoints.json"  # written by the driver: the checkpoints' statistics, for the next one
         self.epochs = path / "epochs.json"  # written by the driver: the highest epoch number reserved

@@ -202,6 +202,39 @@ class CheckpointingOptions:
         "Put a folder named after the job id between the checkpoint directory and chk-<n>.",
         ("state.checkpoints.create-subdir",),
     )
+    SNAPSHOT_COMPRESSION = ConfigOption[bool](
+        "execution.checkpointing.snapshot-compression",
+        BooleanType(),
+        False,
+        "Compress the state in checkpoints and savepoints, block by block, with LZ4. The files of incremental checkpoints"
+        " are RocksDB's, which compresses them itself. Both kinds are read whatever is set.",
+    )
+    INCREMENTAL_CHECKPOINTS = ConfigOption[bool](
+        "execution.checkpointing.incremental",
+        BooleanType(),
+        False,
+        "Checkpoints write only what has changed since the last one, for state backends that can do so: rocksdb. Files that"
+        " several checkpoints refer to are in <dir>/<job id>/shared. Where it has no effect (hashmap, checkpoints in the"
+        " driver's memory), the job says so at its start. Savepoints always hold all state.",
+        ("state.backend.incremental",),
+    )
+    LOCAL_RECOVERY = ConfigOption[bool](
+        "execution.checkpointing.local-backup.enabled",
+        BooleanType(),
+        False,
+        "Keep a second copy of the last checkpoint's state on each slot's machine, and restore from it where it is at hand"
+        " and undamaged.",
+        ("state.backend.local-recovery",),
+    )
+    LOCAL_RECOVERY_DIRS = ConfigOption[str | None](
+        "execution.checkpointing.local-backup.dirs",
+        StringType("folders, separated by commas"),
+        None,
+        "Where those copies go: folders on local disks of every machine, over which subtasks are spread. Where it is not"
+        " set, the folder for temporary files. On the disk of that folder a copy of rocksdb's files takes no space of its"
+        " own.",
+        ("taskmanager.state.local.root-dirs",),
+    )
 
 
 class StateBackendOptions:
@@ -241,6 +274,12 @@ class RocksDBOptions:
         FloatType(0, 1, above=True),
         0.5,
         "The share of that memory that write buffers may take.",
+    )
+    CHECKPOINT_TRANSFER_THREAD_NUM = ConfigOption[int](
+        "state.backend.rocksdb.checkpoint.transfer.thread.num",
+        IntegerType(minimum=1, maximum=64),
+        4,
+        "How many files of an incremental checkpoint a subtask writes or reads at once.",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 
 _MAX_LONG = 2**63 - 1
@@ -34,6 +35,11 @@ _MEMORY_UNITS: dict[str, int] = {
     )
     for name in names
 }
+
+
+def current_time_ms() -> int:
+    """Return the time, ms since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def parse_duration(text: str) -> int:

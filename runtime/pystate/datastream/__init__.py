@@ -50,6 +50,7 @@ from pystate.api.state import (
     ReducingStateDescriptor,
     State,
     StateDescriptor,
+    StateTtlConfig,
     ValueState,
     ValueStateDescriptor,
 )
@@ -136,6 +137,7 @@ __all__ = [
     "State",
     "StateBackend",
     "StateDescriptor",
+    "StateTtlConfig",
     "StreamExecutionEnvironment",
     "ValueState",
     "ValueStateDescriptor",

@@ -18,6 +18,7 @@ from pystate.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from pystate.api.state_ttl import StateTtlConfig
 
 __all__ = [
     "AggregatingState",
@@ -34,6 +35,7 @@ __all__ = [
     "ReducingStateDescriptor",
     "State",
     "StateDescriptor",
+    "StateTtlConfig",
     "ValueState",
     "ValueStateDescriptor",
 ]

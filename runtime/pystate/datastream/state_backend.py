@@ -20,6 +20,7 @@ from pystate.datastream.checkpoint_storage import (
 )
 
 _BACKEND = StateBackendOptions.STATE_BACKEND
+_INCREMENTAL = CheckpointingOptions.INCREMENTAL_CHECKPOINTS
 
 
 class StateBackend(ABC):
@@ -48,19 +49,16 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     """State in RocksDB on the slots' local disks, which may be larger than memory.
 
     Attributes:
-        enable_incremental_checkpointing: None or False: every checkpoint holds all state. True is refused, since there are
-            no incremental checkpoints yet.
+        enable_incremental_checkpointing: Whether checkpoints write only what has changed; None leaves that to
+            `execution.checkpointing.incremental`.
     """
 
     enable_incremental_checkpointing: bool | None = None
 
-    def __post_init__(self) -> None:
-        """Check the arguments."""
-        _check_incremental(self.enable_incremental_checkpointing, "enable_incremental_checkpointing")
-
     def apply_to(self, configuration: Configuration) -> None:
-        """Set `state.backend.type`."""
+        """Set `state.backend.type`, and `execution.checkpointing.incremental` where that is said."""
         configuration.set(_BACKEND, "rocksdb")
+        _set_incremental(configuration, self.enable_incremental_checkpointing)
 
 
 @dataclass(frozen=True)
@@ -131,19 +129,17 @@ class RocksDBStateBackend(StateBackend):
 
     Attributes:
         path: Where checkpoints go.
-        incremental: False; True is refused, since there are no incremental checkpoints yet.
+        incremental: Whether checkpoints write only what has changed; None leaves that to
+            `execution.checkpointing.incremental`.
     """
 
     path: str
-    incremental: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the arguments."""
-        _check_incremental(self.incremental, "incremental")
+    incremental: bool | None = None
 
     def apply_to(self, configuration: Configuration) -> None:
-        """Set backend, storage and directory."""
+        """Set backend, storage, directory and `execution.checkpointing.incremental`."""
         _apply_old(configuration, "rocksdb", FileSystemCheckpointStorage(self.path))
+        _set_incremental(configuration, self.incremental)
 
 
 def state_backend_of(configuration: Configuration) -> StateBackend:
@@ -152,7 +148,7 @@ def state_backend_of(configuration: Configuration) -> StateBackend:
     if name == "hashmap":
         return HashMapStateBackend()
     if name == "rocksdb":
-        return EmbeddedRocksDBStateBackend()
+        return EmbeddedRocksDBStateBackend(configuration.get(_INCREMENTAL) if configuration.contains(_INCREMENTAL) else None)
     asynchronous = configuration.get(StateBackendOptions.ASYNC_SNAPSHOTS)
     if name in ("memory", "jobmanager"):
         return MemoryStateBackend(configuration.get(PystateOptions.JOBMANAGER_MAX_STATE_SIZE), asynchronous)
@@ -166,7 +162,6 @@ def _apply_old(configuration: Configuration, backend: str, storage: CheckpointSt
     storage.apply_to(configuration)
 
 
-def _check_incremental(wanted: bool | None, argument: str) -> None:
-    if wanted:
-        message = f"{argument} is True, and there are no incremental checkpoints yet: each one holds all state."
-        raise ConfigurationError(message, hint=f"leave {argument} out")
+def _set_incremental(configuration: Configuration, wanted: bool | None) -> None:
+    if wanted is not None:
+        configuration.set(_INCREMENTAL, wanted)

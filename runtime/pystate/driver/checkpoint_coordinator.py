@@ -22,15 +22,22 @@ from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.id_counter import CheckpointIdCounter
-from pystate.checkpoint.memory_storage import snapshot_location
 from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType, TaskState
 from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.checkpoint.request_decider import CheckpointRequestDecider
 from pystate.checkpoint.running_epoch import RunningEpoch
 from pystate.checkpoint.stats import CheckpointedTask, SubtaskCheckpointMetrics
 from pystate.checkpoint.stats_file import StatisticsFile
+from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CheckpointFailedError, ControlError, PystateError, SnapshotError
+from pystate.common.errors import (
+    CheckpointFailedError,
+    ControlError,
+    DriverReplacedError,
+    PystateError,
+    SnapshotError,
+    SnapshotExistsError,
+)
 from pystate.common.job_status import JobStatus
 from pystate.driver.checkpoint_settings import CheckpointSettings
 from pystate.driver.epoch_numbers import EpochNumbers
@@ -40,7 +47,7 @@ from pystate.driver.restore_points import RestorePoints
 from pystate.driver.restored_state import Snapshot
 from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint, RunningCheckpoints
 from pystate.driver.slot_pool import SlotPool
-from pystate.driver.snapshot_disposal import FailedCheckpoints, discard, discard_all
+from pystate.driver.snapshot_disposal import FailedCheckpoints, discard
 from pystate.driver.snapshot_metadata import JobDescription, SourceFiles, write_snapshot
 from pystate.driver.status import now_ms
 from pystate.slot.subtask import SnapshotRequest
@@ -61,6 +68,7 @@ class CheckpointCoordinator:
         statistics_file: Where the statistics are kept for the next driver.
         clock: Monotonic seconds.
         ids: Gives the checkpoints' ids.
+        check_term: Raises DriverReplacedError where another driver runs the job by now.
     """
 
     def __init__(
@@ -71,6 +79,7 @@ class CheckpointCoordinator:
         statistics_file: Path,
         clock: Callable[[], float] = time.monotonic,
         ids: CheckpointIdCounter | None = None,
+        check_term: Callable[[], object] = lambda: None,
     ) -> None:
         self._job = job
         self._epochs = epochs
@@ -89,6 +98,7 @@ class CheckpointCoordinator:
             max_concurrent=settings.max_concurrent,
         )
         self._ids = ids or CheckpointIdCounter()
+        self._check_term = check_term
         self._lock = threading.Condition()
         self._tasks: list[TaskSpec] = []
         self._tracker: EpochTracker | None = None  # None between attempts
@@ -190,6 +200,7 @@ class CheckpointCoordinator:
             batch: Spark's number of that epoch.
             on_intolerable: Called when more checkpoints failed in a row than is tolerated.
         """
+        self._points.delete_orphans(self._ids.next_id)
         with self._lock:
             subtasks = [(task.uid, index) for task in self._tasks for index in range(task.parallelism)]
             self._tracker = EpochTracker(subtasks, epoch, batch)
@@ -232,11 +243,13 @@ class CheckpointCoordinator:
 
         Raises:
             AttemptOverError: The attempt ends instead.
+            DriverReplacedError: The job is another driver's.
             PystateError: The barrier that every epoch is to carry can't be prepared.
         """
         with self._lock:
             self._lock.wait_for(lambda: self._tracker is None or not (self._syncing or self._held() or self._overtakes()))
             self._live_tracker()
+            self._check_term()
             self._epochs.reserve(epoch)
             self._beginning = True
         barrier: RunningCheckpoint | None = None
@@ -278,11 +291,13 @@ class CheckpointCoordinator:
         return self._points.running_epoch(snapshot)
 
     def check_all_finished(self, epoch: int) -> None:
-        """Make sure that every subtask has run the epoch: Spark's word is not enough.
+        """Make sure, before sinks see it, that every subtask has run the epoch: Spark's word is not enough.
 
         Raises:
             ControlError: One hasn't.
+            DriverReplacedError: The job is another driver's.
         """
+        self._check_term()
         with self._lock:
             missing = self._live_tracker().missing()
         if missing:
@@ -321,18 +336,21 @@ class CheckpointCoordinator:
         self._storage.initialize()
         return self._enqueue(CheckpointRequest(CheckpointType.CHECKPOINT))
 
-    def trigger_savepoint(self, target_directory: str | None, *, hold: bool) -> Future[CompletedCheckpoint]:
+    def trigger_savepoint(
+        self, target_directory: str | None, *, hold: bool, message: str | None = None
+    ) -> Future[CompletedCheckpoint]:
         """Ask for a savepoint.
 
         Args:
             target_directory: Where; None for the configured directory.
             hold: No epoch may begin behind it, unless it fails.
+            message: What the savepoint says about itself.
 
         Raises:
             CheckpointFailedError: There is neither.
         """
         location = self._storage.savepoint_location(target_directory)
-        return self._enqueue(CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold))
+        return self._enqueue(CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message))
 
     def final_checkpoint(self, timeout_s: float) -> None:
         """Take the last checkpoint of a job whose sources are read; nothing where checkpoints are off.
@@ -396,8 +414,8 @@ class CheckpointCoordinator:
     def subtask_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int) -> None:
         """Take note that a subtask's changes of an epoch are in its backend."""
         with self._lock:
-            self._live_tracker().subtask_finished((uid, subtask), epoch)
-            self._records.add(uid, rows_in, rows_out)
+            if self._live_tracker().subtask_finished((uid, subtask), epoch):
+                self._records.add(uid, rows_in, rows_out)
 
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
@@ -422,15 +440,22 @@ class CheckpointCoordinator:
             entry = self._running.get(checkpoint_id)
             if entry is not None:
                 entry.error = error
+            else:
+                self._failed.report_late(checkpoint_id)
             self._lock.notify_all()
 
     def _snapshot_request(self, entry: RunningCheckpoint, epoch: int) -> SnapshotRequest:
+        target = self._points.shared.target(entry.pending.checkpoint_id)
+        shared, prefix = (None, "") if entry.pending.is_savepoint else target
         return SnapshotRequest(
             checkpoint_id=entry.pending.checkpoint_id,
             epoch=epoch,
             location=entry.location.state_uri,
             inline_threshold=self._settings.inline_threshold(entry.location),
             trigger_timestamp=entry.pending.trigger_timestamp,
+            shared=shared,
+            shared_prefix=prefix,
+            savepoint=entry.pending.is_savepoint,
         )
 
     def _held(self) -> bool:
@@ -466,7 +491,7 @@ class CheckpointCoordinator:
                 return action
         late = self._failed.take_late()
         if late:
-            return lambda: discard_all(late)
+            return lambda: self._discard(late)
         tracker = self._tracker
         if tracker is None or self._beginning:
             return None
@@ -523,7 +548,7 @@ class CheckpointCoordinator:
         """Return the checkpoint for a request, with its directory made.
 
         Raises:
-            PystateError: The directory can't be made; the checkpoint has failed.
+            PystateError: The directory can't be made, or the job is another driver's; the checkpoint has failed.
         """
         checkpoint_id = self._ids.get_and_increment()
         location = request.location or self._storage.checkpoint_location(checkpoint_id)
@@ -535,11 +560,13 @@ class CheckpointCoordinator:
             trigger_timestamp=now_ms(),
             tasks=tasks,
             location=location.uri,
+            message=request.message,
         )
         entry = RunningCheckpoint(pending, request, location, deadline=self._clock() + self._settings.timeout_s)
         self._stats.report_pending(pending)
         self._statistics.changed()
         try:
+            self._check_term()
             location.create()
         except PystateError as error:
             self._fail(entry, CheckpointFailureReason.IO_EXCEPTION, error)
@@ -584,8 +611,10 @@ class CheckpointCoordinator:
             entry.finalizing = True
         try:
             sources.files.update(spark.capture_commit(sources.batch))
+            self._check_term()
             threshold, starting = self._settings.inline_threshold(entry.location), self._points.starting
-            metadata = write_snapshot(pending, entry.location, sources, self._job, self._tasks, starting, threshold)
+            settled = self._points.shared.settled
+            metadata = write_snapshot(pending, entry.location, sources, self._job, self._tasks, starting, threshold, settled)
         except Exception as error:  # whatever it was: nobody may wait for this checkpoint any longer
             failure = (
                 error if isinstance(error, PystateError) else SnapshotError(f"The metadata can't be written: {error!r}")
@@ -593,6 +622,7 @@ class CheckpointCoordinator:
             self._fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, failure)
             return
         completed = pending.complete(metadata, now_ms())
+        self._points.shared.completed(metadata)
         with self._lock:
             self._running.remove(entry)
             self._stopped = self._stopped or (entry.request.hold and self._tracker is not None)
@@ -607,7 +637,7 @@ class CheckpointCoordinator:
         for older in overtaken:
             late = CheckpointFailedError(f"Checkpoint {pending.checkpoint_id} completed first.")
             self._fail(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED, late)
-        discard_all(snapshot_location(checkpoint.path) for checkpoint in subsumed)
+        self._points.discard_subsumed(subsumed)
         self._statistics.changed()
         told = self._tell(entry, completed=True)
         # a job that is stopped or has read its sources ends behind its last checkpoint: its functions must know of it first
@@ -617,23 +647,34 @@ class CheckpointCoordinator:
         checkpoint_id = entry.pending.checkpoint_id
         if not entry.pending.abort(reason):
             return
+        # what stands there already is not ours to delete
+        taken = isinstance(error, SnapshotExistsError)
         with self._lock:
             self._running.remove(entry)
-            self._failed.add(checkpoint_id, entry.location)
+            if not taken:
+                self._failed.add(checkpoint_id, entry.location)
             counts = not entry.pending.is_savepoint and self._tracker is not None
             decision = self._failures.handle_failure(checkpoint_id, reason, is_savepoint=entry.pending.is_savepoint)
             self._stats.report_failed(entry.pending, reason, error.message)
-            if self._settings.every_epoch and counts:
-                decision = CheckpointFailureDecision.FAIL_JOB  # an epoch without its checkpoint could not be run again
+            # without its checkpoint an epoch that carries a barrier could not be run again
+            if isinstance(error, DriverReplacedError) or (self._settings.every_epoch and counts):
+                decision = CheckpointFailureDecision.FAIL_JOB
             on_intolerable = self._on_intolerable
             self._lock.notify_all()
         self._tell(entry, completed=False)
-        discard(entry.location)
+        if not taken:
+            self._discard({checkpoint_id: entry.location})
         self._statistics.changed()
         failure = CheckpointFailedError(error.message, where=error.where or entry.location.uri, hint=error.hint)
         entry.request.future.set_exception(failure)
         if decision is CheckpointFailureDecision.FAIL_JOB:
             on_intolerable(failure)
+
+    def _discard(self, failed: dict[int, SnapshotLocation]) -> None:
+        """Delete what failed checkpoints have left."""
+        for checkpoint_id, location in failed.items():
+            discard(location)
+            self._points.shared.discard_failed(checkpoint_id)
 
     def _tell(self, entry: RunningCheckpoint, *, completed: bool) -> Future[None]:
         """Tell the job's functions how a checkpoint ended; return what is done when those that are idle have been called.

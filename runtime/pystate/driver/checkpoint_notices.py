@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pystate.common.configuration import Configuration
-from pystate.common.options import CheckpointingMode, CheckpointingOptions
+from pystate.common.options import CheckpointingMode, CheckpointingOptions, CheckpointStorageType
+from pystate.common.state_settings import StateSettings
 from pystate.common.time import format_duration
 
 
@@ -12,7 +13,7 @@ def checkpoint_notices(configuration: Configuration) -> list[str]:
     get, options = configuration.get, CheckpointingOptions
     interval, pause = get(options.CHECKPOINTING_INTERVAL), get(options.MIN_PAUSE_BETWEEN_CHECKPOINTS)
     concurrent, every_epoch = get(options.MAX_CONCURRENT_CHECKPOINTS), get(options.EVERY_EPOCH)
-    notices = []
+    notices = _snapshot_notices(configuration)
     if get(options.CHECKPOINTING_CONSISTENCY_MODE) is CheckpointingMode.AT_LEAST_ONCE:
         notices.append(
             f"{options.CHECKPOINTING_CONSISTENCY_MODE.key} = AT_LEAST_ONCE runs as exactly-once: barriers stand at the end "
@@ -33,4 +34,19 @@ def checkpoint_notices(configuration: Configuration) -> list[str]:
             f"{options.MAX_CONCURRENT_CHECKPOINTS.key} = {concurrent} has no effect: with "
             f"{options.MIN_PAUSE_BETWEEN_CHECKPOINTS.key} there is one checkpoint at a time"
         )
+    return notices
+
+
+def _snapshot_notices(configuration: Configuration) -> list[str]:
+    get, options, settings = configuration.get, CheckpointingOptions, StateSettings.of(configuration)
+    in_memory = settings.storage is CheckpointStorageType.JOBMANAGER
+    notices = []
+    if get(options.INCREMENTAL_CHECKPOINTS):
+        key = options.INCREMENTAL_CHECKPOINTS.key
+        if in_memory:
+            notices.append(f"{key} has no effect: checkpoints are kept in the memory of the job's driver")
+        elif settings.backend == "hashmap":
+            notices.append(f"{key} has no effect: each checkpoint of the hashmap state backend holds all state")
+    if get(options.LOCAL_RECOVERY) and in_memory:
+        notices.append(f"{options.LOCAL_RECOVERY.key} has no effect: checkpoints are in the memory of the job's driver")
     return notices

@@ -28,6 +28,9 @@ class DurableCheckpointIds(CheckpointIdCounter):
 
     def get_and_increment(self) -> int:
         """Return the next id, once it is written down that it is given."""
+        written = read_json(self._path)
+        if written is not None:  # a driver that has taken the job over counts on in the same file
+            self.continue_above(int(written["next"]) - 1)
         given = super().get_and_increment()
         write_json(self._path, {"next": given + 1})
         return given
@@ -40,10 +43,12 @@ class RecoveredCheckpoints:
     Attributes:
         completed: Those that are readable, oldest first.
         highest_id: The highest id of any, completed or not; 0 for none.
+        left_out: Whether one is damaged, so that nobody can say what it refers to.
     """
 
     completed: list[CompletedCheckpoint] = field(default_factory=list)
     highest_id: int = 0
+    left_out: bool = False
 
 
 def recover_checkpoints(storage: CheckpointStorage, job_id: str, say: Callable[[str], None]) -> RecoveredCheckpoints:
@@ -69,6 +74,7 @@ def recover_checkpoints(storage: CheckpointStorage, job_id: str, say: Callable[[
             metadata = read_metadata(location.read_metadata(), location.uri)
         except CorruptSnapshotError as error:
             damaged.append(error)
+            recovered.left_out = True
             continue
         if metadata.job_id == job_id:
             recovered.completed.insert(0, CompletedCheckpoint(metadata, location.uri, metadata.timestamp_ms))

@@ -30,6 +30,7 @@ class CheckpointSettings:
         retained: How many completed checkpoints are kept.
         retention: What the end of the job does to them.
         history_size: How many checkpoints the statistics remember.
+        incremental: Whether checkpoints write only what has changed, as far as the state backend can do so.
         storage: Where snapshots go.
     """
 
@@ -45,6 +46,7 @@ class CheckpointSettings:
     retained: int
     retention: Any
     history_size: int
+    incremental: bool
     storage: CheckpointStorage
 
     @staticmethod
@@ -76,6 +78,7 @@ class CheckpointSettings:
             retained=get(CheckpointingOptions.MAX_RETAINED_CHECKPOINTS),
             retention=get(CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION),
             history_size=get(WebOptions.CHECKPOINTS_HISTORY_SIZE),
+            incremental=get(CheckpointingOptions.INCREMENTAL_CHECKPOINTS) and not in_memory,
             storage=storage(
                 state.checkpoint_directory,
                 get(CheckpointingOptions.SAVEPOINT_DIRECTORY),

@@ -89,7 +89,8 @@ class ControlEndpoint:
             if op == "stop" and arguments.get("drain"):
                 message = "stop --drain needs event time, which this version does not have."
                 raise CheckpointFailedError(message, hint="stop without --drain")
-            future = master.savepoint(target, stop=op == "stop", cancel=bool(arguments.get("cancel_job")))
+            cancel = bool(arguments.get("cancel_job"))
+            future = master.savepoint(target, stop=op == "stop", cancel=cancel, message=arguments.get("message"))
         self._operations[trigger_id] = future
         future.add_done_callback(lambda done: self._record(trigger_id, op, done))
 

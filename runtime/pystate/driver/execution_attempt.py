@@ -306,7 +306,7 @@ class ExecutionAttempt:
             stopper = threading.Thread(target=self._stop_query, name="query-stop", daemon=True)
             stopper.start()
             stopper.join(_STOP_TIMEOUT_S)
-        self._pool.close()
+        self._pool.close(final=self._end is not None and self._end.outcome is not AttemptOutcome.FAILED)
         self._slot_job.cancel(_STOP_TIMEOUT_S / 2)
         shutil.rmtree(self._scratch, ignore_errors=True)
 

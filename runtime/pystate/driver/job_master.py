@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pystate
 from pystate.api.job_graph import StreamGraph
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.local_copies import remove_local_copies
 from pystate.common.configuration import Configuration
 from pystate.common.errors import (
     CorruptSnapshotError,
@@ -37,6 +38,7 @@ from pystate.driver.checkpoint_config import checkpoint_config
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.checkpoint_notices import checkpoint_notices
 from pystate.driver.checkpoint_recovery import DurableCheckpointIds
+from pystate.driver.code_fingerprint import code_fingerprint
 from pystate.driver.driver_term import DriverTerm
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
@@ -46,6 +48,7 @@ from pystate.driver.restore import RestorePlan, load_snapshot
 from pystate.driver.restored_state import RestoredState, Snapshot
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.driver.status import JobStatusStore, failure_dict, now_ms
+from pystate.slot.local_backup import local_roots
 from pystate.slot.process import remove_dead_folders
 from pystate.slot.task import JobEnvironment
 from pystate.spark.application import check_cores, is_alive
@@ -116,6 +119,7 @@ class JobMaster:
                 configuration=configuration.to_dict(),
                 pystate_version=pystate.__version__,
                 spark_version=spark.version,
+                code_fingerprint=code_fingerprint(),
             ),
             configuration,
             self._epochs,
@@ -154,6 +158,8 @@ class JobMaster:
             return self._run_attempts(plan, frames, restore)
         finally:
             self.coordinator.close(self._status.state)
+            if self._status.state.is_terminal:
+                remove_local_copies(local_roots(self._configuration), self._job_id)
 
     def cancel(self) -> None:
         """Cancel the job; returns at once."""
@@ -164,9 +170,18 @@ class JobMaster:
         if attempt is not None:
             attempt.end(AttemptEnd(AttemptOutcome.CANCELLED))
 
-    def savepoint(self, target_directory: str | None, *, stop: bool, cancel: bool) -> Future[CompletedCheckpoint]:
-        """Take a savepoint; with `stop` or `cancel` the job ends behind it, and goes on if it fails."""
-        future = self.coordinator.trigger_savepoint(target_directory, hold=stop or cancel)
+    def savepoint(
+        self, target_directory: str | None, *, stop: bool, cancel: bool, message: str | None = None
+    ) -> Future[CompletedCheckpoint]:
+        """Take a savepoint; with `stop` or `cancel` the job ends behind it, and goes on if it fails.
+
+        Args:
+            target_directory: Where; None for the configured directory.
+            stop: The job ends as FINISHED.
+            cancel: The job ends as CANCELED.
+            message: What the savepoint says about itself.
+        """
+        future = self.coordinator.trigger_savepoint(target_directory, hold=stop or cancel, message=message)
         if stop or cancel:
             end_state = JobStatus.FINISHED if stop else JobStatus.CANCELED
             outer: Future[CompletedCheckpoint] = Future()

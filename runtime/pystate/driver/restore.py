@@ -142,7 +142,10 @@ class RestorePlan:
     ) -> dict[str, RestoredOperator]:
         """Return the old state of each operator that falls to a slot."""
         uids = [operator.uid for task in self._plan.tasks for operator in task.operators]
-        return {uid: RestoredOperator.of(assignment, uid, index, snapshot.location.uri) for uid in uids}
+        return {
+            uid: RestoredOperator.of(assignment, uid, index, snapshot.location.uri, owned=not snapshot.starting)
+            for uid in uids
+        }
 
     def _assignment(self, snapshot: Snapshot) -> StateAssignment:
         with_state = {operator.uid for operator in snapshot.metadata.operators if operator.has_state}

@@ -14,6 +14,7 @@ from pystate.common.job_status import JobStatus
 from pystate.driver.checkpoint_recovery import recover_checkpoints
 from pystate.driver.checkpoint_settings import CheckpointSettings
 from pystate.driver.restored_state import Snapshot
+from pystate.driver.shared_state import SharedState
 from pystate.driver.snapshot_disposal import discard_all
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
@@ -27,15 +28,18 @@ class RestorePoints:
 
     Attributes:
         starting: The snapshot the job was started from, or None.
+        shared: The files that several checkpoints refer to.
     """
 
     def __init__(self, settings: CheckpointSettings, job_id: str) -> None:
         self._settings = settings
         self._job_id = job_id
         self._store = CompletedCheckpointStore(settings.retained)
+        self.shared = SharedState(settings.storage, job_id, writes=settings.incremental)
         self._running_epochs: RunningEpochStore | None = None
         if settings.every_epoch:
             self._running_epochs = RunningEpochStore(settings.storage.task_owned_location)
+        self._left_out = False
         self.starting: Snapshot | None = None
 
     def recover(self, say: Callable[[str], None]) -> int:
@@ -50,7 +54,20 @@ class RestorePoints:
         """
         recovered = recover_checkpoints(self._settings.storage, self._job_id, say)
         self._store.recover(recovered.completed)
+        self.shared.recover(recovered.completed)
+        self._left_out = recovered.left_out
         return recovered.highest_id
+
+    def delete_orphans(self, next_id: int) -> None:
+        """Delete shared files that no checkpoint refers to, at the start of an attempt: none is under way.
+
+        Files of damaged checkpoints stay, and everybody's with them: such a checkpoint doesn't say which are its.
+
+        Args:
+            next_id: The number of the next checkpoint.
+        """
+        if not self._left_out and self._settings.incremental:
+            self.shared.delete_orphans(next_id)
 
     def give_up_latest(self) -> bool:
         """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore.
@@ -66,6 +83,13 @@ class RestorePoints:
     def add(self, completed: CompletedCheckpoint) -> list[CompletedCheckpoint]:
         """Take in a checkpoint; return those it subsumes, which are to be discarded."""
         return self._store.add(completed)
+
+    def discard_subsumed(self, subsumed: list[CompletedCheckpoint]) -> None:
+        """Delete checkpoints that `add` returned, and the shared files that are of no use without them."""
+        discard_all(snapshot_location(checkpoint.path) for checkpoint in subsumed)
+        kept = self._store.checkpoints
+        if subsumed and kept:
+            self.shared.subsumed(kept[0].checkpoint_id)
 
     def latest(self) -> Snapshot | None:
         """Return the job's latest checkpoint, else the snapshot it was started from."""
@@ -97,8 +121,12 @@ class RestorePoints:
 
     def discard_on(self, status: JobStatus) -> None:
         """Delete what the end of the job leaves to nobody."""
+        before = self._store.checkpoints
         gone = self._store.discard_on(status, self._settings.retention)
         discard_all(snapshot_location(checkpoint.path) for checkpoint in gone)
+        if status.is_terminal and not self._left_out:
+            self.shared.recover(checkpoint for checkpoint in before if checkpoint not in gone)
+            self.shared.delete_orphans()
         if self._running_epochs is not None and status.is_terminal:
             try:
                 self._running_epochs.clear()

@@ -22,12 +22,14 @@ class CheckpointRequest:
         future: Gets the completed checkpoint, or what went wrong.
         location: Where a savepoint goes; None where that follows from the checkpoint's number.
         hold: No epoch may begin behind it, unless it fails.
+        message: What the snapshot says about itself.
     """
 
     checkpoint_type: CheckpointType
     future: Future[CompletedCheckpoint] = field(default_factory=Future)
     location: SnapshotLocation | None = None
     hold: bool = False
+    message: str | None = None
 
 
 @dataclass

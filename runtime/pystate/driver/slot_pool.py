@@ -158,17 +158,22 @@ class SlotPool:
             slots = list(self._slots.values())
         wait([self._notifying.submit(tell, slot) for slot in slots])
 
-    def close(self) -> None:
+    def close(self, *, final: bool = False) -> None:
         """Tell the slots to end, and stop listening to them.
 
         One that does not answer, because it is stopped or cut off, is refused at its next heartbeat, and ends then.
+
+        Args:
+            final: The job has ended, so that nobody will need what they keep for another attempt.
         """
 
         def shut_down(slot: _Slot) -> None:
             with contextlib.suppress(PystateError):  # it is gone already, which is what we want
-                slot.control.call("shutdown")
+                slot.control.call("shutdown", final=final)
 
         with self._changed:
+            if self._closing:
+                return
             self._closing = True
             slots = list(self._slots.values())
         wait([self._calls.submit(shut_down, slot) for slot in slots], _SHUTDOWN_S)

@@ -36,10 +36,10 @@ class FailedCheckpoints:
         """Take note that a subtask has written its part of a checkpoint that isn't running any more."""
         self._late.add(checkpoint_id)
 
-    def take_late(self) -> list[SnapshotLocation]:
-        """Return where late parts may lie; each is returned once."""
+    def take_late(self) -> dict[int, SnapshotLocation]:
+        """Return where late parts may lie, by checkpoint; each is returned once."""
         late, self._late = self._late, set()
-        return [self._locations[checkpoint_id] for checkpoint_id in late if checkpoint_id in self._locations]
+        return {checkpoint_id: self._locations[checkpoint_id] for checkpoint_id in late if checkpoint_id in self._locations}
 
 
 def discard_all(locations: Iterable[SnapshotLocation]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pystate.checkpoint.handles import StateHandle
 from pystate.checkpoint.metadata import CheckpointMetadata, OperatorState, SourcePosition, write_metadata
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.storage import SnapshotLocation
+from pystate.checkpoint.storage import SnapshotLocation, snapshot_id_of
 from pystate.driver.restored_state import Snapshot
 from pystate.slot.task import TaskSpec
 from pystate.spark.spark_checkpoint import captured_sources, pack_archive, source_offsets
@@ -27,6 +28,7 @@ class JobDescription:
     configuration: dict[str, str]
     pystate_version: str
     spark_version: str
+    code_fingerprint: str | None = None
 
 
 @dataclass
@@ -50,8 +52,19 @@ def write_snapshot(
     tasks: list[TaskSpec],
     starting: Snapshot | None,
     inline_threshold: int,
+    settled: Callable[[CheckpointMetadata], CheckpointMetadata] = lambda metadata: metadata,
 ) -> CheckpointMetadata:
     """Write what makes a fully acknowledged checkpoint restorable; return its metadata.
+
+    Args:
+        pending: Who has acknowledged what.
+        location: The snapshot's directory.
+        sources: Spark's logs at the cut.
+        job: What snapshots say of the job.
+        tasks: The job's tasks.
+        starting: The snapshot the job was started from, or None.
+        inline_threshold: Up to this many bytes of Spark's logs go into the metadata.
+        settled: Gives the metadata its final handles.
 
     Raises:
         PystateError: The storage failed; then there is no `_metadata`.
@@ -59,7 +72,7 @@ def write_snapshot(
     archive = pack_archive(sources.files)
     handle = location.write_state(SPARK_LOGS, lambda file: file.write(archive) and None, inline_threshold)
     pending.mark_source_committed(source_position(sources, handle))
-    metadata = snapshot_metadata(pending, job, tasks, starting)
+    metadata = settled(snapshot_metadata(pending, job, tasks, starting))
     location.write_metadata(write_metadata(metadata))
     return metadata
 
@@ -99,10 +112,19 @@ def snapshot_metadata(
         operators=operators,
         source_position=pending.source_position,
         parent=None if starting is None else starting.location.uri,
+        parent_id=None if starting is None else _id_of(starting),
+        snapshot_id=snapshot_id_of(pending.location, job.job_id),
+        message=pending.message,
+        code_fingerprint=job.code_fingerprint,
         configuration=job.configuration,
         pystate_version=job.pystate_version,
         spark_version=job.spark_version,
     )
+
+
+def _id_of(snapshot: Snapshot) -> str | None:
+    metadata = snapshot.metadata
+    return metadata.snapshot_id or snapshot_id_of(snapshot.location.uri, metadata.job_id)
 
 
 def _operator_states(pending: PendingCheckpoint, task: TaskSpec) -> list[OperatorState]:

@@ -21,12 +21,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, PystateError, UsageError
+from pystate.common.snapshot_message import check_message
 from pystate.jobmanager import rest_messages
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverUnreachableError
 from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.jobmanager.job_record import Submission, environment_from_json
 from pystate.jobmanager.request_guard import RequestGuard, is_authorized, read_body
+from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError, SavepointDisposals
 from pystate.jobmanager.supervised_job import OperationNotFoundError, RequestRefusedError, SupervisedJob, now_ms
 
 logger = logging.getLogger(__name__)
@@ -51,6 +53,7 @@ _STATUS_CODES: tuple[tuple[type[PystateError], int], ...] = (
     (JobNotFoundError, 404),
     (OperationNotFoundError, 404),
     (CheckpointNotFoundError, 404),
+    (DisposalNotFoundError, 404),
     (JobTerminatedError, 409),
     (DriverUnreachableError, 503),
 )
@@ -80,6 +83,7 @@ class RestApi:
 
     def __init__(self, dispatcher: Dispatcher, token: str) -> None:
         self._dispatcher = dispatcher
+        self._disposals = SavepointDisposals(dispatcher.home)
         self._token = token
 
     def routes(self) -> list[Route]:
@@ -95,6 +99,8 @@ class RestApi:
             ("GET", "/jobs/{job_id}/exceptions", self._exceptions),
             ("GET", "/jobs/{job_id}/execution-result", self._execution_result),
             ("GET", "/jobs/{job_id}/checkpoints/config", self._checkpoint_config),
+            ("POST", "/savepoint-disposal", self._dispose),
+            ("GET", "/savepoint-disposal/{trigger_id}", self._disposal),
         ]
         from_drivers: list[tuple[str, str, Handler]] = [
             ("GET", "/jobs/{job_id}/checkpoints", self._checkpoints),
@@ -193,6 +199,7 @@ class RestApi:
             target_directory=_directory(body, "target-directory"),
             cancel_job=_truth(body, "cancel-job"),
             format=_format(body),
+            message=_message(body),
         )
         return JSONResponse({"request-id": request_id}, status_code=202)
 
@@ -211,8 +218,19 @@ class RestApi:
             target_directory=_directory(body, "targetDirectory"),
             drain=_truth(body, "drain"),
             format=_format(body),
+            message=_message(body),
         )
         return JSONResponse({"request-id": request_id}, status_code=202)
+
+    def _dispose(self, _request: Request, body: Body) -> Response:
+        path = _directory(body, "savepoint-path")
+        if path is None:
+            message = "The field 'savepoint-path' is missing."
+            raise UsageError(message)
+        return JSONResponse({"request-id": self._disposals.trigger(path)})
+
+    def _disposal(self, request: Request, _body: Body) -> Response:
+        return JSONResponse(rest_messages.disposal_result(self._disposals.result(request.path_params["trigger_id"])))
 
     # -- ours
 
@@ -312,6 +330,12 @@ def _directory(body: Body, name: str) -> str | None:
         message = f"The directory {value!r} must be an absolute path or a URL."
         raise UsageError(message, where=name)
     return value
+
+
+def _message(body: Body) -> str | None:
+    """Return what is to be said about a savepoint: a field of ours."""
+    value = _text_or_none(body, "message")
+    return None if value is None else check_message(value)
 
 
 def _format(body: Body) -> str:

@@ -34,6 +34,11 @@ class Dispatcher:
         self._jobs: dict[str, SupervisedJob] = {}
         self._closed = False
 
+    @property
+    def home(self) -> PystateHome:
+        """The folder of this installation."""
+        return self._home
+
     def recover(self) -> None:
         """Read the records that earlier job managers left, watch the drivers that live, start again those that died."""
         self._home.jobs.mkdir(parents=True, exist_ok=True, mode=0o700)

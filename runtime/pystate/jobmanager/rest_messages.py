@@ -212,6 +212,14 @@ def operation_result(operation: dict[str, Any]) -> dict[str, Any]:
     return {"status": {"id": "COMPLETED"}, "operation": result}
 
 
+def disposal_result(disposal: dict[str, Any]) -> dict[str, Any]:
+    """GET /savepoint-disposal/:trigger."""
+    if disposal["status"] != "COMPLETED":
+        return {"status": {"id": "IN_PROGRESS"}, "operation": None}
+    failure = disposal.get("failure")
+    return {"status": {"id": "COMPLETED"}, "operation": {} if failure is None else {"failure-cause": failure_cause(failure)}}
+
+
 def failure_cause(failure: dict[str, Any]) -> dict[str, Any]:
     """Return a failure as Flink's class and stack trace, and as our own error."""
     name = failure.get("class") or PystateError.__name__

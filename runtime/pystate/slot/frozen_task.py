@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import partial
 
 from pystate.checkpoint.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
+from pystate.checkpoint.native_state import NativeUpload
 from pystate.checkpoint.operator_state_handle import (
     OPERATOR_STATE,
     RAW_STATE,
@@ -32,6 +34,7 @@ class FrozenOperator:
         uid: Whose.
         key_groups: Those of the subtask.
         keyed: Keyed state, None for an operator that isn't keyed.
+        native: Keyed state as the backend's own files, in the place of `keyed`; None for none.
         operator: Operator state, None for none.
         raw_keyed: What the function wrote by key group, None for nothing.
         raw_operator: What the function wrote by partition, None for nothing.
@@ -40,12 +43,22 @@ class FrozenOperator:
     uid: str
     key_groups: KeyGroupRange
     keyed: KeyedStateSnapshot | None = None
+    native: NativeUpload | None = None
     operator: OperatorStateSnapshot | None = None
     raw_keyed: RawStateSnapshot | None = None
     raw_operator: RawStateSnapshot | None = None
 
-    def write(self, location: SnapshotLocation, subtask: int, inline_threshold: int) -> OperatorSubtaskState:
+    def write(
+        self, location: SnapshotLocation, subtask: int, inline_threshold: int, compression: str | None = None
+    ) -> OperatorSubtaskState:
         """Write the state into a snapshot's directory.
+
+        Args:
+            location: The directory.
+            subtask: The index of the subtask.
+            inline_threshold: State up to this many bytes goes into its handle.
+            compression: How blocks of operator state and raw state are compressed; None for not at all. Keyed state brings
+                that along.
 
         Raises:
             PystateError: It can't be written.
@@ -56,15 +69,23 @@ class FrozenOperator:
         if self.keyed is not None:
             handle = location.write_state(f"{prefix}-keyed", self.keyed.write_canonical, inline_threshold)
             state.keyed_state.append(KeyedStateHandle(first, last, CANONICAL_KEYED_STATE, handle))
+        if self.native is not None:
+            state.keyed_state.append(self.native.write(location, f"{prefix}-keyed", inline_threshold))
         if self.operator is not None:
-            handle = location.write_state(f"{prefix}-operator", self.operator.write, inline_threshold)
+            handle = location.write_state(
+                f"{prefix}-operator", partial(self.operator.write, compression=compression), inline_threshold
+            )
             states = {info.name: StateMetaInfo(info.mode, info.entries) for info in self.operator.infos}
             state.operator_state.append(OperatorStateHandle(states, OPERATOR_STATE, handle))
         if self.raw_keyed is not None:
-            handle = location.write_state(f"{prefix}-raw-keyed", self.raw_keyed.write, inline_threshold)
+            handle = location.write_state(
+                f"{prefix}-raw-keyed", partial(self.raw_keyed.write, compression=compression), inline_threshold
+            )
             state.raw_keyed_state.append(KeyedStateHandle(first, last, RAW_STATE, handle))
         if self.raw_operator is not None:
-            handle = location.write_state(f"{prefix}-raw-operator", self.raw_operator.write, inline_threshold)
+            handle = location.write_state(
+                f"{prefix}-raw-operator", partial(self.raw_operator.write, compression=compression), inline_threshold
+            )
             partitions = StateMetaInfo(OperatorStateMode.SPLIT_DISTRIBUTE, len(self.raw_operator.parts))
             state.raw_operator_state.append(OperatorStateHandle({RAW_STATE_NAME: partitions}, RAW_STATE, handle))
         return state
@@ -73,13 +94,20 @@ class FrozenOperator:
         """Give the frozen views up."""
         if self.keyed is not None:
             self.keyed.release()
+        if self.native is not None:
+            self.native.release()
 
 
 @dataclass
 class FrozenTask:
-    """The state of all operators of one subtask."""
+    """The state of all operators of one subtask.
+
+    Attributes:
+        compression: How blocks of state that isn't keyed are compressed; None for not at all.
+    """
 
     operators: list[FrozenOperator] = field(default_factory=list)
+    compression: str | None = None
 
     def write(self, location: SnapshotLocation, subtask: int, inline_threshold: int) -> TaskState:
         """Write the state into a snapshot's directory; operators without any are left out.
@@ -90,7 +118,7 @@ class FrozenTask:
         written = {}
         for frozen in self.operators:
             try:
-                written[frozen.uid] = frozen.write(location, subtask, inline_threshold)
+                written[frozen.uid] = frozen.write(location, subtask, inline_threshold, self.compression)
             except PystateError as error:
                 if len(self.operators) > 1:
                     error.where = ", ".join(filter(None, (f"operator {frozen.uid!r}", error.where)))

@@ -9,7 +9,7 @@ from typing import Any
 from pystate.checkpoint.metadata import TaskState
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.common.control import ControlClient
-from pystate.common.errors import PystateError
+from pystate.common.errors import ConnectionLostError, PystateError
 from pystate.slot.subtask import Coordinator, SnapshotRequest
 
 
@@ -28,15 +28,36 @@ class CoordinatorGateway(Coordinator):
         self._lock = threading.Lock()
 
     def call(self, op: str, **arguments: Any) -> Any:
-        """Call one op over a connection nobody else is using."""
+        """Call one op over a connection nobody else is using.
+
+        Where that breaks, the op is called once more over a new one: the coordinator takes each of them twice.
+
+        Raises:
+            ConnectionLostError: The new connection broke, too.
+            PystateError: What the coordinator answered, or that it can't be reached.
+        """
         with self._lock:
             client = self._idle.pop() if self._idle else None
-        if client is None:
-            client = self._connect()
-        value = client.call(op, **self._identity, **arguments)
+        try:
+            return self._call(client or self._connect(), op, arguments)
+        except ConnectionLostError:
+            return self._call(self._connect(), op, arguments)
+
+    def _call(self, client: ControlClient, op: str, arguments: dict[str, Any]) -> Any:
+        try:
+            value = client.call(op, **self._identity, **arguments)
+        except ConnectionLostError:
+            client.close()
+            raise
+        except PystateError:
+            self._keep(client)
+            raise
+        self._keep(client)
+        return value
+
+    def _keep(self, client: ControlClient) -> None:
         with self._lock:
             self._idle.append(client)
-        return value
 
     def epoch_decision(self, uid: str, subtask: int, epoch: int, stage: int) -> SnapshotRequest | None:
         """Ask whether the epoch carries a barrier."""

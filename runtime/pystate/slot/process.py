@@ -15,10 +15,13 @@ from typing import Any
 
 from pyspark import cloudpickle
 
+from pystate.checkpoint.local_copies import remove_local_copies
+from pystate.common.configuration import Configuration
 from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ControlError, PystateError
 from pystate.slot.data_server import DataServer
 from pystate.slot.gateway import CoordinatorGateway
+from pystate.slot.local_backup import local_roots
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import SnapshotRequest, Subtask
 from pystate.slot.task import JobEnvironment, TaskSpec
@@ -75,6 +78,8 @@ class SlotProcess:
         self._index = index
         self._task_attempt = task_attempt
         self._ended = threading.Event()
+        self._final = False  # the job has ended, not only the attempt
+        self._local_roots: list[str] = []
         self._subtasks: dict[str, Subtask] = {}
         remove_dead_folders(description.job_id, description.attempt)
         self._directory = tempfile.mkdtemp(prefix=f"{folder_prefix(description.job_id)}{description.attempt}-{index}-")
@@ -111,6 +116,8 @@ class SlotProcess:
                     traceback.print_exc()
             self._uploads.shutdown(wait=False, cancel_futures=True)
             _remove_folder(self._directory)
+            if self._final:
+                remove_local_copies(self._local_roots, self._description.job_id)
 
     def _connect(self) -> ControlClient:
         return ControlClient(*self._description.coordinator, self._description.secret)
@@ -128,15 +135,17 @@ class SlotProcess:
         """Tell the coordinator that we live, and end with it: an orphan must not keep memory, files or ports."""
         parent = os.getppid()
         client = self._connect()
-        while not self._ended.wait(HEARTBEAT_INTERVAL_S):
+        ended = False  # the first beat comes at once: the end of its connection is how a death is noticed
+        while not ended:
             try:
                 client.call("heartbeat", slot=self._index, attempt=self._description.attempt)
                 alive = os.getppid() == parent
             except ControlError:
                 alive = False
-            if not alive:
+            if not alive and not self._ended.is_set():  # where it has just been told to end, it does so in good order
                 _remove_folder(self._directory)
                 os._exit(1)
+            ended = self._ended.wait(HEARTBEAT_INTERVAL_S)
         client.close()
 
     def _handle(self, request: dict[str, Any]) -> Any:
@@ -153,6 +162,7 @@ class SlotProcess:
                 subtask.notify(request["checkpoint_id"], completed=request["completed"])
             return None
         if op == "shutdown":
+            self._final = request["final"]
             self._ended.set()
             return None
         message = f"A slot does not know the op {op!r}."
@@ -160,6 +170,7 @@ class SlotProcess:
 
     def _deploy(self, deployment: Deployment) -> None:
         environment = JobEnvironment(**{**deployment.environment, "working_directory": self._directory})
+        self._local_roots = local_roots(Configuration(environment.configuration))
         opened: dict[str, Subtask] = {}
         for task in deployment.tasks:
             subtask = Subtask(task, self._index, environment, self._gateway, self._uploads.submit, deployment.finished_epoch)

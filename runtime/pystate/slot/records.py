@@ -63,7 +63,7 @@ _NATIVE_KEYS = frozenset(
 
 
 @dataclass(frozen=True)
-class _Converter:
+class ColumnConverter:
     """How one type crosses Arrow; None for a direction means as it is."""
 
     arrow_type: pa.DataType
@@ -80,27 +80,28 @@ def _pickle(value: Any) -> bytes:
     return pickle.dumps(value, protocol=5)
 
 
-def _converter(type_info: TypeInformation | None) -> _Converter:
+def column_converter(type_info: TypeInformation | None) -> ColumnConverter:
+    """Return how elements of a type cross Arrow; untyped ones and those of PICKLED_BYTE_ARRAY are pickled."""
     if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
-        return _Converter(pa.binary(), _pickle, pickle.loads)
+        return ColumnConverter(pa.binary(), _pickle, pickle.loads)
     kind = type_info.kind
     if kind in _PLAIN:
-        return _Converter(_PLAIN[kind])
+        return ColumnConverter(_PLAIN[kind])
     if kind in _AS_TEXT:
-        return _Converter(pa.string(), *(_none_safe(convert) for convert in _AS_TEXT[kind]))
+        return ColumnConverter(pa.string(), *(_none_safe(convert) for convert in _AS_TEXT[kind]))
     if kind is TypeKind.INSTANT:
         instant = pa.struct([pa.field("seconds", pa.int64()), pa.field("nanos", pa.int32())])
-        return _Converter(instant, _none_safe(_instant_to_arrow), _none_safe(lambda parts: Instant(**parts)))
+        return ColumnConverter(instant, _none_safe(_instant_to_arrow), _none_safe(lambda parts: Instant(**parts)))
     if is_byte_array(type_info):
-        return _Converter(pa.binary())
+        return ColumnConverter(pa.binary())
     if kind is TypeKind.ROW or kind is TypeKind.TUPLE:
         return _struct_converter(type_info)
     if kind is TypeKind.MAP:
         return _map_converter(type_info)
-    part = _converter(type_info.elements[0])
+    part = column_converter(type_info.elements[0])
     copy: Convert = list if part.to_arrow is None else _over_list(part.to_arrow)
     back = None if part.from_arrow is None else _none_safe(_over_list(part.from_arrow))
-    return _Converter(pa.list_(part.arrow_type), _none_safe(copy), back)
+    return ColumnConverter(pa.list_(part.arrow_type), _none_safe(copy), back)
 
 
 def _none_safe(convert: Convert) -> Convert:
@@ -115,9 +116,9 @@ def _instant_to_arrow(instant: Instant) -> dict[str, int]:
     return {"seconds": instant.seconds, "nanos": instant.nanos}
 
 
-def _struct_converter(type_info: TypeInformation) -> _Converter:
+def _struct_converter(type_info: TypeInformation) -> ColumnConverter:
     names = type_info.get_field_names()
-    parts = [_converter(part) for part in type_info.elements]
+    parts = [column_converter(part) for part in type_info.elements]
     fields = None if type_info.names is None else tuple(names)
     is_tuple = type_info.kind is TypeKind.TUPLE
 
@@ -136,14 +137,14 @@ def _struct_converter(type_info: TypeInformation) -> _Converter:
         return tuple(values) if is_tuple else Row.of_fields(fields, values)
 
     arrow_type = pa.struct([pa.field(name, part.arrow_type) for name, part in zip(names, parts, strict=True)])
-    return _Converter(arrow_type, _none_safe(to_arrow), _none_safe(from_arrow))
+    return ColumnConverter(arrow_type, _none_safe(to_arrow), _none_safe(from_arrow))
 
 
-def _map_converter(type_info: TypeInformation) -> _Converter:
-    key, value = (_converter(part) for part in type_info.elements)
+def _map_converter(type_info: TypeInformation) -> ColumnConverter:
+    key, value = (column_converter(part) for part in type_info.elements)
     key_to, value_to = key.to_arrow or (lambda x: x), value.to_arrow or (lambda x: x)
     key_from, value_from = key.from_arrow or (lambda x: x), value.from_arrow or (lambda x: x)
-    return _Converter(
+    return ColumnConverter(
         pa.map_(key.arrow_type, value.arrow_type),
         _none_safe(lambda mapping: [(key_to(k), value_to(v)) for k, v in mapping.items()]),
         _none_safe(lambda pairs: {key_from(k): value_from(v) for k, v in pairs}),
@@ -207,7 +208,7 @@ class RecordCodec:
 
     def __init__(self, type_info: TypeInformation | None, where: str) -> None:
         self._where = where
-        self._columns: list[_Converter] = []
+        self._columns: list[ColumnConverter] = []
         self._fields: tuple[str, ...] | None = None
         self._is_tuple = False
         self.prepare: Convert | None
@@ -215,12 +216,12 @@ class RecordCodec:
             self._is_tuple = type_info.kind is TypeKind.TUPLE
             self._fields = tuple(type_info.get_field_names())
             self._named = self._fields if type_info.names is not None else None
-            self._columns = [_converter(part) for part in type_info.elements]
+            self._columns = [column_converter(part) for part in type_info.elements]
             self.prepare = self._prepare_fields(type_info)
             pairs = zip(self._fields, self._columns, strict=True)
             self.schema = pa.schema([pa.field(name, column.arrow_type) for name, column in pairs])
         else:
-            column = _converter(type_info)
+            column = column_converter(type_info)
             self._columns = [column]
             self.prepare = column.to_arrow
             self.schema = pa.schema([pa.field(VALUE_FIELD, column.arrow_type)])
@@ -235,7 +236,7 @@ class RecordCodec:
 
     def decode(self, batch: pa.RecordBatch) -> list[Any]:
         """Return the elements of a batch that has the schema's fields first."""
-        lists = [_column_values(batch.column(i), column) for i, column in enumerate(self._columns)]
+        lists = [column_values(batch.column(i), column) for i, column in enumerate(self._columns)]
         if self._fields is None:
             return lists[0]
         if self._is_tuple:
@@ -254,7 +255,8 @@ class RecordCodec:
         )
 
 
-def _column_values(array: pa.Array, column: _Converter) -> list[Any]:
+def column_values(array: pa.Array, column: ColumnConverter) -> list[Any]:
+    """Return the values of an Arrow column of that form."""
     if pa.types.is_timestamp(array.type) and array.type.tz is not None:
         array = array.cast(pa.timestamp("us"))  # Spark's TIMESTAMP: an instant, given as datetime in UTC without a zone
     values: list[Any] = array.to_pylist()
@@ -283,7 +285,7 @@ class KeyColumn:
 
     def field(self) -> pa.Field:
         """Return the Arrow field."""
-        return pa.field(self.column, _converter(self.key_type).arrow_type if self.native else pa.binary())
+        return pa.field(self.column, column_converter(self.key_type).arrow_type if self.native else pa.binary())
 
     def preparer(self) -> Convert | None:
         """Return what turns a key into what `encode` takes; None where it is the key itself."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from pystate.checkpoint.handles import StateHandle
+from pystate.checkpoint.local_copies import LocalCopies
 from pystate.checkpoint.memory_storage import snapshot_location
-from pystate.checkpoint.metadata import KeyedStateHandle
+from pystate.checkpoint.metadata import AnyKeyedStateHandle, KeyedStateHandle
 from pystate.checkpoint.operator_state_handle import RAW_STATE_NAME, OperatorStateShare
 from pystate.checkpoint.state_assignment import StateAssignment
+from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.operator.backend import OperatorStateBackend
 from pystate.state.operator.raw_state import RAW_KEYED_FORMAT, RAW_OPERATOR_FORMAT, read_raw_state
 
@@ -28,16 +28,20 @@ class RestoredOperator:
         operator_state: What it reads of which handle.
         raw_keyed_state: As `keyed_state`, for bytes the operator wrote itself.
         raw_operator_state: As `operator_state`, for bytes the operator wrote itself.
+        owned: Whether the job's own checkpoints may refer to the snapshot's shared files: it took the snapshot itself.
+        copies: Local copies, read where they fit; None for none.
     """
 
     location: str = ""
-    keyed_state: list[KeyedStateHandle] = field(default_factory=list)
+    keyed_state: list[AnyKeyedStateHandle] = field(default_factory=list)
     operator_state: list[OperatorStateShare] = field(default_factory=list)
     raw_keyed_state: list[KeyedStateHandle] = field(default_factory=list)
     raw_operator_state: list[OperatorStateShare] = field(default_factory=list)
+    owned: bool = False
+    copies: LocalCopies | None = None
 
     @staticmethod
-    def of(assignment: StateAssignment, uid: str, subtask: int, location: str) -> RestoredOperator:
+    def of(assignment: StateAssignment, uid: str, subtask: int, location: str, *, owned: bool = False) -> RestoredOperator:
         """Return what an assignment gives to a subtask of an operator.
 
         Args:
@@ -45,6 +49,7 @@ class RestoredOperator:
             uid: The operator.
             subtask: The index of the subtask.
             location: The URI of the snapshot's directory.
+            owned: See the attribute.
         """
         place = (uid, subtask)
         return RestoredOperator(
@@ -53,16 +58,8 @@ class RestoredOperator:
             assignment.operator_state.get(place, []),
             assignment.raw_keyed_state.get(place, []),
             assignment.raw_operator_state.get(place, []),
+            owned,
         )
-
-    def restore_keyed(self, backend: KeyedStateBackend) -> None:
-        """Fill a keyed state backend.
-
-        Raises:
-            PystateError: See `KeyedStateBackend.restore`, `SnapshotLocation.open`.
-        """
-        with ExitStack() as opened:
-            backend.restore([opened.enter_context(self._open(handle.handle)) for handle in self.keyed_state])
 
     def restore_operator(self, backend: OperatorStateBackend) -> None:
         """Fill an operator state backend.
@@ -71,23 +68,33 @@ class RestoredOperator:
             PystateError: See `OperatorStateBackend.restore`, `SnapshotLocation.open`.
         """
         for share in self.operator_state:
-            with self._open(share.handle.handle) as file:
+            with self.open(share.handle.handle) as file:
                 backend.restore(file, share.elements, self.location)
 
     def raw_keyed(self, key_groups: KeyGroupRange) -> Iterator[tuple[int, BinaryIO]]:
         """Iterate over (key group, bytes) of the key groups that a subtask owns."""
         for handle in self.raw_keyed_state:
             mine = handle.key_group_range.intersect(key_groups)
-            with self._open(handle.handle) as file:
+            with self.open(handle.handle) as file:
                 yield from read_raw_state(file, RAW_KEYED_FORMAT, range(mine.start, mine.end + 1), self.location)
 
     def raw_operator(self) -> Iterator[BinaryIO]:
         """Iterate over the partitions."""
         for share in self.raw_operator_state:
-            with self._open(share.handle.handle) as file:
+            with self.open(share.handle.handle) as file:
                 wanted = range(*share.elements[RAW_STATE_NAME])
                 for _, stream in read_raw_state(file, RAW_OPERATOR_FORMAT, wanted, self.location):
                     yield stream
 
-    def _open(self, handle: StateHandle) -> BinaryIO:
-        return snapshot_location(self.location).open(handle)
+    def snapshot_location(self) -> SnapshotLocation:
+        """Return where the snapshot is read: with local copies in front of it, where there are any."""
+        location = snapshot_location(self.location)
+        return location if self.copies is None else self.copies.reading(location)
+
+    def open(self, handle: StateHandle) -> BinaryIO:
+        """Open a piece of the snapshot for reading, checked.
+
+        Raises:
+            PystateError: See `SnapshotLocation.open`.
+        """
+        return self.snapshot_location().open(handle)

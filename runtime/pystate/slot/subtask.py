@@ -16,7 +16,9 @@ import pyarrow as pa
 import pystate
 from pystate.checkpoint.memory_storage import snapshot_location
 from pystate.checkpoint.metadata import TaskState
+from pystate.checkpoint.native_state import SharedTarget
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.options import StateBackendOptions
@@ -38,6 +40,9 @@ class SnapshotRequest:
         location: The URI of the snapshot's directory.
         inline_threshold: State up to this many bytes travels in the acknowledgement.
         trigger_timestamp: When the checkpoint was triggered, ms since 1970.
+        shared: The URI of the directory for files that later checkpoints may refer to; None for a checkpoint with all state.
+        shared_prefix: How the names of this checkpoint's files begin there.
+        savepoint: Whether it is a savepoint.
     """
 
     checkpoint_id: int
@@ -45,6 +50,14 @@ class SnapshotRequest:
     location: str
     inline_threshold: int
     trigger_timestamp: int
+    shared: str | None = None
+    shared_prefix: str = ""
+    savepoint: bool = False
+
+    @property
+    def shared_target(self) -> SharedTarget | None:
+        """Where files go that later checkpoints may refer to; None for a checkpoint with all state."""
+        return None if self.shared is None else SharedTarget(SnapshotLocation(self.shared), self.shared_prefix)
 
 
 class Coordinator(Protocol):
@@ -218,6 +231,7 @@ class Subtask:
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> None:
         """Tell the functions what became of a checkpoint: at once between two epochs, else when the running one is over."""
+        self.operator.checkpoint_ended(checkpoint_id, completed=completed)
         if not self.operator.listens:
             return
         with self._changed:
@@ -285,7 +299,7 @@ class Subtask:
         started = time.perf_counter()
         start_delay_ms = max(0, int(time.time() * 1000) - request.trigger_timestamp)
         try:
-            frozen = self.operator.snapshot_state(request.checkpoint_id, request.trigger_timestamp)
+            frozen = self.operator.snapshot_state(request.checkpoint_id, request.trigger_timestamp, request.shared_target)
         except Exception as error:
             # As in Flink a failure of the synchronous part fails the task, however many failed checkpoints are tolerated: it
             # is the functions' and the backend's own, and the storage has no part in it.
@@ -304,7 +318,8 @@ class Subtask:
         started = time.perf_counter()
         try:
             try:
-                state = frozen.write(snapshot_location(request.location), self.index, request.inline_threshold)
+                location = self._location(request)
+                state = frozen.write(location, self.index, request.inline_threshold)
             finally:
                 frozen.release()
         except Exception as error:  # whatever went wrong, the coordinator must not wait for this subtask
@@ -321,7 +336,16 @@ class Subtask:
             checkpointed_size=state.checkpointed_size,
             state_size=state.state_size,
         )
-        self._coordinator.acknowledge(request.checkpoint_id, self.task.uid, self.index, state, metrics)
+        try:
+            self._coordinator.acknowledge(request.checkpoint_id, self.task.uid, self.index, state, metrics)
+        except Exception as error:  # unheard, it would leave the checkpoint waiting until it expires
+            self._decline(request, self._snapshot_failure(error))
+
+    def _location(self, request: SnapshotRequest) -> SnapshotLocation:
+        location, copies = snapshot_location(request.location), self.operator.copies
+        if copies is None or location.inline_only or request.savepoint:
+            return location
+        return copies.writing(location, request.checkpoint_id)
 
     def _decline(self, request: SnapshotRequest, error: PystateError) -> None:
         self._coordinator.decline(request.checkpoint_id, self.task.uid, self.index, error)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pystate.checkpoint.native_state import NativeUpload, SharedTarget
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
+from pystate.common.time import current_time_ms
 from pystate.slot.chain import OperatorSpec, compile_chain
 from pystate.slot.frozen_task import FrozenTask
+from pystate.slot.keyed_snapshots import KeyedSnapshots
+from pystate.slot.local_backup import local_copies
 from pystate.slot.operators.contexts import SubtaskRuntimeContext
 from pystate.slot.operators.one_input import Emit
 from pystate.slot.operators.operator import Operator
@@ -20,6 +24,7 @@ from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn, RecordCodec
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend
+from pystate.state.base.compression import snapshot_codec
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 
@@ -27,11 +32,6 @@ __all__ = ["OutputSink", "SubtaskRuntimeContext", "TaskOperator", "current_time_
 
 OutputSink = Callable[[OutputSpec, pa.RecordBatch], None]
 ProcessBatch = Callable[[pa.RecordBatch], None]
-
-
-def current_time_ms() -> int:
-    """Return the time, ms since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class TaskOperator:
@@ -42,10 +42,11 @@ class TaskOperator:
         subtask: Which share.
         environment: The job.
         sink: Called with every record batch that leaves the task.
-        clock: The time, ms since 1970, as functions see it.
+        clock: The time, ms since 1970, as functions and the state's time to live see it.
 
     Attributes:
         backend: The keyed state, None where the task isn't keyed.
+        copies: Keeps second copies of the state on this machine; None for none.
         operators: Those of the task, the last first, the head last.
     """
 
@@ -75,7 +76,10 @@ class TaskOperator:
                 max_parallelism=task.max_parallelism,
                 working_directory=environment.working_directory,
                 configuration=Configuration(environment.configuration),
+                clock=self._clock,
             )
+        self.copies = local_copies(environment, task.uid, subtask)
+        self._keyed = None if self.backend is None else KeyedSnapshots(self.backend, self.copies)
         self._buffers = {
             output.tag: OutputBuffer(output, sink, line_prefix(output.identifier, subtask, task.parallelism))
             for output in task.outputs
@@ -99,15 +103,19 @@ class TaskOperator:
             restored: By operator uid: what there is for this subtask.
             checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
         """
-        old = restored or {}
-        if self.backend is not None:
-            old.get(self.task.uid, RestoredOperator()).restore_keyed(self.backend)
+        old = dict(restored or {})
+        if self.copies is not None:
+            old = {uid: replace(found, copies=self.copies) for uid, found in old.items()}
+        if self._keyed is not None:
+            self._keyed.restore(old.get(self.task.uid, RestoredOperator()))
         for operator in self.operators:
             operator.initialize_state(old.get(operator.spec.uid, RestoredOperator()), checkpoint_id)
             self._opened.append(operator)
             operator.open()
         for operator in self.operators:
             operator.state.finish_epoch()  # what functions wrote by now is where the first epoch begins
+        if self.copies is not None:
+            self.copies.restored(checkpoint_id, f"{self.task.name} (uid {self.task.uid}), subtask {self.subtask}")
         self._process = self._make_process()
 
     def close(self) -> None:
@@ -158,26 +166,38 @@ class TaskOperator:
         touched = [operator.spec for operator in self.operators if operator.roll_back_epoch()]
         return _beyond_rollback(touched[-1]) if touched else None
 
-    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> FrozenTask:
+    def snapshot_state(self, checkpoint_id: int, timestamp: int, shared: SharedTarget | None = None) -> FrozenTask:
         """Freeze the state of all operators, between two epochs.
 
         Args:
             checkpoint_id: Which checkpoint is taken.
             timestamp: When it was triggered, ms since 1970.
+            shared: Where an incremental checkpoint puts files that later ones may refer to; None for one with all state.
 
         Raises:
             Exception: What a function's `snapshot_state` raised; all state is as a finished epoch or function left it.
         """
-        frozen = FrozenTask()
+        frozen = FrozenTask(compression=snapshot_codec(Configuration(self._environment.configuration)))
         try:
             for operator in self.operators:
                 frozen.operators.append(operator.snapshot_state(checkpoint_id, timestamp))
-                if operator.backend is not None:
-                    frozen.operators[-1].keyed = operator.backend.snapshot()
+                if operator.backend is not None and self._keyed is not None:
+                    keyed = self._keyed.freeze(checkpoint_id, shared)
+                    if isinstance(keyed, NativeUpload):
+                        frozen.operators[-1].native = keyed
+                    else:
+                        frozen.operators[-1].keyed = keyed
         except BaseException:
             frozen.release()
             raise
         return frozen
+
+    def checkpoint_ended(self, checkpoint_id: int, *, completed: bool) -> None:
+        """Let the state backend and local copies know what became of a checkpoint. May be called from any thread."""
+        if self._keyed is not None:
+            self._keyed.checkpoint_ended(checkpoint_id, completed=completed)
+        if self.copies is not None:
+            self.copies.checkpoint_ended(checkpoint_id, completed=completed)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Tell the functions that a checkpoint is complete."""
@@ -231,15 +251,18 @@ class TaskOperator:
         assert backend is not None  # noqa: S101 - the task has a key
         assert codec is not None  # noqa: S101
         decode, decode_keys = RecordCodec(read.type_info, self.task.name).decode, key.decoder(codec, self.task.name)
-        set_current_key = backend.set_current_key
 
         def process_keyed(batch: pa.RecordBatch) -> None:
             key_groups = batch.column(KEY_GROUP_FIELD)
             self._check_route(key_groups)
             keys = decode_keys(batch.column(column))
-            for current, group, element in zip(keys, key_groups.to_pylist(), decode(batch), strict=True):
-                set_current_key(current, group)
+            groups = key_groups.to_pylist()
+            backend.prefetch(keys, groups)
+            for current, group, element in zip(keys, groups, decode(batch), strict=True):
+                backend.active_key = current  # as set_current_key does; calling that takes as long as reading a state
+                backend.active_key_group = group
                 handle(element)
+            backend.count_records(batch.num_rows)
 
         return process_keyed
 

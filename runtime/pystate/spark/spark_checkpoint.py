@@ -244,7 +244,7 @@ def unpack_archive(data: bytes) -> dict[str, bytes]:
         CorruptSnapshotError: It isn't such an archive, or a path in it leads elsewhere.
     """
     try:
-        files = msgpack.unpackb(data, raw=False)
+        files = msgpack.unpackb(data, raw=False, max_array_len=0, max_ext_len=0)
         sound = isinstance(files, dict) and all(
             isinstance(name, str) and isinstance(content, bytes) and _ARCHIVE_PATH.fullmatch(name) and ".." not in name
             for name, content in files.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -130,6 +131,38 @@ def test_a_handed_out_list_that_is_changed_in_place_counts(harness: BackendHarne
     for one in (harness, restored):
         assert one.use("k", NUMBERS).get() == [1, 3]
         assert one.use("l", LISTS).get() == [[1, 9], [2]]
+
+
+@pytest.mark.parametrize("descriptor", [NUMBERS, LISTS])
+def test_every_way_to_change_a_handed_out_list_counts(harness: BackendHarness, descriptor: ListStateDescriptor) -> None:
+    def element(number: int) -> Any:
+        return [number] if descriptor is LISTS else number
+
+    changes: list[Callable[[list[Any]], object]] = [
+        lambda elements: elements.append(element(4)),
+        lambda elements: elements.insert(0, element(4)),
+        lambda elements: elements.__setitem__(1, element(4)),
+        lambda elements: elements.reverse(),
+        lambda elements: elements.pop(),
+        lambda elements: elements.pop(0),
+        lambda elements: elements.clear(),
+        lambda elements: elements.extend([element(4), element(5)]),
+        lambda elements: elements.__imul__(2),
+    ]
+    expected = []
+    for number, change in enumerate(changes):
+        harness.use(number, descriptor).update([element(1), element(2), element(3)])
+        expected.append([element(1), element(2), element(3)])
+        change(expected[-1])
+    harness.flush()
+    for number, change in enumerate(changes):
+        state = harness.use(number, descriptor)
+        change(state.get())
+        state.add(element(9))
+        expected[number].append(element(9))
+    harness.flush()
+    for one in (harness, harness.restored(harness.save())):
+        assert [one.use(number, descriptor).get() for number in range(len(changes))] == expected
 
 
 def test_what_is_given_is_copied_but_not_its_elements(harness: BackendHarness) -> None:

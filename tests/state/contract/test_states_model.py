@@ -1,15 +1,16 @@
-"""Any sequence of accesses to lists, maps and reduced values, of epochs, snapshots and restores, against plain dicts."""
+"""Any sequence of accesses to states of each kind, of epochs, snapshots and restores, against plain dicts."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pystate.api.functions import AggregateFunction
 from pystate.api.state import (
@@ -18,14 +19,18 @@ from pystate.api.state import (
     MapStateDescriptor,
     ReducingStateDescriptor,
     StateDescriptor,
+    ValueStateDescriptor,
 )
+from pystate.api.state_ttl import StateTtlConfig
 from pystate.common import Types
 from pystate.state.base.backend import KeyedStateSnapshot
 from pystate.state.base.loader import state_backend_names
 from pystate.state.rocksdb import list_table
 from tests.state.conftest import BackendHarness, written
+from tests.state.contract.ttl_states import config_of, with_ttl
 
 LONGS = Types.LIST(Types.LONG())
+ENDLESS = config_of(10**12, on_read=True, cleanup=(3, True))  # all must be as if there were no time to live
 EXAMPLES = {"hashmap": 60}  # the others open files for each
 Model = dict[str, Any]
 
@@ -49,6 +54,8 @@ class Collect(AggregateFunction):
 
 
 DESCRIPTORS: dict[str, StateDescriptor] = {
+    "number": ValueStateDescriptor("number", Types.LONG()),
+    "list": ValueStateDescriptor("list", LONGS),
     "numbers": ListStateDescriptor("numbers", Types.LONG()),
     "lists": ListStateDescriptor("lists", LONGS),
     "counts": MapStateDescriptor("counts", None, Types.LONG()),
@@ -63,6 +70,8 @@ USER_KEYS = {
     "map of lists": st.sampled_from(["", "a", "b"]),
 }
 VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "number": st.none() | NUMBERS,
+    "list": st.none() | st.lists(NUMBERS, max_size=2),
     "numbers": NUMBERS,
     "lists": st.lists(NUMBERS, max_size=2),
     "counts": st.none() | NUMBERS,
@@ -79,6 +88,7 @@ class _StatesMachine(RuleBasedStateMachine):
 
     backend_name = ""
     names: tuple[str, ...] = ()
+    ttl: StateTtlConfig | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,8 +104,12 @@ class _StatesMachine(RuleBasedStateMachine):
     def choose(self, index: int) -> None:
         self.name = self.names[index % len(self.names)]
 
+    def descriptor(self) -> StateDescriptor:
+        plain = DESCRIPTORS[self.name]
+        return with_ttl(plain, self.ttl) if self.ttl else plain
+
     def state(self, key: Any) -> Any:
-        return self.harness.use(key, DESCRIPTORS[self.name])
+        return self.harness.use(key, self.descriptor())
 
     def change(self, key: Any, empty: Any, how: Callable[[Any], object]) -> None:
         """Change the model's list or map of a key; what is empty isn't there."""
@@ -121,7 +135,7 @@ class _StatesMachine(RuleBasedStateMachine):
 
         expected = sorted(self.running)
         for backend in self.harness.backends:
-            backend.apply_to_all_keys(DESCRIPTORS[self.name], visit)
+            backend.apply_to_all_keys(self.descriptor(), visit)
         assert sorted(visited) == expected
 
     @rule()
@@ -186,10 +200,10 @@ class _StatesMachine(RuleBasedStateMachine):
             if self.name in USER_KEYS:
                 found[name_of(key)] = {name_of(user_key): (user_key, value) for user_key, value in state.items()}
             else:
-                found[name_of(key)] = state.get()
+                found[name_of(key)] = state.value() if self.name in ("number", "list") else state.get()
 
         for backend in harness.backends:
-            backend.apply_to_all_keys(DESCRIPTORS[self.name], keep)
+            backend.apply_to_all_keys(self.descriptor(), keep)
         assert found == {key: str(value) if self.name == "last" else value for key, value in model.items()}
 
     def _end_epoch(self) -> None:
@@ -201,6 +215,36 @@ class _StatesMachine(RuleBasedStateMachine):
                 with pytest.raises(Exception, match="after its epoch had ended"):
                     next(iteration)
         self.iterations.clear()
+
+
+class _Values(_StatesMachine):
+    names = ("number", "list")
+
+    @rule(key=KEYS, data=st.data())
+    def update(self, key: Any, data: st.DataObject) -> None:
+        value = data.draw(VALUES[self.name])
+        self.state(key).update(value)
+        if value is None:
+            self.running.pop(name_of(key), None)
+        else:
+            self.running[name_of(key)] = copy.copy(value)
+
+    @rule(key=KEYS, change=st.booleans(), then_update=st.booleans())
+    def read(self, key: Any, change: bool, then_update: bool) -> None:
+        state = self.state(key)
+        value = state.value()
+        assert value == self.running.get(name_of(key))
+        if isinstance(value, list):
+            self.kept.append(value)
+            if change:
+                value.append(7)
+                self.running[name_of(key)].append(7)
+                if then_update:
+                    state.update(value)
+
+    @invariant()
+    def the_backend_counts_what_was_flushed(self) -> None:
+        assert self.harness.entry_count() == len(self.flushed)
 
 
 class _Lists(_StatesMachine):
@@ -308,7 +352,7 @@ class _Maps(_StatesMachine):
         self.iterations.append(iteration)
 
 
-class _Values(_StatesMachine):
+class _Reduced(_StatesMachine):
     names = ("sum", "last")
 
     @rule(key=KEYS, number=NUMBERS)
@@ -328,9 +372,15 @@ class _Values(_StatesMachine):
 
 
 for _name in state_backend_names():
-    for _family in (_Lists, _Maps, _Values):
-        _machine: Any = type(f"{_name.title()}{_family.__name__[1:]}", (_family,), {"backend_name": _name})
-        _case = _machine.TestCase
-        _case.settings = settings(max_examples=EXAMPLES.get(_name, 25), stateful_step_count=50, deadline=None)
-        globals()[f"Test{_name.title()}{_family.__name__[1:]}Model"] = _case
+    for _family in (_Values, _Lists, _Maps, _Reduced):
+        for _slow, _ttl in product((False, True), (None, ENDLESS)):
+            _settings = {"backend_name": _name, "ttl": _ttl}
+            _machine: Any = type(f"{_name.title()}{_family.__name__[1:]}", (_family,), _settings)
+            _case = _machine.TestCase
+            _examples = EXAMPLES.get(_name, 20) * (20 if _slow else 1)
+            _case.settings = settings(max_examples=_examples, stateful_step_count=50, deadline=None)
+            if _slow:
+                _case = pytest.mark.slow(pytest.mark.timeout(1200)(_case))
+            _title = f"{_name.title()}{'Timed' if _ttl else ''}{_family.__name__[1:]}Model{'AtLength' if _slow else ''}"
+            globals()[f"Test{_title}"] = _case
 del _machine, _case, _family  # else pytest runs the last one twice

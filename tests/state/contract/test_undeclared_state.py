@@ -22,6 +22,7 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfo
 from pystate.state.base.keys import KEY_ENCODING
 from pystate.state.base.loader import state_backend_names
+from pystate.state.base.reading import read_entries
 from pystate.state.base.schema import StateSchema, pack_part, part_sub_key
 from pystate.state.base.serializers import serializer_for
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
@@ -33,7 +34,7 @@ DECLARATIONS: dict[str, tuple[StateDescriptor, Callable[[Any, int], None]]] = {
     "value": (ValueStateDescriptor("value", Types.LONG()), lambda state, n: state.update(n)),
     "values": (ValueStateDescriptor("values", LONGS), lambda state, n: state.update([n])),
     "list": (ListStateDescriptor("list", Types.STRING()), lambda state, n: state.add_all([str(n)] * (n % 3 + 1))),
-    "map": (MapStateDescriptor("map", None, LONGS), lambda state, n: state.put_all({n: [n], float(n): None})),
+    "map": (MapStateDescriptor("map", None, LONGS), lambda state, n: state.put_all({n: [n], str(n): None})),
     "sum": (ReducingStateDescriptor("sum", sum_of, Types.LONG()), lambda state, n: state.add(n)),
     "average": (AggregatingStateDescriptor("average", Average(), LONGS), lambda state, n: state.add(n)),
 }
@@ -289,6 +290,25 @@ def test_parts_of_a_list_out_of_order_or_twice_are_noticed() -> None:
             harness.use("k", descriptor)
 
 
+def test_entries_of_one_key_that_are_apart_or_twice_are_noticed() -> None:
+    codec = BackendHarness("hashmap").codec
+    other = next(
+        key for key in map(str, range(99)) if codec.key_group(key, MAX_PARALLELISM) == codec.key_group("k", MAX_PARALLELISM)
+    )
+    user_key = b"\x00" + codec.encode("a")
+    cases: list[tuple[StateDescriptor, list[tuple[str, bytes, bytes]], str]] = [
+        (ListStateDescriptor("s", Types.LONG()), [(k, part_sub_key(0), PART) for k in ("k", other, "k")], "a key twice"),
+        (MapStateDescriptor("s", None, Types.LONG()), [(k, user_key, b"\x01") for k in ("k", other, "k")], "a key twice"),
+        (MapStateDescriptor("s", None, Types.LONG()), [("k", user_key, b"\x01")] * 2, "a map key twice"),
+        (ValueStateDescriptor("s", Types.LONG()), [("k", b"", b"\x01")] * 2, "a key twice"),
+    ]
+    for descriptor, entries, match in cases:
+        harness, file = file_with(info_of(descriptor), entries)
+        harness.backend.restore([io.BytesIO(file)])
+        with pytest.raises(RestoreError, match=match):
+            harness.use("k", descriptor)
+
+
 def unfit(**changes: Any) -> StateMetaInfo:
     info = info_of(MapStateDescriptor("s", Types.STRING(), Types.LONG()))
     return StateMetaInfo(**{**info.to_plain(), **changes})
@@ -301,7 +321,6 @@ def unfit(**changes: Any) -> StateMetaInfo:
         (unfit(user_key=None), CorruptSnapshotError, "kind MAP"),
         (unfit(kind="LIST"), CorruptSnapshotError, "kind LIST"),
         (unfit(user_key={"type": 3}), CorruptSnapshotError, "map keys"),
-        (unfit(ttl=True), RestoreError, "time to live"),
         (unfit(serializer={"version": 99, "format": "msgpack", "type": None}), RestoreError, "version 99"),
         (unfit(serializer={}), CorruptSnapshotError, "serializer"),
     ],
@@ -324,3 +343,27 @@ def test_files_of_one_snapshot_that_disagree_about_a_state_are_refused(harness: 
         files.append(file)
     with pytest.raises(CorruptSnapshotError, match="different types"):
         harness.backend.restore(map(io.BytesIO, files))
+
+
+def test_a_file_is_read_without_a_backend(harness: BackendHarness) -> None:
+    for start in range(3):
+        for descriptor, write in DECLARATIONS.values():
+            write(harness.use("k", descriptor), start)
+        harness.flush()
+    (file,) = harness.save()
+    reader = CanonicalReader(io.BytesIO(file))
+    (group,) = reader.key_groups()
+    found = {
+        info.name: list(read_entries(StateSchema.from_meta_info(info), harness.codec, reader.entries(info.name, group)))
+        for info in reader.header.states
+    }
+    assert sorted(found.pop("map"), key=repr) == sorted(
+        [("k", (key, value)) for n in range(3) for key, value in ((n, [n]), (str(n), None))], key=repr
+    )
+    assert found == {
+        "value": [("k", 2)],
+        "values": [("k", [2])],
+        "list": [("k", ["0", "1", "1", "2", "2", "2"])],
+        "sum": [("k", 3)],
+        "average": [("k", [3, 3])],
+    }

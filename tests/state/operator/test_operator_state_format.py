@@ -246,7 +246,7 @@ def test_bodies_changed_in_one_place_with_right_checksums_are_read_or_refused() 
 def test_a_newer_version_names_both_versions() -> None:
     data = bytearray(written(CONTENT))
     data[9] = 7
-    with pytest.raises(RestoreError, match="version 7; this pystate reads up to version 1"):
+    with pytest.raises(RestoreError, match="version 7; this pystate reads up to version 2"):
         read(bytes(data))
 
 

@@ -11,7 +11,7 @@ One thread owns the backend. Only `KeyedStateSnapshot`'s methods may be called f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -20,8 +20,12 @@ from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.key_groups import KeyGroupRange, check_max_parallelism
+from pystate.common.time import current_time_ms
 from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, Entry, StateMetaInfo
+from pystate.state.base.compression import snapshot_codec
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
+from pystate.state.base.native import NativeSnapshot, NativeSource
+from pystate.state.base.ttl.cleanup import EntryFilter, snapshot_filter
 
 if TYPE_CHECKING:
     from pystate.state.base.overlay import OverlayState
@@ -71,6 +75,7 @@ class KeyedStateBackend(ABC):
         max_parallelism: The number of key groups in all.
         working_directory: A folder that exists, for a folder of the backend's own; None for backends that keep no files.
         configuration: The options in force; None for the defaults.
+        clock: The time by which values expire, ms since 1970, 0 or more.
 
     Attributes:
         active_key: Internal form of the current key. States read it at each access; `set_current_key` sets it.
@@ -81,8 +86,10 @@ class KeyedStateBackend(ABC):
         "_descriptors",
         "_overlays",
         "_states",
+        "_records",
         "active_key",
         "active_key_group",
+        "clock",
         "configuration",
         "key_codec",
         "key_group_range",
@@ -98,6 +105,7 @@ class KeyedStateBackend(ABC):
         max_parallelism: int,
         working_directory: str | None = None,
         configuration: Configuration | None = None,
+        clock: Callable[[], int] = current_time_ms,
     ) -> None:
         check_max_parallelism(max_parallelism)
         if key_group_range.end >= max_parallelism:
@@ -108,11 +116,13 @@ class KeyedStateBackend(ABC):
         self.max_parallelism = max_parallelism
         self.working_directory = working_directory
         self.configuration = Configuration() if configuration is None else configuration
+        self.clock = clock
         self.active_key: Hashable = NO_KEY
         self.active_key_group = -1
         self._descriptors: dict[str, StateDescriptor] = {}
         self._overlays: dict[str, OverlayState] = {}
         self._states: dict[str, State] = {}
+        self._records = 0
 
     def set_current_key(self, internal_key: Hashable, key_group: int) -> None:
         """Set the key that states are scoped to until the next call, or the end of the epoch.
@@ -123,6 +133,21 @@ class KeyedStateBackend(ABC):
         """
         self.active_key = internal_key
         self.active_key_group = key_group
+
+    def count_records(self, count: int) -> None:
+        """Say that so many records were processed; a clean-up that runs for every record goes by it."""
+        self._records += count
+
+    def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> None:  # noqa: B027 - most have nothing to do
+        """Say which keys come next, so that a backend may read ahead for them. Changes nothing but the time it takes.
+
+        Args:
+            keys: Internal keys in order, each as often as it comes.
+            key_groups: Of the keys; all are this subtask's.
+
+        Raises:
+            StateError: The backend can't read.
+        """
 
     @property
     def current_key(self) -> Any:
@@ -189,6 +214,12 @@ class KeyedStateBackend(ABC):
     def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:
         """Make the state object and its running epoch, on top of restored values where there are any."""
 
+    def _snapshot_filters(self) -> dict[str, EntryFilter]:
+        """Return what leaves expired values out of a snapshot that is taken now, by the names of the states it is for."""
+        now = self.clock()
+        filters = {name: snapshot_filter(descriptor, now) for name, descriptor in self._descriptors.items()}
+        return {name: keep for name, keep in filters.items() if keep is not None}
+
     @abstractmethod
     def flush_epoch(self) -> None:
         """End the epoch: what it wrote becomes part of the backend. Costs time by touched keys.
@@ -221,6 +252,35 @@ class KeyedStateBackend(ABC):
             StateError: The backend isn't empty.
         """
 
+    @property
+    def native_format(self) -> str | None:
+        """The format of the native snapshots that it takes and reads; None for a backend that has none."""
+        return None
+
+    def snapshot_native(self) -> NativeSnapshot | None:
+        """Freeze the last flushed epoch as the backend's own files; None for a backend that has none.
+
+        Raises:
+            StateError: The files can't be made.
+        """
+        return None
+
+    def restore_native(self, sources: Sequence[NativeSource]) -> int | None:
+        """Fill an empty backend from native snapshots of old subtasks, keeping the key groups of `key_group_range` only.
+
+        Args:
+            sources: One or more. The backend removes their folders, now or when it is closed.
+
+        Returns:
+            The index of the source whose shared files the backend goes on with under their old names; None for none.
+
+        Raises:
+            RestoreError: They don't fit, or this backend reads no native snapshots.
+            CorruptSnapshotError: One is damaged.
+            StateError: The backend isn't empty.
+        """
+        raise unreadable_native(type(self).__name__)
+
     @abstractmethod
     def state_names(self) -> list[str]:
         """Return the names of all states, restored ones that nobody declared included."""
@@ -234,6 +294,20 @@ class KeyedStateBackend(ABC):
         """Free what the backend holds. Open snapshots stay readable until they are released."""
 
 
+def unreadable_native(backend: str) -> RestoreError:
+    """Return the error for a native snapshot of another backend.
+
+    Args:
+        backend: What shall read it, for people.
+    """
+    message = (
+        "The checkpoint is incremental: its keyed state is in the own files of the state backend that took it, which "
+        f"{backend} can't read."
+    )
+    hint = "start with the old state backend, take a savepoint, and start from that with the new one"
+    return RestoreError(message, hint=hint)
+
+
 def canonical_header(backend: KeyedStateBackend, states: Iterable[StateMetaInfo]) -> CanonicalHeader:
     """Return the header of a canonical file of a backend."""
     return CanonicalHeader(
@@ -242,6 +316,7 @@ def canonical_header(backend: KeyedStateBackend, states: Iterable[StateMetaInfo]
         max_parallelism=backend.max_parallelism,
         key_group_range=backend.key_group_range,
         states=tuple(states),
+        compression=snapshot_codec(backend.configuration),
     )
 
 

@@ -23,6 +23,8 @@ from typing import Any, BinaryIO, NoReturn
 import msgpack
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
+from pystate.state.base.compression import codec_from_plain, compress, decompress
+from pystate.state.base.plain_lists import unpack_flat
 
 BLOCK_BYTES = 256 * 1024
 """Items are gathered up to about this size in one block."""
@@ -33,8 +35,14 @@ _CRC = struct.Struct(">I")
 _TRAILER = struct.Struct(">QIII")
 _TRAILER_BYTES = _TRAILER.size + _CRC.size + 8
 _MAX_HEADER_BYTES = 64 * 1024 * 1024
+_MAX_HEADER_LIST = 8192
 _MAX_BLOCK_BYTES = (1 << 32) - 1
 _ITEM_OVERHEAD = 5
+_COMPRESSION = "compression"  # stands in the header of version 2
+
+_PLAIN_VERSION = 1
+COMPRESSED_VERSION = 2
+"""Of files whose blocks are compressed, see `compression`."""
 
 Item = bytes | None
 
@@ -45,7 +53,7 @@ class BlockFileFormat:
 
     Attributes:
         magic: Its first eight bytes.
-        version: What is written, and the newest that is read.
+        version: The newest that is read. Files whose blocks are compressed are written as version 2, others as version 1.
         what: What errors call it.
     """
 
@@ -73,18 +81,28 @@ class BlockWriter:
         format: Which kind of file.
         header: Plain data that stands at the front.
         block_bytes: About how large a block gets.
+        compression: How blocks are compressed; None for not at all. The format must have a version 2.
     """
 
     def __init__(
-        self, sink: BinaryIO, format: BlockFileFormat, header: dict[str, Any], *, block_bytes: int = BLOCK_BYTES
+        self,
+        sink: BinaryIO,
+        format: BlockFileFormat,
+        header: dict[str, Any],
+        *,
+        block_bytes: int = BLOCK_BYTES,
+        compression: str | None = None,
     ) -> None:
         self._sink = sink
         self._format = format
         self._block_bytes = block_bytes
         self._index: list[int] = []
         self._written = 0
-        plain = msgpack.packb(header, use_bin_type=True)
-        start = _START.pack(format.magic, format.version, len(plain)) + plain
+        self._compression = compression
+        mark = {} if compression is None else {_COMPRESSION: compression}
+        plain = msgpack.packb({**header, **mark}, use_bin_type=True)
+        version = _PLAIN_VERSION if compression is None else COMPRESSED_VERSION
+        start = _START.pack(format.magic, version, len(plain)) + plain
         self._header_bytes = len(plain)
         self._write(start + _CRC.pack(zlib.crc32(start)))
 
@@ -120,7 +138,7 @@ class BlockWriter:
 
     def _write_block(self, section: int, part: int, items: list[Item]) -> None:
         try:
-            payload = msgpack.packb(items, use_bin_type=True)
+            payload = compress(self._compression, msgpack.packb(items, use_bin_type=True))
         except ValueError as error:
             message = f"An item is too large for {self._format.what}: {error}."
             raise SnapshotError(message) from error
@@ -179,6 +197,10 @@ class BlockReader:
         if body > index_offset:
             self.damaged("its parts don't fit each other")
         self.header = self._read_header(header_bytes)
+        try:
+            self._compression = codec_from_plain(self.header.get(_COMPRESSION))
+        except ValueError as error:
+            self.damaged(f"its header says {error}")
         self.blocks = self._read_index(index_offset, index_bytes, index_crc, body)
 
     def read(self, block: Block) -> list[Item]:
@@ -194,7 +216,7 @@ class BlockReader:
         if _BLOCK.unpack_from(data) != expected:
             self.damaged(f"the block at byte {block.offset} isn't the one of the index")
         try:
-            items = msgpack.unpackb(memoryview(data)[_BLOCK.size : -_CRC.size])
+            items = unpack_flat(decompress(self._compression, memoryview(data)[_BLOCK.size : -_CRC.size]))
         except ValueError:
             self.damaged(f"the block at byte {block.offset} can't be read")
         if (
@@ -232,7 +254,7 @@ class BlockReader:
         if data[-_CRC.size :] != _CRC.pack(zlib.crc32(data[: -_CRC.size])):
             self.damaged("its header is changed")
         try:
-            header = msgpack.unpackb(data[_START.size : -_CRC.size], strict_map_key=False)
+            header = msgpack.unpackb(data[_START.size : -_CRC.size], strict_map_key=False, max_array_len=_MAX_HEADER_LIST)
         except ValueError:
             self.damaged("its header can't be read")
         if not isinstance(header, dict):
@@ -244,7 +266,7 @@ class BlockReader:
         if zlib.crc32(data) != crc:
             self.damaged("its index is changed")
         try:
-            rows = msgpack.unpackb(data)
+            rows = unpack_flat(data)
         except ValueError:
             self.damaged("its index can't be read")
         if not isinstance(rows, list) or len(rows) % 5 or not all(type(number) is int and number >= 0 for number in rows):

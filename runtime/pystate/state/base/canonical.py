@@ -28,8 +28,15 @@ import msgpack
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
 from pystate.common.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 from pystate.common.type_info import TypeInformation
+from pystate.state.base.compression import codec_from_plain, compress, decompress
+from pystate.state.base.plain_lists import unpack_flat
 
 FORMAT_VERSION = 1
+"""Of files whose blocks are as the layout says."""
+
+COMPRESSED_VERSION = 2
+"""Of files with a `compression` in their header: the msgpack list of each block is compressed, see `compression`."""
+
 BLOCK_BYTES = 256 * 1024
 """Entries are gathered up to about this size in one block."""
 
@@ -41,6 +48,7 @@ _CRC = struct.Struct(">I")
 _TRAILER = struct.Struct(">QIII")
 _TRAILER_BYTES = _TRAILER.size + _CRC.size + len(_END_MAGIC)
 _MAX_HEADER_BYTES = 64 * 1024 * 1024
+_MAX_HEADER_LIST = 8192
 _MAX_BLOCK_BYTES = (1 << 32) - 1
 _ENTRY_OVERHEAD = 15
 
@@ -94,13 +102,18 @@ class StateMetaInfo:
 
 @dataclass(frozen=True)
 class CanonicalHeader:
-    """What a canonical file says about itself."""
+    """What a canonical file says about itself.
+
+    Attributes:
+        compression: How its blocks are compressed; None for not at all.
+    """
 
     key_type: TypeInformation | None
     key_encoding: str
     max_parallelism: int
     key_group_range: KeyGroupRange
     states: tuple[StateMetaInfo, ...]
+    compression: str | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """Return the header as msgpack-able data."""
@@ -110,6 +123,7 @@ class CanonicalHeader:
             "max_parallelism": self.max_parallelism,
             "key_groups": [self.key_group_range.start, self.key_group_range.end],
             "states": [state.to_plain() for state in self.states],
+            **({} if self.compression is None else {"compression": self.compression}),
         }
 
     @staticmethod
@@ -123,7 +137,12 @@ class CanonicalHeader:
         start, end = plain["key_groups"]
         states = tuple(map(StateMetaInfo.from_plain, plain["states"]))
         header = CanonicalHeader(
-            key_type, plain["key_encoding"], plain["max_parallelism"], KeyGroupRange(start, end), states
+            key_type,
+            plain["key_encoding"],
+            plain["max_parallelism"],
+            KeyGroupRange(start, end),
+            states,
+            codec_from_plain(plain.get("compression")),
         )
         if not isinstance(header.key_encoding, str):
             message = "the key encoding is no text"
@@ -160,7 +179,8 @@ class CanonicalWriter:
         self.entries = 0
         self.bytes = 0
         plain = msgpack.packb(header.to_plain(), use_bin_type=True)
-        start = _START.pack(_MAGIC, FORMAT_VERSION, len(plain)) + plain
+        version = FORMAT_VERSION if header.compression is None else COMPRESSED_VERSION
+        start = _START.pack(_MAGIC, version, len(plain)) + plain
         self._header_bytes = len(plain)
         self._write(start + _CRC.pack(zlib.crc32(start)))
 
@@ -192,7 +212,7 @@ class CanonicalWriter:
 
     def _write_block(self, state: int, key_group: int, parts: list[bytes]) -> None:
         try:
-            payload = msgpack.packb(parts, use_bin_type=True)
+            payload = compress(self._header.compression, msgpack.packb(parts, use_bin_type=True))
         except ValueError as error:
             message = f"An entry of state {self._header.states[state].name!r} is too large for a snapshot: {error}."
             raise SnapshotError(message) from error
@@ -288,13 +308,13 @@ class CanonicalReader:
         _, version, stated = _START.unpack_from(body)
         if crc != _CRC.pack(zlib.crc32(body)) or stated != length:
             raise self._damaged(what="its header is changed")
-        if version != FORMAT_VERSION:
-            message = f"The keyed-state file has version {version}; this pystate reads version {FORMAT_VERSION}."
+        if not FORMAT_VERSION <= version <= COMPRESSED_VERSION:
+            message = f"The keyed-state file has version {version}; this pystate reads up to version {COMPRESSED_VERSION}."
             raise RestoreError(
                 message, where=self._where, hint="restore with the pystate version that wrote it, or a newer one"
             )
         try:
-            plain = msgpack.unpackb(body[_START.size :], raw=False)
+            plain = msgpack.unpackb(body[_START.size :], raw=False, max_array_len=_MAX_HEADER_LIST)
             return CanonicalHeader.from_plain(plain), len(data)
         except (ValueError, TypeError, LookupError) as error:
             what = f"its header says {error}"
@@ -305,7 +325,7 @@ class CanonicalReader:
         if zlib.crc32(data) != crc:
             raise self._damaged(what="its index is changed")
         try:
-            rows = msgpack.unpackb(data)
+            rows = unpack_flat(data)
         except ValueError as error:
             raise self._damaged(what="its index can't be read") from error
         if not isinstance(rows, list) or len(rows) % 5 or not all(type(number) is int for number in rows):
@@ -333,6 +353,15 @@ class CanonicalReader:
         number = self._number(state_name)
         return sum(block.entries for (state, _), blocks in self._blocks.items() if state == number for block in blocks)
 
+    def key_group_bytes(self, state_name: str) -> dict[int, int]:
+        """Return how many bytes the blocks of each key group of a state have, from the index."""
+        number = self._number(state_name)
+        return {
+            key_group: sum(block.length for block in blocks)
+            for (state, key_group), blocks in self._blocks.items()
+            if state == number
+        }
+
     def _number(self, state_name: str) -> int:
         for number, state in enumerate(self.header.states):
             if state.name == state_name:
@@ -358,7 +387,7 @@ class CanonicalReader:
         if _BLOCK.unpack_from(data) != (state, key_group, block.entries, block.length - _BLOCK.size - _CRC.size):
             raise self._damaged(what=f"key group {key_group} isn't where the index says")
         try:
-            parts = msgpack.unpackb(memoryview(data)[_BLOCK.size : -_CRC.size])
+            parts = unpack_flat(decompress(self.header.compression, memoryview(data)[_BLOCK.size : -_CRC.size]))
         except ValueError as error:
             raise self._damaged(what=f"key group {key_group} can't be read") from error
         if not isinstance(parts, list) or len(parts) != 3 * block.entries or not all(type(part) is bytes for part in parts):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
 from pystate.common.errors import SnapshotError
 from pystate.state.base.backend import KeyedStateSnapshot, KeyedStateSnapshotStats
-from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter
+from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
+from pystate.state.base.ttl.cleanup import EntryFilter
 
 
 class CountedSnapshot(KeyedStateSnapshot):
@@ -16,10 +18,12 @@ class CountedSnapshot(KeyedStateSnapshot):
 
     Args:
         header: Of the file to be written.
+        filters: State name -> what leaves expired values out; states without one are written as they are.
     """
 
-    def __init__(self, header: CanonicalHeader) -> None:
+    def __init__(self, header: CanonicalHeader, filters: Mapping[str, EntryFilter]) -> None:
         self._header = header
+        self._filters = filters
         self._lock = threading.Lock()
         self._writers = 0
         self._released = False
@@ -27,6 +31,10 @@ class CountedSnapshot(KeyedStateSnapshot):
     @abstractmethod
     def _write(self, writer: CanonicalWriter) -> None:
         """Write all entries; `_check_open` at least once per key group."""
+
+    def _write_entries(self, writer: CanonicalWriter, name: str, key_group: int, entries: Iterable[Entry]) -> None:
+        keep = self._filters.get(name)
+        writer.write(name, key_group, entries if keep is None else keep(entries))
 
     @abstractmethod
     def _let_go(self) -> None:

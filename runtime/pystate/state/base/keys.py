@@ -151,6 +151,17 @@ class _IdentityKeys(_TypedKeys):
         return hash_key_group(self.tag, self._encode(internal), max_parallelism)
 
 
+class _TextKeys(_IdentityKeys):
+    def __init__(self, type_info: TypeInformation) -> None:
+        super().__init__(type_info, str)
+
+    def encode(self, internal: Any) -> bytes:
+        try:
+            return self._prefix + internal.encode()  # type: ignore[no-any-return]
+        except UnicodeEncodeError:  # lone surrogates, which take a slower way
+            return super().encode(internal)
+
+
 class _IntegerKeys(_IdentityKeys):
     def __init__(self, type_info: TypeInformation) -> None:
         super().__init__(type_info, int)
@@ -169,7 +180,9 @@ class _AutoKeys(_Keys):
     def __init__(self) -> None:
         self._encode_long: Encoder
         self._decode_long: Decoder
-        _, self._encode_text, self._decode_text = typed_codec(TypeInformation(TypeKind.STRING))
+        self._encode_text: Encoder
+        tag, self._encode_text, self._decode_text = typed_codec(TypeInformation(TypeKind.STRING))
+        self._text_tag = bytes((tag,))
         _, self._encode_long, self._decode_long = typed_codec(TypeInformation(TypeKind.LONG))
 
     def internal(self, key: Any) -> Hashable:
@@ -178,6 +191,8 @@ class _AutoKeys(_Keys):
         return encode_auto(key)
 
     def encode(self, internal: Any) -> bytes:
+        if type(internal) is str:
+            return self._text_tag + self._encode_text(internal)
         return internal if type(internal) is bytes else encode_auto(internal)
 
     def decode(self, data: bytes) -> Hashable:
@@ -214,7 +229,7 @@ def _keys_for(key_type: TypeInformation | None) -> _Keys:
     if key_type.kind in _INTEGERS:
         return _IntegerKeys(key_type)
     if key_type.kind is TypeKind.STRING:
-        return _IdentityKeys(key_type, str)
+        return _TextKeys(key_type)
     if type_tag(key_type) == TAG_BINARY:
         return _IdentityKeys(key_type, bytes)
     return _TypedKeys(key_type)

@@ -49,8 +49,8 @@ class _ListOverlay:
 
     Attributes:
         added: Elements added since `elements` was handed out, or at all.
-        elements: The list that user code has; None as long as nobody asked for it.
-        loaded: Stored forms of what was flushed, if `elements` began with it; None if it doesn't count any more.
+        elements: The list that user code has, or that took the place of all; None as long as it is as stored.
+        loaded: Stored forms of what was flushed; None if nobody read them.
     """
 
     __slots__ = ("added", "elements", "group", "loaded")
@@ -121,7 +121,6 @@ class OverlayListState(OverlayState, ListState[Any]):
     def _replace(self, elements: list[Any]) -> None:
         overlay = self._lists.get(self._backend.active_key) or self._open()
         overlay.elements = elements
-        overlay.loaded = None
         overlay.added = []
 
     def _all_checked(self, values: list[Any]) -> list[Any]:
@@ -153,7 +152,7 @@ class OverlayListState(OverlayState, ListState[Any]):
             group = overlay.group
             if overlay.elements is None:
                 if overlay.added:
-                    changes.append(ListChange(key, group, False, self._stored(key, overlay.added)))
+                    changes.append(ListChange(key, group, False, self._added(key, overlay.added)))
             elif overlay.loaded is None:
                 changes.append(ListChange(key, group, True, self._stored(key, overlay.elements + overlay.added)))
             else:
@@ -178,11 +177,15 @@ class OverlayListState(OverlayState, ListState[Any]):
         return ListChange(key, group, True, new)
 
     def _stored(self, key: Hashable, elements: list[Any]) -> list[Any]:
-        """Return stored forms. Elements are checked again, since the list may have been changed in place."""
+        """Return stored forms of elements of a list that user code had in its hands: they are checked again."""
         if None in elements and any(element is None for element in elements):
             raise self._unkeepable(key, self._no_element())
+        return self._added(key, elements if self._to_bytes else list(map(self._checked, elements)))
+
+    def _added(self, key: Hashable, elements: list[Any]) -> list[Any]:
+        """Return stored forms of checked elements."""
         if not self._to_bytes:
-            return list(map(self._checked, elements))
+            return elements
         try:
             return list(map(self._serializer.serialize, elements))
         except StateError as error:

@@ -11,6 +11,7 @@ from pystate.common.errors import ConfigurationError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.option_types import nearest_name
 from pystate.common.options import StateBackendOptions
+from pystate.common.time import current_time_ms
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.keys import KeyCodec
 
@@ -34,6 +35,7 @@ def create_state_backend(
     max_parallelism: int,
     working_directory: str | None = None,
     configuration: Configuration | None = None,
+    clock: Callable[[], int] = current_time_ms,
 ) -> KeyedStateBackend:
     """Return a new, empty backend.
 
@@ -45,6 +47,7 @@ def create_state_backend(
         max_parallelism: See `KeyedStateBackend`.
         working_directory: See `KeyedStateBackend`; rocksdb needs one.
         configuration: See `KeyedStateBackend`.
+        clock: See `KeyedStateBackend`.
 
     Raises:
         ConfigurationError: There is no such backend, or it needs a working directory.
@@ -56,6 +59,7 @@ def create_state_backend(
         max_parallelism=max_parallelism,
         working_directory=working_directory,
         configuration=configuration,
+        clock=clock,
     )
     if not isinstance(backend, KeyedStateBackend):
         raise _refused(name, f"it makes a {type(backend).__qualname__}, which is no KeyedStateBackend")

@@ -95,8 +95,12 @@ class StateRegistry(Generic[S, R]):
             message = "State can only be restored into an empty backend."
             raise StateError(message)
 
-    def declare(self, descriptor: StateDescriptor) -> RegisteredState[S]:
+    def declare(self, descriptor: StateDescriptor, now: int) -> RegisteredState[S]:
         """Return the state that a descriptor declares, with its restored values if there are any.
+
+        Args:
+            descriptor: What is declared.
+            now: See `resolve_migration`.
 
         Raises:
             RestoreError: The restored values can't be read as what is declared.
@@ -113,7 +117,7 @@ class StateRegistry(Generic[S, R]):
         if known is None:
             store = self._create_store(name, schema)
         else:
-            store = self._adopt(name, schema, known.raw, resolve_migration(known.info, schema))
+            store = self._adopt(name, schema, known.raw, resolve_migration(known.info, schema, now))
         state = RegisteredState(schema, info, store)
         self._states[name] = state
         return state
@@ -153,11 +157,24 @@ class StateRegistry(Generic[S, R]):
             self._states.clear()
             raise
 
-    def _restored(self, info: StateMetaInfo) -> tuple[R, StateKind]:
+    def add_restored(self, info: StateMetaInfo, raw: R | None = None) -> R:
+        """Take in a state of a snapshot; return where its raw entries go, the same place for all parts of the snapshot.
+
+        Args:
+            info: What the snapshot says about it.
+            raw: Where they are already, for a state that isn't known yet; None to make room for them.
+
+        Raises:
+            CorruptSnapshotError: Another part of the snapshot says something else about the state.
+            RestoreError: It is of a kind this version doesn't know.
+        """
+        return self._restored(info, raw)[0]
+
+    def _restored(self, info: StateMetaInfo, raw: R | None = None) -> tuple[R, StateKind]:
         kind = kind_of(info)
         known = self._states.get(info.name)
         if known is None:
-            known = self._states[info.name] = RestoredState(info, self._create_raw(info))
+            known = self._states[info.name] = RestoredState(info, self._create_raw(info) if raw is None else raw)
         if not isinstance(known, RestoredState) or known.info != info:
             message = f"State {info.name!r} has different types in the files of one snapshot."
             raise CorruptSnapshotError(message)

@@ -7,7 +7,8 @@ Entries of a snapshot are (key, sub-key, value), on every backend:
     LIST   one or more entries per key, each a part of the list: the namespace, then a number (8 bytes, big-endian) by which
            the parts are ordered; and a msgpack list of the elements' bytes
 
-The namespace of state that is scoped by key alone is the byte 0: the length of a namespace, as a varint.
+The namespace of state that is scoped by key alone is the byte 0: the length of a namespace, as a varint. Where values have a
+time to live, each value, element and map value begins with the time of its last access (see `ttl.serializer`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pystate.state.base.serializers import (
     serializer_for,
     serializer_from_snapshot,
 )
+from pystate.state.base.ttl.serializer import Convert, TtlSerializer, timed_conversion
 from pystate.state.base.value_formats import pack, unpack
 
 VOID_NAMESPACE = b"\x00"
@@ -37,9 +39,6 @@ VOID_NAMESPACE = b"\x00"
 
 _PART = struct.Struct(">cQ")
 _REMEDY = "declare the type it was written with, or give the new state another name"
-
-Convert = Callable[[bytes], bytes]
-"""Makes new bytes of a value (an element, a map value) out of its old ones."""
 
 
 def part_sub_key(number: int) -> bytes:
@@ -101,7 +100,8 @@ class StateSchema:
 
     Attributes:
         kind: The state's kind.
-        serializer: Of the values; of the elements of a list; of the values of a map, then with None among them.
+        serializer: Of the values; of the elements of a list; of the values of a map, then with None among them. A
+            `TtlSerializer` where they have a time to live.
         user_keys: Of the keys of a map; else None.
     """
 
@@ -116,9 +116,10 @@ class StateSchema:
         Raises:
             StateError: A type can't be the key of a map.
         """
+        serializer, ttl = serializer_for(descriptor.type_info), descriptor.ttl_config is not None
         if isinstance(descriptor, MapStateDescriptor):
-            return _map_schema(serializer_for(descriptor.type_info), descriptor.key_type_info)
-        return StateSchema(descriptor.kind, serializer_for(descriptor.type_info))
+            return _map_schema(serializer, descriptor.key_type_info, ttl)
+        return StateSchema(descriptor.kind, _timed(serializer, ttl))
 
     @staticmethod
     def from_meta_info(info: StateMetaInfo) -> StateSchema:
@@ -129,10 +130,10 @@ class StateSchema:
         """
         serializer = serializer_from_snapshot(info.serializer)
         if kind_of(info) is not StateKind.MAP:
-            return StateSchema(kind_of(info), serializer)
+            return StateSchema(kind_of(info), _timed(serializer, info.ttl))
         try:
             plain = (info.user_key or {})["type"]
-            return _map_schema(serializer, None if plain is None else TypeInformation.from_plain(plain))
+            return _map_schema(serializer, None if plain is None else TypeInformation.from_plain(plain), info.ttl)
         except (ValueError, TypeError, LookupError) as error:
             message = f"The description of the map keys of state {info.name!r} is damaged: {error!r}"
             raise CorruptSnapshotError(message) from error
@@ -143,7 +144,17 @@ class StateSchema:
         if self.user_keys is not None:
             key_type = self.user_keys.key_type
             user_key = {"type": None if key_type is None else key_type.to_plain()}
-        return StateMetaInfo(name, self.kind.value, self.serializer.snapshot(), user_key)
+        return StateMetaInfo(name, self.kind.value, self.serializer.snapshot(), user_key, self.has_ttl)
+
+    @property
+    def has_ttl(self) -> bool:
+        """Whether each value begins with a timestamp."""
+        return isinstance(self.serializer, TtlSerializer)
+
+    @property
+    def values(self) -> TypeSerializer:
+        """The serializer of what user code sees."""
+        return self.serializer.values if isinstance(self.serializer, TtlSerializer) else self.serializer
 
     def __str__(self) -> str:
         """Return kind and types, for errors."""
@@ -152,8 +163,12 @@ class StateSchema:
         return f"{self.kind.value} of {key_type_name(self.user_keys.key_type)} to {self.serializer.type_name}"
 
 
-def _map_schema(serializer: TypeSerializer, key_type: TypeInformation | None) -> StateSchema:
-    return StateSchema(StateKind.MAP, NullableSerializer(serializer), KeyCodec(key_type))
+def _map_schema(serializer: TypeSerializer, key_type: TypeInformation | None, ttl: bool) -> StateSchema:
+    return StateSchema(StateKind.MAP, _timed(NullableSerializer(serializer), ttl), KeyCodec(key_type))
+
+
+def _timed(serializer: TypeSerializer, ttl: bool) -> TypeSerializer:
+    return TtlSerializer(serializer) if ttl else serializer
 
 
 def kind_of(info: StateMetaInfo) -> StateKind:
@@ -208,17 +223,19 @@ def _lifted(convert: Convert, kind: StateKind) -> Convert:
     return lambda data: pack_part([convert(element) for element in unpack_part(data)])
 
 
-def resolve_migration(info: StateMetaInfo, new: StateSchema) -> Migration | None:
+def resolve_migration(info: StateMetaInfo, new: StateSchema, now: int) -> Migration | None:
     """Say what becomes of restored entries under a declared schema; None: they stay as they are.
+
+    Args:
+        info: What the snapshot says of the state.
+        new: What is declared.
+        now: The time of the last access of values that have no timestamp yet, and shall have one; ms since 1970.
 
     Raises:
         RestoreError: They can't be read under it, or a newer version wrote them.
         CorruptSnapshotError: What the snapshot says of the state is damaged.
     """
     old = StateSchema.from_meta_info(info)
-    if info.ttl:
-        message = f"The values of state {info.name!r} have timestamps for a time to live, which this pystate doesn't read."
-        raise RestoreError(message, hint="restore with the pystate version that wrote the snapshot, or a newer one")
     if old.kind is not new.kind:
         raise _incompatible(info.name, old, new)
     check_user_keys = None
@@ -232,7 +249,8 @@ def resolve_migration(info: StateMetaInfo, new: StateSchema) -> Migration | None
         raise _incompatible(info.name, old, new, resolution.reason)
     convert = None
     if resolution.compatibility is not SchemaCompatibility.AS_IS:
-        convert = _conversion(old.serializer, new.serializer, resolution.migrate)
+        convert = _conversion(old.values, new.values, resolution.migrate)
+    convert = timed_conversion(convert, old.has_ttl, new.has_ttl, now)
     return None if convert is None and check_user_keys is None else Migration(convert, check_user_keys)
 
 

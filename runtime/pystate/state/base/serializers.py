@@ -12,7 +12,7 @@ from typing import Any
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.state.base.schema_evolution import Resolution, SchemaCompatibility, resolve_types
-from pystate.state.base.value_formats import format_for, is_immutable, unpack
+from pystate.state.base.value_formats import format_for, is_immutable, pack, unpack, unpack_plain
 
 __all__ = [
     "Resolution",
@@ -104,6 +104,7 @@ class _MsgpackSerializer(TypeSerializer):
         self.type_info = type_info
         self.type_name = "untyped" if type_info is None else type_info.name
         self._format = format_for(type_info)
+        self._unpack = unpack if self._format.has_extensions else unpack_plain
         self.immutable = type_info is not None and is_immutable(type_info)
         if type_info is not None:
             self.exact_type = _EXACT_TYPES.get(type_info.kind)
@@ -121,11 +122,49 @@ class _MsgpackSerializer(TypeSerializer):
 
     def deserialize(self, data: bytes) -> Any:
         try:
-            return self._format.from_plain(unpack(data))
+            return self._format.from_plain(self._unpack(data))
         except PystateError as error:
             raise _damaged_value(self.type_name, error.message) from error
         except (ValueError, TypeError, OverflowError, ArithmeticError, LookupError, RecursionError) as error:
             raise _damaged_value(self.type_name, repr(error)) from error
+
+
+class _QuickSerializer(_MsgpackSerializer):
+    """Integers and types of one Python type that msgpack says by itself: the usual case without a call of the format."""
+
+    def __init__(self, type_info: TypeInformation, python_type: type) -> None:
+        super().__init__(type_info)
+        self._python_type = python_type
+        self._unbounded = self.integer_range is None
+        self._low, self._high = self.integer_range or (0, -1)
+
+    def _is_right(self, value: Any) -> bool:
+        return type(value) is self._python_type and (self._unbounded or self._low <= value <= self._high)  # type: ignore[operator]
+
+    def serialize(self, value: Any) -> bytes:
+        if self._is_right(value):
+            try:
+                return pack(value)
+            except (ValueError, OverflowError):
+                pass
+        return super().serialize(value)
+
+    def deserialize(self, data: bytes) -> Any:
+        try:
+            value = unpack_plain(data)
+        except ValueError:
+            return super().deserialize(data)
+        if self._is_right(value):
+            return value
+        return super().deserialize(data)
+
+
+_QUICK_TYPES: dict[TypeKind, type] = {
+    **dict.fromkeys(INTEGER_RANGES, int),
+    TypeKind.STRING: str,
+    TypeKind.BOOLEAN: bool,
+    TypeKind.DOUBLE: float,
+}
 
 
 def _damaged_value(type_name: str, why: str) -> CorruptSnapshotError:
@@ -135,6 +174,9 @@ def _damaged_value(type_name: str, why: str) -> CorruptSnapshotError:
 
 def serializer_for(type_info: TypeInformation | None) -> TypeSerializer:
     """Return the serializer of a type; None is the untyped value."""
+    quick = None if type_info is None else _QUICK_TYPES.get(type_info.kind)
+    if type_info is not None and quick is not None:
+        return _QuickSerializer(type_info, quick)
     return _MsgpackSerializer(type_info)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from pystate.api.state import (
     AggregatingStateDescriptor,
@@ -14,12 +14,16 @@ from pystate.api.state import (
 )
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.derived_states import DefaultValueState, ValueAggregatingState, ValueReducingState
-from pystate.state.base.keys import KeyCodec
 from pystate.state.base.list_states import OverlayListState
 from pystate.state.base.map_states import OverlayMapState
 from pystate.state.base.overlay import OverlayState, value_check
 from pystate.state.base.schema import StateSchema
-from pystate.state.base.value_states import create_value_state
+from pystate.state.base.ttl.list_state import TtlListState
+from pystate.state.base.ttl.map_state import TtlMapState
+from pystate.state.base.ttl.serializer import TtlSerializer
+from pystate.state.base.ttl.settings import TtlSettings
+from pystate.state.base.ttl.value_state import TtlValueState
+from pystate.state.base.value_states import OverlayValueState, create_value_state
 
 
 def create_state(
@@ -36,19 +40,33 @@ def create_state(
     Raises:
         StateError: The default value isn't of the state's type.
     """
-    name, serializer = descriptor.name, schema.serializer
-    if schema.kind is StateKind.MAP:
-        map_state = OverlayMapState(name, backend, serializer, store, cast("KeyCodec", schema.user_keys))
-        return map_state, map_state
-    if schema.kind is StateKind.LIST:
-        list_state = OverlayListState(name, backend, serializer, store)
-        return list_state, list_state
-    values = create_value_state(name, backend, serializer, store)
+    state = _create_overlay(descriptor, backend, schema, store)
+    if isinstance(state, (OverlayMapState, OverlayListState, TtlMapState)):
+        return state, state
     if isinstance(descriptor, ReducingStateDescriptor):
-        checked = value_check(name, serializer)
-        return ValueReducingState(name, values, checked, descriptor.reduce_function), values
+        checked = value_check(descriptor.name, schema.values)
+        return ValueReducingState(descriptor.name, state, checked, descriptor.reduce_function), state
     if isinstance(descriptor, AggregatingStateDescriptor):
-        return ValueAggregatingState(name, values, descriptor.agg_function), values
-    if isinstance(descriptor, ValueStateDescriptor) and descriptor.default_value is not None:
-        return DefaultValueState(values, serializer, descriptor.default_value), values
-    return values, values
+        return ValueAggregatingState(descriptor.name, state, descriptor.agg_function), state
+    default = descriptor.default_value if isinstance(descriptor, ValueStateDescriptor) else None
+    if default is None or schema.has_ttl:  # a time to live leaves no default, as in Flink
+        return state, state
+    return DefaultValueState(state, schema.serializer, default), state
+
+
+def _create_overlay(
+    descriptor: StateDescriptor, backend: KeyedStateBackend, schema: StateSchema, store: Any
+) -> OverlayMapState | OverlayListState | OverlayValueState | TtlMapState | TtlValueState:
+    name, serializer = descriptor.name, schema.serializer
+    if descriptor.ttl_config is not None and isinstance(serializer, TtlSerializer):
+        settings = TtlSettings.of(descriptor.ttl_config, backend.clock)
+        if schema.user_keys is not None:
+            return TtlMapState(name, backend, serializer, store, schema.user_keys, settings)
+        if schema.kind is StateKind.LIST:
+            return TtlListState(name, backend, serializer, store, settings)
+        return TtlValueState(name, backend, serializer, store, settings)
+    if schema.user_keys is not None:
+        return OverlayMapState(name, backend, serializer, store, schema.user_keys)
+    if schema.kind is StateKind.LIST:
+        return OverlayListState(name, backend, serializer, store)
+    return create_value_state(name, backend, serializer, store)

@@ -6,16 +6,19 @@ can't store None, and what is absent reads as None.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
 from pystate.api.state import ValueState
 from pystate.common.errors import StateError
-from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.backend import NO_KEY, KeyedStateBackend
 from pystate.state.base.overlay import KeyStore, OverlayState
 from pystate.state.base.serializers import TypeSerializer
 
 _MISSING = object()
+
+_QUICK_INTEGER = (1 << 30) - 1
+"""Integers up to here are one digit to Python, which compares them quickest; counters seldom get beyond."""
 
 
 class ValueStore(KeyStore, Protocol):
@@ -58,7 +61,15 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         self._overlay[key] = None
 
     def _touch(self, key: Hashable) -> None:
-        self._groups[key] = self._group(key)
+        group = self._backend.active_key_group
+        if key is NO_KEY or group not in self._owned_groups:
+            self._group(key)  # raises
+        self._groups[key] = group
+
+    @property
+    def held(self) -> Container[Hashable]:
+        """The keys whose values the epoch has in its overlay."""
+        return self._overlay
 
     def touched_keys(self) -> list[tuple[Hashable, int]]:
         """Return (key, key group) of all that the epoch has in its overlay."""
@@ -78,47 +89,46 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         self._groups.clear()
         self._store.end_epoch()
 
-    def _changed_bytes(self) -> list[tuple[Hashable, bytes | None]]:
-        changes: list[tuple[Hashable, bytes | None]] = []
-        serialize, known, groups = self._serializer.serialize, self._store.known, self._groups
-        for key, value in self._overlay.items():
-            try:
-                stored = None if value is None else serialize(value)
-            except StateError as error:
-                raise self._unkeepable(key, error) from error
-            if stored != known(key, groups[key]):
-                changes.append((key, stored))
-        return changes
+    def _bytes_of(self, key: Hashable, value: Any) -> bytes:
+        try:
+            return self._serializer.serialize(value)
+        except StateError as error:
+            raise self._unkeepable(key, error) from error
 
 
 class ImmutableValueState(OverlayValueState):
     """Values that can't be changed in place are shared by overlay, store and user code as they are."""
 
-    __slots__ = ("_exact_type", "_get")
+    __slots__ = ("_exact_type",)
 
     def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore) -> None:
         super().__init__(name, backend, serializer, store)
         self._exact_type = serializer.exact_type
-        self._get = self._overlay.get
 
     def value(self) -> Any:
         """Return the current key's value; None where there is none."""
+        value = self._overlay.get(self._backend.active_key)
+        return self._stored() if value is None else value
+
+    def _stored(self) -> Any:
+        """Return the value of a key that the overlay hasn't, or has as removed."""
         key = self._backend.active_key
-        value = self._get(key, _MISSING)
-        return self._store.get(key, self._group(key)) if value is _MISSING else value
+        return None if key in self._overlay else self._store.get(key, self._group(key))
 
     def update(self, value: Any) -> None:
         """Set the current key's value; None removes it."""
         if type(value) is not self._exact_type and value is not None:
             value = self._checked(value)
-        key = self._backend.active_key
-        if key not in self._overlay:
+        key, overlay = self._backend.active_key, self._overlay
+        if key not in overlay:
             self._touch(key)
-        self._overlay[key] = value
+        overlay[key] = value
 
     def prepare_flush(self) -> list[tuple[Hashable, Any]]:
         """Return what the epoch wrote."""
-        return list(self._overlay.items()) if self._store.stores_objects else self._changed_bytes()
+        if self._store.stores_objects:
+            return list(self._overlay.items())
+        return [(key, None if value is None else self._bytes_of(key, value)) for key, value in self._overlay.items()]
 
 
 class IntegerValueState(ImmutableValueState):
@@ -128,16 +138,17 @@ class IntegerValueState(ImmutableValueState):
 
     def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore) -> None:
         super().__init__(name, backend, serializer, store)
-        self._low, self._high = serializer.integer_range or (0, -1)
+        low, high = serializer.integer_range or (0, -1)
+        self._low, self._high = max(low, -_QUICK_INTEGER), min(high, _QUICK_INTEGER)
 
     def update(self, value: Any) -> None:
         """Set the current key's value; None removes it."""
-        if value is not None and (type(value) is not int or not self._low <= value <= self._high):
-            self._checked(value)  # raises
-        key = self._backend.active_key
-        if key not in self._overlay:
+        if (type(value) is not int or value > self._high or value < self._low) and value is not None:
+            self._checked(value)  # which looks at the whole range
+        key, overlay = self._backend.active_key, self._overlay
+        if key not in overlay:
             self._touch(key)
-        self._overlay[key] = value
+        overlay[key] = value
 
 
 class MutableValueState(OverlayValueState):
@@ -147,6 +158,11 @@ class MutableValueState(OverlayValueState):
     """
 
     __slots__ = ()
+
+    def update(self, value: Any) -> None:
+        """Set the current key's value; None removes it."""
+        if value is None or self._overlay.get(self._backend.active_key) is not value:  # else it was changed in place
+            super().update(value)
 
     def value(self) -> Any:
         """Return the current key's value; None where there is none."""
@@ -165,7 +181,13 @@ class MutableValueState(OverlayValueState):
 
     def prepare_flush(self) -> list[tuple[Hashable, Any]]:
         """Return what the epoch wrote, and what it changed in place."""
-        return self._changed_bytes()
+        changes: list[tuple[Hashable, bytes | None]] = []
+        known, groups, bytes_of = self._store.known, self._groups, self._bytes_of
+        for key, value in self._overlay.items():
+            stored = None if value is None else bytes_of(key, value)
+            if stored != known(key, groups[key]):
+                changes.append((key, stored))
+        return changes
 
 
 def create_value_state(

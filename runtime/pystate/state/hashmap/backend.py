@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.time import current_time_ms
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
 from pystate.state.base.canonical import Entry, StateMetaInfo
 from pystate.state.base.keys import KeyCodec
@@ -20,6 +21,7 @@ from pystate.state.base.states import create_state
 from pystate.state.hashmap.forms import StoredForm, form_for
 from pystate.state.hashmap.snapshot import HashMapSnapshot, RawEntries
 from pystate.state.hashmap.table import StateTable, TableView
+from pystate.state.hashmap.ttl_sweep import IncrementalCleanup, incremental_cleanup
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
     per state; while snapshots are open, flushes go to layers over the frozen tables.
     """
 
-    __slots__ = ("_lock", "_open", "_registered")
+    __slots__ = ("_cleanups", "_lock", "_open", "_registered")
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         max_parallelism: int,
         working_directory: str | None = None,
         configuration: Configuration | None = None,
+        clock: Callable[[], int] = current_time_ms,
     ) -> None:
         super().__init__(
             key_codec=key_codec,
@@ -54,10 +57,12 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
             max_parallelism=max_parallelism,
             working_directory=working_directory,
             configuration=configuration,
+            clock=clock,
         )
         self._registered: StateRegistry[_TableState, RawEntries] = StateRegistry(
             self._create_table, _no_entries, self._adopt
         )
+        self._cleanups: list[IncrementalCleanup] = []
         self._open: set[HashMapSnapshot] = set()
         self._lock = threading.Lock()  # guards _open: snapshots are released on other threads
 
@@ -72,9 +77,13 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         return state
 
     def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:
-        registered = self._registered.declare(descriptor)
-        store = registered.store.form.store(registered.store.table)
-        return create_state(descriptor, self, registered.schema, store)
+        registered = self._registered.declare(descriptor, self.clock())
+        table = registered.store.table
+        state, overlay = create_state(descriptor, self, registered.schema, registered.store.form.store(table))
+        cleanup = incremental_cleanup(descriptor, registered.schema, table, overlay)
+        if cleanup is not None:
+            self._cleanups.append(cleanup)
+        return state, overlay
 
     def flush_epoch(self) -> None:
         """End the epoch; what it wrote becomes part of the tables."""
@@ -92,6 +101,9 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
             state.apply_flush(changes)
             state.drop_epoch()
         self.active_key = NO_KEY
+        for cleanup in self._cleanups:
+            cleanup.run(self.clock(), self._records)
+        self._records = 0
 
     def rollback_epoch(self) -> None:
         """Drop the overlay."""
@@ -104,7 +116,9 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         views: dict[str, tuple[TableView, StoredForm] | RawEntries] = dict(self._registered.undeclared())
         for name, registered in self._registered.declared():
             views[name] = registered.store.table.freeze(), registered.store.form
-        snapshot = HashMapSnapshot(canonical_header(self, self._registered.meta_infos()), views, self._forget)
+        snapshot = HashMapSnapshot(
+            canonical_header(self, self._registered.meta_infos()), views, self._snapshot_filters(), self._forget
+        )
         with self._lock:
             self._open.add(snapshot)
         return snapshot
@@ -134,6 +148,7 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         self._states.clear()
         self._overlays.clear()
         self._descriptors.clear()
+        self._cleanups.clear()
         self._registered.clear()
 
 

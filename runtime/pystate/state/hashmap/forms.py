@@ -69,6 +69,13 @@ class StoredForm(ABC):
     def _from_bytes(self, data: bytes) -> Any:
         return self._deserialize(data) if self._immutable else data
 
+    def _new_key(self, table: GroupTable, data: bytes) -> Hashable:
+        """Return a key that follows another; all entries of a key stand together."""
+        key = self._keys.decode(data)
+        if key in table:
+            raise self._twice(what="a key")
+        return key
+
     def _twice(self, what: str) -> RestoreError:
         message = f"State {self._name!r} has {what} twice."
         return RestoreError(message)
@@ -121,12 +128,12 @@ class MapForm(StoredForm):
 
     def fill(self, table: GroupTable, entries: Iterable[Entry]) -> None:
         """Put the entries of a key group into its empty table."""
-        decode, decode_user_key, from_bytes = self._keys.decode, self._user_keys.decode, self._from_bytes
+        decode_user_key, from_bytes = self._user_keys.decode, self._from_bytes
         last: bytes | None = None
         of_key: dict[Hashable, Any] = {}
         for key, sub_key, data in entries:
             if key != last:
-                of_key = table.setdefault(decode(key), {})
+                of_key = table[self._new_key(table, key)] = {}
                 last = key
             user_key = decode_user_key(sub_key[len(VOID_NAMESPACE) :])
             if user_key in of_key:
@@ -155,16 +162,13 @@ class ListForm(StoredForm):
 
     def fill(self, table: GroupTable, entries: Iterable[Entry]) -> None:
         """Put the entries of a key group into its empty table."""
-        decode, from_bytes = self._keys.decode, self._from_bytes
+        from_bytes = self._from_bytes
         last: bytes | None = None
         elements: list[Any] = []
         number = -1
         for key, sub_key, data in entries:
             if key != last:
-                internal = decode(key)
-                if internal in table:
-                    raise self._twice(what="a key")
-                elements = table[internal] = []
+                elements = table[self._new_key(table, key)] = []
                 last, number = key, -1
             if part_number(sub_key) <= number:
                 message = f"State {self._name!r} has a list whose parts aren't in order."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
 from pystate.state.base.counted_snapshot import CountedSnapshot
+from pystate.state.base.ttl.cleanup import EntryFilter
 from pystate.state.hashmap.forms import StoredForm
 from pystate.state.hashmap.table import TableView
 
@@ -19,6 +20,7 @@ class HashMapSnapshot(CountedSnapshot):
     Args:
         header: Of the file to be written.
         views: State name -> (view, form), or the raw entries of a state that wasn't declared.
+        filters: State name -> what leaves expired values out.
         on_release: Called once, when the views are no longer read.
     """
 
@@ -26,9 +28,10 @@ class HashMapSnapshot(CountedSnapshot):
         self,
         header: CanonicalHeader,
         views: dict[str, tuple[TableView, StoredForm] | RawEntries],
+        filters: Mapping[str, EntryFilter],
         on_release: Callable[[HashMapSnapshot], None],
     ) -> None:
-        super().__init__(header)
+        super().__init__(header, filters)
         self._views = views
         self._on_release = on_release
 
@@ -37,7 +40,7 @@ class HashMapSnapshot(CountedSnapshot):
         for key_group in range(groups.start, groups.end + 1):
             for name, view in self._views.items():
                 self._check_open()
-                writer.write(name, key_group, _entries(view, key_group))
+                self._write_entries(writer, name, key_group, _entries(view, key_group))
 
     def _let_go(self) -> None:
         self._views = {}

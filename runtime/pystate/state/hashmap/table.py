@@ -37,10 +37,11 @@ class StateTable:
 
     def get(self, key: Hashable, key_group: int) -> Any:
         """Return the stored value; None where there is none."""
-        for layer in reversed(self.layers):
-            group = layer.get(key_group)
-            if group is not None and key in group:
-                return group[key]
+        if self.layers:  # only while a snapshot is being written
+            for layer in reversed(self.layers):
+                group = layer.get(key_group)
+                if group is not None and key in group:
+                    return group[key]
         return self.base[key_group].get(key)
 
     known = get
@@ -92,6 +93,12 @@ class StateTable:
         for key_group in self.base:
             for key, _ in view.entries(key_group):
                 yield key, key_group
+
+    def group_keys(self, key_group: int) -> list[Hashable]:
+        """Return the keys of a key group."""
+        if not self.layers:
+            return list(self.base[key_group])
+        return [key for key, _ in TableView(self.base, list(self.layers)).entries(key_group)]
 
     def values(self) -> Iterator[Any]:
         """Iterate over all stored values."""

@@ -42,9 +42,9 @@ class OperatorStateSnapshot:
         """What the file says of its states."""
         return [info for info, _ in self.states]
 
-    def write(self, sink: BinaryIO) -> None:
+    def write(self, sink: BinaryIO, *, compression: str | None = None) -> None:
         """Write the view as an operator-state file. The caller opens and closes the sink."""
-        write_operator_state(sink, [(info, entries()) for info, entries in self.states])
+        write_operator_state(sink, [(info, entries()) for info, entries in self.states], compression=compression)
 
 
 @dataclass
@@ -197,10 +197,13 @@ class OperatorStateBackend(OperatorStateStore):
         """Return the state of that name if it is declared.
 
         Raises:
-            StateError: It is declared otherwise.
+            StateError: It is declared otherwise, or with a time to live.
             RestoreError: The snapshot has a state of that name and another mode.
         """
         name = descriptor.name
+        if descriptor.ttl_config is not None:
+            message = f"Operator state {name!r} can't have a time to live: only keyed state can."
+            raise StateError(message, where=self._where, hint="leave enable_time_to_live out")
         known = self._declared.get(name)
         if known is not None:
             if (

@@ -12,10 +12,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from pystate.state.base.block_file import BLOCK_BYTES, Block, BlockFileFormat, BlockReader, BlockWriter, Item
+from pystate.state.base.block_file import (
+    BLOCK_BYTES,
+    COMPRESSED_VERSION,
+    Block,
+    BlockFileFormat,
+    BlockReader,
+    BlockWriter,
+    Item,
+)
 from pystate.state.operator.mode import OperatorStateMode
 
-OPERATOR_STATE_FORMAT = BlockFileFormat(b"PYSTOPER", 1, "an operator-state file")
+OPERATOR_STATE_FORMAT = BlockFileFormat(b"PYSTOPER", COMPRESSED_VERSION, "an operator-state file")
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,11 @@ class OperatorStateInfo:
 
 
 def write_operator_state(
-    sink: BinaryIO, states: Iterable[tuple[OperatorStateInfo, Iterable[Item]]], *, block_bytes: int = BLOCK_BYTES
+    sink: BinaryIO,
+    states: Iterable[tuple[OperatorStateInfo, Iterable[Item]]],
+    *,
+    block_bytes: int = BLOCK_BYTES,
+    compression: str | None = None,
 ) -> None:
     """Write a file.
 
@@ -90,10 +102,11 @@ def write_operator_state(
         sink: Where the bytes go; the caller closes it.
         states: Each state with the byte strings of its entries, exactly as many as its description says.
         block_bytes: About how large a block gets.
+        compression: How blocks are compressed; None for not at all.
     """
     pairs = list(states)
     header = {"states": [info.to_plain() for info, _ in pairs]}
-    writer = BlockWriter(sink, OPERATOR_STATE_FORMAT, header, block_bytes=block_bytes)
+    writer = BlockWriter(sink, OPERATOR_STATE_FORMAT, header, block_bytes=block_bytes, compression=compression)
     for number, (info, items) in enumerate(pairs):
         writer.write(number, 0, items, stride=info.stride)
     writer.finish()
@@ -133,6 +146,10 @@ class OperatorStateReader:
                 block.items % info.stride for block in self._blocks[info.name]
             ):
                 self._reader.damaged(f"state {info.name!r} has not as many entries as its header says")
+
+    def size_of(self, name: str) -> int:
+        """Return how many bytes the blocks of a state have, from the index."""
+        return sum(block.length for block in self._blocks[name])
 
     def entries(self, name: str, start: int, stop: int) -> Iterator[tuple[Item, ...]]:
         """Iterate over the byte strings of the entries `start..stop-1` of a state; other blocks aren't read.

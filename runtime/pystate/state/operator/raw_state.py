@@ -15,10 +15,10 @@ from typing import BinaryIO
 from pystate.api.checkpointed import RawKeyedStateOutput, RawOperatorStateOutput
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.block_file import BLOCK_BYTES, Block, BlockFileFormat, BlockReader, BlockWriter
+from pystate.state.base.block_file import BLOCK_BYTES, COMPRESSED_VERSION, Block, BlockFileFormat, BlockReader, BlockWriter
 
-RAW_KEYED_FORMAT = BlockFileFormat(b"PYSTRAWK", 1, "a file of raw keyed state")
-RAW_OPERATOR_FORMAT = BlockFileFormat(b"PYSTRAWO", 1, "a file of raw operator state")
+RAW_KEYED_FORMAT = BlockFileFormat(b"PYSTRAWK", COMPRESSED_VERSION, "a file of raw keyed state")
+RAW_OPERATOR_FORMAT = BlockFileFormat(b"PYSTRAWO", COMPRESSED_VERSION, "a file of raw operator state")
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,10 @@ class RawStateSnapshot:
     format: BlockFileFormat
     parts: list[tuple[int, bytes]]
 
-    def write(self, sink: BinaryIO, *, block_bytes: int = BLOCK_BYTES) -> None:
+    def write(self, sink: BinaryIO, *, block_bytes: int = BLOCK_BYTES, compression: str | None = None) -> None:
         """Write the file. The caller opens and closes the sink."""
-        writer = BlockWriter(sink, self.format, {"parts": len(self.parts)}, block_bytes=block_bytes)
+        header = {"parts": len(self.parts)}
+        writer = BlockWriter(sink, self.format, header, block_bytes=block_bytes, compression=compression)
         for number, data in self.parts:
             chunks = [data[i : i + block_bytes] for i in range(0, len(data), block_bytes)]
             writer.write(0, number, chunks or [b""])

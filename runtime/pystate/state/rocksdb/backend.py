@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -11,20 +15,27 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError, StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.options import RocksDBOptions
+from pystate.common.time import current_time_ms
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
 from pystate.state.base.canonical import Entry, StateMetaInfo
 from pystate.state.base.keys import KeyCodec
+from pystate.state.base.native import NativeSource
 from pystate.state.base.overlay import OverlayState
 from pystate.state.base.registry import StateRegistry
 from pystate.state.base.schema import Migration, StateSchema, part_number
 from pystate.state.base.states import create_state
+from pystate.state.base.ttl.value_state import TtlValueState
+from pystate.state.base.value_states import OverlayValueState
 from pystate.state.rocksdb.database import ColumnFamily, Database
 from pystate.state.rocksdb.list_table import RocksDBListTable
 from pystate.state.rocksdb.map_table import RocksDBMapTable
+from pystate.state.rocksdb.native_restore import RestoredDatabases
+from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta, NativeState, RocksDBNativeSnapshot
 from pystate.state.rocksdb.options import MIN_MEMORY_BYTES, SharedMemory, process_memory
 from pystate.state.rocksdb.rows import restored_rows
 from pystate.state.rocksdb.snapshot import RocksDBSnapshot, entries_of
 from pystate.state.rocksdb.table import RocksDBTable
+from pystate.state.rocksdb.ttl_sweep import SweepCleanup, sweep_cleanup
 
 Table = RocksDBTable | RocksDBMapTable | RocksDBListTable
 
@@ -53,12 +64,15 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     Args:
         memory: What block cache and write buffers may take; None shares what the options give this process.
 
+    Attributes:
+        backend_id: A name of this very backend, which no other one has, not even one restored from its snapshots.
+
     Raises:
         ConfigurationError: There is no working directory, or next to no memory.
         StateError: The database can't be made.
     """
 
-    __slots__ = ("_broken", "_closed", "_database", "_registered")
+    __slots__ = ("_broken", "_cleanups", "_closed", "_database", "_memory", "_parent", "_registered", "backend_id")
 
     def __init__(
         self,
@@ -68,6 +82,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         max_parallelism: int,
         working_directory: str | None = None,
         configuration: Configuration | None = None,
+        clock: Callable[[], int] = current_time_ms,
         memory: SharedMemory | None = None,
     ) -> None:
         super().__init__(
@@ -76,6 +91,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             max_parallelism=max_parallelism,
             working_directory=working_directory,
             configuration=configuration,
+            clock=clock,
         )
         if working_directory is None:
             message = "The rocksdb state backend needs a working directory."
@@ -84,8 +100,12 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             self._create_table, self._create_rows, self._adopt
         )
         self._broken: PystateError | None = None
+        self._cleanups: list[SweepCleanup] = []
         self._closed = False
-        self._database = Database(working_directory, memory or _configured_memory(self.configuration))
+        self._parent = working_directory
+        self._memory = memory or _configured_memory(self.configuration)
+        self._database = Database(working_directory, self._memory)
+        self.backend_id = uuid.uuid4().hex
 
     def _create_table(self, name: str, schema: StateSchema) -> Table:
         return self._table(name, schema, self._database.family(name), 0)
@@ -121,8 +141,12 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
 
     def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:
         self._check_usable()
-        registered = self._registered.declare(descriptor)
-        return create_state(descriptor, self, registered.schema, registered.store)
+        registered = self._registered.declare(descriptor, self.clock())
+        state, overlay = create_state(descriptor, self, registered.schema, registered.store)
+        cleanup = sweep_cleanup(descriptor, self._database, registered.store, overlay)
+        if cleanup is not None:
+            self._cleanups.append(cleanup)
+        return state, overlay
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -131,6 +155,13 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         if self._broken is not None:
             message = f"The state backend holds half an epoch, since its flush failed: {self._broken.message}"
             raise StateError(message, where=self._broken.where, hint=self._broken.hint) from self._broken
+
+    def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> None:
+        """Read ahead the values of states that have one value per key."""
+        for name, registered in self._registered.declared():
+            overlay = self._overlays.get(name)
+            if isinstance(registered.store, RocksDBTable) and isinstance(overlay, (OverlayValueState, TtlValueState)):
+                registered.store.prefetch(keys, key_groups, overlay.held)
 
     def flush_epoch(self) -> None:
         """End the epoch; what it wrote goes to RocksDB."""
@@ -147,12 +178,14 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             for state, _, changes in prepared:
                 state.apply_flush(changes)
             self._database.end_write()
+            for state, _, _ in prepared:
+                state.drop_epoch()
+            for cleanup in self._cleanups:
+                cleanup.run(self.clock())
         except BaseException as error:
             self._broken = error if isinstance(error, PystateError) else StateError(repr(error))
             self._database.discard_write()
             raise
-        for state, _, _ in prepared:
-            state.drop_epoch()
         self.active_key = NO_KEY
 
     def rollback_epoch(self) -> None:
@@ -166,7 +199,9 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._check_usable()
         rows = {name: self._database.freeze(family) for name, family in self._families()}
         self._database.retain()
-        return RocksDBSnapshot(canonical_header(self, self._registered.meta_infos()), self._database, rows)
+        return RocksDBSnapshot(
+            canonical_header(self, self._registered.meta_infos()), self._database, rows, self._snapshot_filters()
+        )
 
     def _families(self) -> Iterator[tuple[str, ColumnFamily]]:
         for name, raw in self._registered.undeclared():
@@ -197,6 +232,71 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             entries = _numbered(raw, entries)
         self._database.write(raw.family, restored_rows(key_group, entries))
 
+    @property
+    def native_format(self) -> str:
+        """RocksDB's own files."""
+        return ROCKSDB_FORMAT
+
+    def snapshot_native(self) -> RocksDBNativeSnapshot:
+        """Freeze the last flushed epoch as hard links to RocksDB's files. It writes what isn't in files yet."""
+        self._check_usable()
+        with self._linked_files() as directory:
+            return RocksDBNativeSnapshot(directory, self._native_meta())
+
+    @contextlib.contextmanager
+    def _linked_files(self) -> Iterator[str]:
+        directory = os.path.join(self._parent, f"native-{uuid.uuid4().hex}")
+        try:
+            self._database.link_files(directory)
+            yield directory
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+
+    def _native_meta(self) -> NativeMeta:
+        states = {name: NativeState(raw.family.name, raw.next_number) for name, raw in self._registered.undeclared()}
+        for name, registered in self._registered.declared():
+            table = registered.store
+            assert table.family is not None  # noqa: S101 - the backend is open
+            number = table.next_number if isinstance(table, RocksDBListTable) else 0
+            states[name] = NativeState(table.family.name, number)
+        return NativeMeta(canonical_header(self, self._registered.meta_infos()), self.backend_id, states)
+
+    def restore_native(self, sources: Sequence[NativeSource]) -> int | None:
+        """Fill the empty backend from native snapshots.
+
+        The database of the snapshot with most of our key groups is opened as it is, less what isn't ours; rows of the others
+        are written to it.
+        """
+        self._check_usable()
+        self._registered.check_empty()
+        base: int | None = None
+        empty = self._database
+        try:
+            restored = RestoredDatabases(self, sources, self._parent, self._memory)
+            base = restored.base
+            self._database = restored.database
+            for info, family, next_number in restored.base_states():
+                is_list = info.kind == StateKind.LIST.value
+                self._registered.add_restored(info, _RestoredRows(family, is_list, next_number))
+            for info, next_number, rows in restored.other_states():
+                raw = self._registered.add_restored(info)
+                raw.next_number = max(raw.next_number, next_number)
+                self._database.write(raw.family, rows)
+            self._database.end_write()
+        except BaseException:
+            self._registered.clear()
+            if self._database is not empty:
+                self._database.release()
+                self._database = empty
+            raise
+        finally:
+            for source in sources:
+                if base is None or source is not sources[base]:
+                    shutil.rmtree(source.directory, ignore_errors=True)
+        empty.release()
+        return base
+
     def state_names(self) -> list[str]:
         """Return the names of all states."""
         return self._registered.names()
@@ -219,6 +319,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._states.clear()
         self._overlays.clear()
         self._descriptors.clear()
+        self._cleanups.clear()
         self._registered.clear()
         self._database.release()
 

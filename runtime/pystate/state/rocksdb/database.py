@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from rocksdict import Rdict, ReadOptions, WriteBatch
+from rocksdict import Checkpoint, Rdict, ReadOptions, WriteBatch
 
 from pystate.common.errors import PystateError, SnapshotError, StateError
-from pystate.state.rocksdb.options import SharedMemory, database_options, scan_options, write_options
+from pystate.state.rocksdb.options import SharedMemory, database_options, scan_options, sweep_options, write_options
 
 CHUNK_BYTES = 2 << 20
 """Writes go to RocksDB in batches of about this size: Python stands still while RocksDB takes one."""
@@ -26,6 +26,7 @@ MAX_VALUE_BYTES = 3 << 30
 """RocksDB takes values below 4 GiB, with what it adds to them."""
 
 _FAMILY_PREFIX = "state-"
+_DEFAULT_FAMILY = "default"  # RocksDB's own, which is always there
 _HINT = "look for a full or damaged disk; the job goes on from its latest checkpoint"
 
 
@@ -65,34 +66,30 @@ class FrozenRows:
             SnapshotError: RocksDB can't read a row. (rocksdict's own `items()` would end there as if there were no more.)
         """
         with self._lock, _explained(self._what, self._where, SnapshotError):
-            rows = self._rows
-            key_of, value_of, advance = rows.key, rows.value, rows.next
-            rows.seek_to_first()
-            while (key := key_of()) is not None:
-                yield key, value_of()
-                advance()
-            rows.status()
+            self._rows.seek_to_first()
+            yield from _rest_of(self._rows)
 
 
 class Database:
-    """A new database. It lives until its owner and all that `retain` it have called `release`; then its folder is removed.
+    """A database. It lives until its owner and all that `retain` it have called `release`; then its folder is removed.
 
     Writes and new column families are one thread's; `retain` and `release` may come from any.
 
     Args:
         parent: An existing folder; the database makes one of its own in it.
         memory: What it shares with others.
+        existing: A folder below the parent that holds a database, to be opened and taken over; None for a new one.
 
     Attributes:
         directory: Its folder.
 
     Raises:
-        StateError: The database can't be made.
+        StateError: The database can't be made or opened; its folder is removed.
     """
 
-    def __init__(self, parent: str, memory: SharedMemory) -> None:
+    def __init__(self, parent: str, memory: SharedMemory, *, existing: str | None = None) -> None:
         with _explained("make a working folder", parent):
-            self.directory = tempfile.mkdtemp(prefix="rocksdb-", dir=parent)
+            self.directory = existing or tempfile.mkdtemp(prefix="rocksdb-", dir=parent)
         self._options = database_options(memory)
         self._write_options = write_options()
         self._families: dict[str, ColumnFamily] = {}
@@ -103,7 +100,14 @@ class Database:
         self._batch_bytes = 0
         try:
             with _explained("open a database", self.directory):
-                self._rows = Rdict(self.directory, self._options)
+                names = [] if existing is None else Rdict.list_cf(existing)
+                # each column family is opened with its options, or it would get a cache of its own
+                families = {name: self._options for name in names} or None
+                self._rows = Rdict(self.directory, self._options, column_families=families)
+                for name in names:
+                    if name != _DEFAULT_FAMILY:
+                        self._families[name] = self._family_of(name, self._rows.get_column_family(name))
+            self._families_made = max(map(_number_of, self._families), default=0)
         except BaseException:
             shutil.rmtree(self.directory, ignore_errors=True)
             raise
@@ -113,10 +117,16 @@ class Database:
         self._families_made += 1
         name = f"{_FAMILY_PREFIX}{self._families_made}-{quote(state_name, safe='', errors='surrogatepass')}"
         with _explained(f"make column family {name!r}", self.directory):
-            rows = self._rows.create_column_family(name, self._options)
-            family = ColumnFamily(name, rows, self._rows.get_column_family_handle(name), rows.get)
+            family = self._family_of(name, self._rows.create_column_family(name, self._options))
         self._families[name] = family
         return family
+
+    def _family_of(self, name: str, rows: Rdict) -> ColumnFamily:
+        return ColumnFamily(name, rows, self._rows.get_column_family_handle(name), rows.get)
+
+    def families(self) -> dict[str, ColumnFamily]:
+        """Return all column families by RocksDB's names of them."""
+        return dict(self._families)
 
     def drop_family(self, family: ColumnFamily) -> None:
         """Remove a column family with what is in it. Views of it stay readable; nobody may write it any more."""
@@ -145,12 +155,14 @@ class Database:
             StateError: RocksDB can't read a row.
         """
         with _explained("read", self.directory):
-            rows = self._seek(family, start, end)
-            key_of, value_of, advance = rows.key, rows.value, rows.next
-            while (row := key_of()) is not None:
-                yield row, value_of()
-                advance()
-            rows.status()
+            yield from _rest_of(self._seek(family, start, end))
+
+    def scan_from(self, family: ColumnFamily, start: bytes) -> Generator[tuple[bytes, bytes], None, None]:
+        """Iterate over (row key, value) from `start` to the end, without a trace in the cache; see `scan`."""
+        with _explained("read", self.directory):
+            rows = family.rows.iter(sweep_options())
+            rows.seek(start)
+            yield from _rest_of(rows)
 
     def scan_keys(self, family: ColumnFamily, start: bytes, end: bytes) -> Generator[bytes, None, None]:
         """Iterate over the row keys only; see `scan`."""
@@ -228,6 +240,18 @@ class Database:
         """Drop what waits."""
         self._batch, self._batch_bytes = WriteBatch(raw_mode=True), 0
 
+    def link_files(self, directory: str) -> None:
+        """Put all that is written into files, and hard links of all files into a folder: a database of its own.
+
+        Args:
+            directory: A folder on the same disk; it doesn't exist yet.
+
+        Raises:
+            StateError: RocksDB can't do it.
+        """
+        with _explained(f"link its files to {directory}", self.directory):
+            Checkpoint(self._rows).create_checkpoint(directory)
+
     def count(self, family: ColumnFamily) -> int:
         """Return the number of rows. Reads all of them."""
         return sum(1 for _ in FrozenRows(family, self.directory).items())
@@ -260,6 +284,15 @@ class Database:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
+def _rest_of(rows: Any) -> Iterator[tuple[bytes, bytes]]:
+    """Iterate over (row key, value) from where a RocksDB iterator stands."""
+    key_of, value_of, advance = rows.key, rows.value, rows.next
+    while (row := key_of()) is not None:
+        yield row, value_of()
+        advance()
+    rows.status()
+
+
 @contextlib.contextmanager
 def _explained(what: str, where: str, kind: type[PystateError] = StateError) -> Iterator[None]:
     try:
@@ -267,3 +300,9 @@ def _explained(what: str, where: str, kind: type[PystateError] = StateError) -> 
     except Exception as error:  # rocksdict has no class of its own
         message = f"RocksDB can't {what}: {error}"
         raise kind(message, where=where, hint=_HINT) from error
+
+
+def _number_of(family_name: str) -> int:
+    """Return the number in the name of a column family; 0 where it isn't one of ours."""
+    number = family_name.removeprefix(_FAMILY_PREFIX).partition("-")[0]
+    return int(number) if number.isdecimal() else 0

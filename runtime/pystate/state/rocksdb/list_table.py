@@ -53,6 +53,11 @@ class RocksDBListTable(RocksDBRows):
         self._next_number = first_number
         self._read: dict[Hashable, tuple[list[bytes], int]] = {}  # row keys and bytes of the lists the epoch read
 
+    @property
+    def next_number(self) -> int:
+        """Above the numbers of all rows."""
+        return self._next_number
+
     def get(self, key: Hashable, key_group: int) -> list[Any]:
         """Return the stored forms of a key's elements."""
         rows: list[bytes] = []

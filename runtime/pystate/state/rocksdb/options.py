@@ -100,9 +100,15 @@ def write_options() -> WriteOptions:
     return options
 
 
-def scan_options() -> ReadOptions:
-    """Return the options of reads that go over all entries and must not push the hot ones out of the cache."""
+def sweep_options() -> ReadOptions:
+    """Return the options of reads that go over some entries in a row and must not push the hot ones out of the cache."""
     options = ReadOptions()
     options.fill_cache(False)  # type: ignore[call-arg]  # as above: it takes the value
+    return options
+
+
+def scan_options() -> ReadOptions:
+    """Return the options of reads that go over all entries and must not push the hot ones out of the cache."""
+    options = sweep_options()
     options.set_readahead_size(1 << 20)
     return options

@@ -6,12 +6,13 @@ iterator takes microseconds, a checkpoint must flush the write buffers first (0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import groupby
 
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
 from pystate.state.base.counted_snapshot import CountedSnapshot
+from pystate.state.base.ttl.cleanup import EntryFilter
 from pystate.state.rocksdb.database import Database, FrozenRows
 from pystate.state.rocksdb.rows import KEY_GROUP_BYTES, split_row_key
 
@@ -25,10 +26,17 @@ class RocksDBSnapshot(CountedSnapshot):
         header: Of the file to be written.
         database: Already retained for this snapshot.
         rows: State name -> its rows.
+        filters: State name -> what leaves expired values out.
     """
 
-    def __init__(self, header: CanonicalHeader, database: Database, rows: dict[str, FrozenRows]) -> None:
-        super().__init__(header)
+    def __init__(
+        self,
+        header: CanonicalHeader,
+        database: Database,
+        rows: dict[str, FrozenRows],
+        filters: Mapping[str, EntryFilter],
+    ) -> None:
+        super().__init__(header, filters)
         self._database = database
         self._rows = rows
 
@@ -37,7 +45,7 @@ class RocksDBSnapshot(CountedSnapshot):
             self._check_open()
             for key_group, entries in entries_of(frozen):
                 self._check_open()
-                writer.write(name, key_group, entries)
+                self._write_entries(writer, name, key_group, entries)
 
     def _let_go(self) -> None:
         self._rows = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -10,6 +10,7 @@ from pystate.common.errors import CorruptSnapshotError
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.rocksdb import database as rocksdb
+from pystate.state.rocksdb.lookahead import Lookahead, read_ahead
 from pystate.state.rocksdb.rows import RocksDBRows, pack_head, too_large
 
 _MISSING = object()
@@ -20,10 +21,10 @@ class RocksDBTable(RocksDBRows):
     """The flushed values of one state.
 
     What an epoch reads is kept until it ends, absent values included, so that a key is looked up and its value made an
-    object once per epoch.
+    object once per epoch. What was read ahead waits as bytes until it is asked for.
     """
 
-    __slots__ = ("_deserialize", "_read")
+    __slots__ = ("_ahead", "_deserialize", "_fetched", "_lookahead", "_read")
 
     def __init__(
         self,
@@ -36,14 +37,49 @@ class RocksDBTable(RocksDBRows):
         super().__init__(name, database, family, codec)
         self._deserialize = serializer.deserialize if serializer.immutable else None
         self._read: dict[Hashable, Any] = {}
+        self._ahead: dict[Hashable, bytes | None] = {}
+        self._fetched = 0  # so many were put into _ahead; those asked for were taken out
+        self._lookahead = Lookahead()
+
+    def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int], held: Container[Hashable]) -> None:
+        """Read ahead for the keys that come next, as far as that has been worth it.
+
+        Args:
+            keys: Internal keys; some may be there several times.
+            key_groups: Of the keys.
+            held: Keys that won't be asked for, since the epoch has their values.
+
+        Raises:
+            StateError: RocksDB can't read.
+        """
+        self._end_lookahead()
+        limit, encode, read = self._lookahead.limit(), self._encode, self._read
+        wanted: dict[bytes, Hashable] = {}
+        for key, key_group in zip(keys, key_groups, strict=True):
+            if key not in held and key not in read:
+                data = encode(key)
+                wanted[pack_head(key_group, len(data)) + data] = key
+                if len(wanted) == limit:
+                    break
+        rows = sorted(wanted)
+        values = read_ahead(rows, self._read_rows)
+        self._ahead = {wanted[row]: value for row, value in zip(rows, values, strict=False)}
+        self._fetched = len(self._ahead)
+
+    def _end_lookahead(self) -> None:
+        self._lookahead.learn(self._fetched, self._fetched - len(self._ahead))
+        self._ahead.clear()
+        self._fetched = 0
 
     def get(self, key: Hashable, key_group: int) -> Any:
         """Return the stored value; None where there is none."""
         value = self._read.get(key, _MISSING)
         if value is not _MISSING:
             return value
-        data = self._encode(key)
-        value = self._read_row(pack_head(key_group, len(data)) + data)
+        value = self._ahead.pop(key, _MISSING)
+        if value is _MISSING:
+            data = self._encode(key)
+            value = self._read_row(pack_head(key_group, len(data)) + data)
         if value is not None and self._deserialize is not None:
             value = self._deserialize(value)
             if value is None:
@@ -81,3 +117,4 @@ class RocksDBTable(RocksDBRows):
         """Forget what was read."""
         super().end_epoch()
         self._read.clear()
+        self._end_lookahead()

@@ -1,0 +1,22 @@
+"""`pystate savepoints`: what there is, where it comes from, what is in it, what may go."""
+
+from __future__ import annotations
+
+import typer
+
+from pystate_cli.commands.savepoints_contents import diff_savepoints, inspect_savepoint, verify_savepoint
+from pystate_cli.commands.savepoints_disposal import collect_garbage, dispose_savepoint
+from pystate_cli.commands.savepoints_list import list_savepoints, savepoint_tree
+
+savepoints = typer.Typer(
+    name="savepoints",
+    help="Savepoints as versions of a job: list, compare, verify and delete them.",
+    no_args_is_help=True,
+)
+savepoints.command("list")(list_savepoints)
+savepoints.command("tree")(savepoint_tree)
+savepoints.command("inspect")(inspect_savepoint)
+savepoints.command("verify")(verify_savepoint)
+savepoints.command("diff")(diff_savepoints)
+savepoints.command("dispose")(dispose_savepoint)
+savepoints.command("gc")(collect_garbage)

@@ -1,0 +1,161 @@
+"""`pystate savepoints inspect|verify|diff`: what is in a savepoint, whether it is whole, how two of them differ."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pystate.common.errors import PystateError
+from pystate_cli.console import Console
+from pystate_cli.formats import format_count, format_size, printable
+from pystate_cli.options import JsonOption, VerboseOption
+from pystate_cli.savepoint_places import SnapshotArgument, find_snapshot
+from pystate_cli.session import Session
+from pystate_cli.views.savepoint_changes import change_lines, change_parts, key_line
+from pystate_cli.views.savepoint_details import Inspection, details_parts, plain_details
+
+if TYPE_CHECKING:
+    from pystate.checkpoint.catalog.difference import Change
+    from pystate.checkpoint.catalog.verification import Problem
+    from pystate.checkpoint.metadata import CheckpointMetadata
+    from pystate.checkpoint.storage import SnapshotLocation
+
+
+def inspect_savepoint(
+    context: typer.Context, snapshot: SnapshotArgument, as_json: JsonOption = False, verbose: VerboseOption = False
+) -> None:
+    """Show operators, states and source positions of a savepoint, without reading its state."""
+    session = Session.of(context)
+    console = session.console
+    inspection = _inspected(session, snapshot)
+    if as_json:
+        console.result_json(inspection.to_json())
+    elif console.is_terminal:
+        for part in details_parts(inspection, console.width, unicode=console.has_unicode):
+            console.render(part)
+    else:
+        for line in plain_details(inspection):
+            console.result(line)
+
+
+def verify_savepoint(
+    context: typer.Context, snapshot: SnapshotArgument, as_json: JsonOption = False, verbose: VerboseOption = False
+) -> int:
+    """Read every byte of a savepoint and say all that is wrong with it; exit code 1 where something is."""
+    from pystate.checkpoint.catalog.verification import Problem, Verification
+    from pystate.spark.source_words import check_logs
+
+    session = Session.of(context)
+    console = session.console
+    location = find_snapshot(session, snapshot)
+    try:
+        metadata = _metadata(location)
+        position = metadata.source_position
+        verification = Verification(
+            location, metadata, None if position is None else lambda data: check_logs(position, data)
+        )
+    except PystateError as error:
+        return _tell_problems(console, location.uri, 0, 0, [Problem("metadata", "_metadata", error.message)], as_json)
+    with console.bytes_progress("The savepoint is being read", verification.size) as show:
+        problems = verification.problems(show)
+    return _tell_problems(console, location.uri, verification.files, verification.size, problems, as_json)
+
+
+def _tell_problems(console: Console, uri: str, files: int, size: int, problems: list[Problem], as_json: bool) -> int:
+    if as_json:
+        told = [problem.to_json() for problem in problems]
+        console.result_json({"path": uri, "files": files, "bytes": size, "problems": told, "sound": not problems})
+    elif not problems:
+        console.result(f"{uri} is sound: _metadata and {format_count(files)} files, {format_size(size)} of state.")
+    else:
+        for problem in problems:
+            place = f"{problem.file}: " if problem.file else ""
+            console.result(printable(f"{problem.part}: {place}{problem.what}"))
+        count = len(problems)
+        console.story(f"{uri} is damaged: {count} problem{'' if count == 1 else 's'}.")
+    return 1 if problems else 0
+
+
+def diff_savepoints(
+    context: typer.Context,
+    before: Annotated[str, typer.Argument(metavar="A", help="The one before: a directory or an id.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="The one after.")],
+    keys: Annotated[
+        str | None,
+        typer.Option("--keys", metavar="UID/STATE", help="The keys of this state that were added, removed or changed."),
+    ] = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Show how two savepoints differ: operators, states, types, entries and bytes; or key by key."""
+    from pystate.checkpoint.catalog.difference import compare, state_path
+
+    session = Session.of(context)
+    console = session.console
+    if keys is not None:
+        _diff_keys(session, before, after, *state_path(keys), as_json=as_json)
+        return
+    old, new = _inspected(session, before), _inspected(session, after)
+    differences = compare(old.operators, new.operators)
+    if as_json:
+        told = [one.to_json() for one in differences]
+        console.result_json({"before": old.summary.uri, "after": new.summary.uri, "operators": told})
+    elif console.is_terminal:
+        for part in change_parts(old, new, differences, console.width, unicode=console.has_unicode):
+            console.render(part)
+    else:
+        for line in change_lines(old, new, differences):
+            console.result(line)
+
+
+def _diff_keys(session: Session, before: str, after: str, uid: str, name: str, *, as_json: bool) -> None:
+    from pystate.checkpoint.catalog.difference import SnapshotState, key_changes
+
+    sides = []
+    for text in (before, after):
+        location = find_snapshot(session, text)
+        sides.append(SnapshotState(location, _metadata(location), uid, name))
+    counts: dict[Change, int] = {}
+    for change, key in key_changes(*sides):
+        counts[change] = counts.get(change, 0) + 1
+        if as_json:  # a line per key: there may be more of them than memory
+            session.console.result(json.dumps({"change": change.value, "key": _plain(key)}))
+        else:
+            session.console.result(key_line(change, key))
+    told = [
+        f"{format_count(count)} {change.value}" for change, count in sorted(counts.items(), key=lambda one: one[0].value)
+    ]
+    session.console.story(f"{', '.join(told) or 'No key has changed'} in {printable(f'{uid}/{name}')}.")
+
+
+def _plain(key: Any) -> Any:
+    """Return a key as JSON has it; what JSON can't say as Python's text of it."""
+    return key if isinstance(key, (str, int, float, bool, type(None))) else repr(key)
+
+
+def _inspected(session: Session, text: str) -> Inspection:
+    from pystate.checkpoint.catalog.inspection import inspect_operators
+    from pystate.checkpoint.catalog.summary import SnapshotSummary
+    from pystate.spark.source_words import source_words
+
+    location = find_snapshot(session, text)
+    metadata = _metadata(location)
+    position = metadata.source_position
+    try:
+        operators = inspect_operators(location, metadata)
+        sources = []
+        if position is not None:
+            with location.open(position.files) as archive:
+                sources = source_words(position, archive.read())
+    except PystateError as error:
+        error.hint = f"pystate savepoints verify {text} says all that is wrong with it"
+        raise
+    return Inspection(SnapshotSummary.of(metadata, location.uri), metadata, operators, sources)
+
+
+def _metadata(location: SnapshotLocation) -> CheckpointMetadata:
+    from pystate.checkpoint.catalog.summary import read_snapshot
+
+    return read_snapshot(location)

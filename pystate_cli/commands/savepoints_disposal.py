@@ -1,0 +1,129 @@
+"""`pystate savepoints dispose PATH|ID` and `pystate savepoints gc [DIR]`: what may go."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from pystate.common.errors import PystateError, UsageError
+from pystate_cli.formats import format_size
+from pystate_cli.options import JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.rest_client import NoJobManagerError
+from pystate_cli.savepoint_places import DirectoryArgument, SnapshotArgument, directories, find_snapshot
+from pystate_cli.session import Session
+from pystate_cli.waiting import await_operation
+
+
+def dispose_savepoint(
+    context: typer.Context,
+    snapshot: SnapshotArgument,
+    job_manager: JobManagerOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Delete a savepoint; refused while a job that was started from it has no checkpoint of its own."""
+    dispose(Session.of(context), snapshot, job_manager)
+
+
+def dispose(session: Session, text: str, job_manager: str | None) -> None:
+    """Delete the savepoint that a path or an id means; by the job manager where one runs.
+
+    Raises:
+        PystateError: There is none, a job needs it, or it can't be deleted.
+    """
+    from pystate.jobmanager.savepoint_disposal import dispose as delete
+
+    console = session.console
+    location = find_snapshot(session, text)
+    path = location.uri
+    console.story(f"Disposing savepoint '{path}'.")
+    try:
+        client = session.connect(job_manager)
+    except NoJobManagerError:
+        if job_manager is not None:
+            raise
+        client = None  # jobs may run without one: what they need stands in their files
+    try:
+        if client is None:
+            delete(session.home, location)
+        else:
+            request_id = client.post("/savepoint-disposal", {"savepoint-path": path})["request-id"]
+            console.story("Waiting for response...")
+            await_operation(client, f"/savepoint-disposal/{request_id}")
+    except PystateError:
+        console.story(f"Failed to dispose the savepoint '{path}'.")
+        raise
+    console.story(f"Savepoint '{path}' disposed.")
+
+
+def collect_garbage(
+    context: typer.Context,
+    directory: DirectoryArgument = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.", show_default=False)] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.", show_default=False)] = False,
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="DURATION", help="What is younger stays, as 90 min or 2 d.")
+    ] = "1 h",
+    jobs: Annotated[
+        bool,
+        typer.Option(
+            "--jobs", help="Also checkpoint folders of unknown jobs without a checkpoint in them.", show_default=False
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Delete what belongs to no savepoint or checkpoint: snapshots that never completed, half-written and unnamed files."""
+    from pystate.checkpoint.catalog.garbage import GarbageCollection
+    from pystate.jobmanager.snapshot_owners import job_runs
+
+    session = Session.of(context)
+    console = session.console
+    garbage = GarbageCollection(
+        directories(session, directory, checkpoints=True),
+        now_ms=int(time.time() * 1000),
+        least_age_ms=_milliseconds(older_than),
+        job_state=lambda job_id: job_runs(session.home, job_id),
+        jobs=jobs,
+    )
+    with console.waiting("The directories are being read"):
+        orphans = garbage.orphans()
+    for sentence in garbage.kept:
+        console.warning(sentence)
+    if as_json:
+        console.result_json({"orphans": [orphan.to_json() for orphan in orphans], "deleted": not dry_run})
+    else:
+        for orphan in orphans:
+            console.result(f"{orphan.uri}  {format_size(orphan.size)}  {orphan.kind.value}")
+    if not orphans:
+        console.story("Nothing to delete.")
+        return
+    count = f"{len(orphans)} orphan{'' if len(orphans) == 1 else 's'}, {format_size(sum(one.size for one in orphans))}"
+    if dry_run:
+        console.story(f"{count}. Nothing was deleted.")
+        return
+    if not yes and not _confirmed(session, count):
+        console.story("Nothing was deleted.")
+        return
+    deleted = sum(garbage.delete(orphan) for orphan in orphans)
+    console.story(f"{deleted} of {count} deleted.")
+
+
+def _milliseconds(text: str) -> int:
+    from pystate.common.time import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        message = f"--older-than {text!r} is no duration."
+        raise UsageError(message, hint="for example --older-than '2 h'") from error
+
+
+def _confirmed(session: Session, count: str) -> bool:
+    if not sys.stdin.isatty():
+        message = f"There is {count} to delete, and nobody to ask."
+        raise UsageError(message, hint="--yes deletes without asking, --dry-run only lists")
+    session.console.story(f"Delete {count}? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

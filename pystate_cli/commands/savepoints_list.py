@@ -1,0 +1,77 @@
+"""`pystate savepoints list [DIR]` and `pystate savepoints tree [DIR]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from pystate_cli.options import JsonOption, VerboseOption
+from pystate_cli.savepoint_places import CheckpointsOption, DirectoryArgument, directories
+from pystate_cli.session import Session
+from pystate_cli.views.savepoint_list import damaged_lines, plain_lines, summary_line, table
+from pystate_cli.views.savepoint_tree import plain_tree, tree
+
+if TYPE_CHECKING:
+    from pystate.checkpoint.catalog.listing import Catalog
+
+
+def list_savepoints(
+    context: typer.Context,
+    directory: DirectoryArgument = None,
+    checkpoints: CheckpointsOption = False,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """List savepoints, the newest first."""
+    session = Session.of(context)
+    console = session.console
+    catalog, where = _catalog(session, directory, checkpoints=checkpoints)
+    if as_json:
+        damaged = [{"path": one.uri, "problem": one.problem} for one in catalog.damaged]
+        console.result_json({"savepoints": [one.to_json() for one in catalog.snapshots], "damaged": damaged})
+    elif console.is_terminal:
+        if catalog.snapshots:
+            unicode = console.has_unicode
+            console.render(table(catalog.snapshots, console.width, unicode=unicode, kinds=checkpoints))
+            console.result("")
+        for line in (*damaged_lines(catalog.damaged, console.width), summary_line(catalog, where)):
+            console.result(line)
+    else:
+        for line in plain_lines(catalog):
+            console.result(line)
+        console.story(summary_line(catalog, where))
+
+
+def savepoint_tree(
+    context: typer.Context,
+    directory: DirectoryArgument = None,
+    checkpoints: CheckpointsOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Draw which savepoint grew out of which, over jobs and versions of their programs."""
+    from pystate.checkpoint.catalog.tree import version_forest
+
+    session = Session.of(context)
+    console = session.console
+    catalog, where = _catalog(session, directory, checkpoints=checkpoints)
+    forest = version_forest(catalog.snapshots)
+    if console.is_terminal:
+        if forest:
+            console.render(tree(forest, console.width, unicode=console.has_unicode))
+            console.result("")
+        for line in (*damaged_lines(catalog.damaged, console.width), summary_line(catalog, where)):
+            console.result(line)
+    else:
+        for line in plain_tree(forest):
+            console.result(line)
+        for line in (*damaged_lines(catalog.damaged, console.width), summary_line(catalog, where)):
+            console.story(line)
+
+
+def _catalog(session: Session, directory: str | None, *, checkpoints: bool) -> tuple[Catalog, list[str]]:
+    from pystate.checkpoint.catalog.listing import find_snapshots
+
+    where = directories(session, directory, checkpoints=checkpoints)
+    with session.console.waiting("The savepoints are being read"):
+        return find_snapshots(where, checkpoints=checkpoints), where

@@ -1,0 +1,159 @@
+"""What is in one savepoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pystate_cli.formats import UNKNOWN, format_count, format_iso, format_size, local_time, printable
+from pystate_cli.views.facts import flowing
+from pystate_cli.views.fitted_table import Column, Line, fitted_tables, layouts
+from pystate_cli.views.plain_columns import plain_number, plain_table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pystate.checkpoint.catalog.inspection import OperatorFigures, StateFigures
+    from pystate.checkpoint.catalog.summary import SnapshotSummary
+    from pystate.checkpoint.metadata import CheckpointMetadata
+    from pystate.spark.source_words import SourceWords
+
+_COLUMNS = (
+    Column("state", "State", left=True, least=8),
+    Column("kind", "Kind", left=True),
+    Column("type", "Type", left=True, least=10, most=72),
+    Column("entries", "Entries"),
+    Column("size", "Bytes"),
+)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that is told of one snapshot."""
+
+    summary: SnapshotSummary
+    metadata: CheckpointMetadata
+    operators: list[OperatorFigures]
+    sources: list[SourceWords]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-able data."""
+        return {
+            **self.summary.to_json(),
+            "operators": [operator.to_json() for operator in self.operators],
+            "sources": [source.to_json() for source in self.sources],
+            "pystate-version": self.metadata.pystate_version,
+            "spark-version": self.metadata.spark_version,
+            "configuration": self.metadata.configuration,
+        }
+
+
+def _facts(inspection: Inspection) -> list[tuple[str, str]]:
+    one, metadata = inspection.summary, inspection.metadata
+    parent = one.parent_id or one.parent or "none: the job began with nothing"
+    facts = [
+        ("path", one.uri),
+        (one.kind, one.snapshot_id or UNKNOWN),
+        ("job", f"{printable(one.job_name)} ({one.job_id})"),
+        ("taken", local_time(one.timestamp_ms).strftime("%Y-%m-%d %H:%M:%S %Z")),
+        (
+            "number",
+            f"{one.checkpoint_id}, behind epoch {one.epoch}" if one.epoch >= 0 else f"{one.checkpoint_id}, before any epoch",
+        ),
+        ("size", format_size(one.size)),
+        ("format", one.format.lower()),
+        ("parallelism", f"{one.parallelism} (max {one.max_parallelism})"),
+        ("parent", printable(parent)),
+        ("code", one.code_fingerprint or UNKNOWN),
+        ("written by", f"pystate {metadata.pystate_version}, Spark {metadata.spark_version}"),
+    ]
+    if one.message:
+        facts.insert(1, ("message", printable(one.message)))
+    return facts
+
+
+def details_parts(inspection: Inspection, width: int, *, unicode: bool) -> Iterator[RenderableType]:
+    """Yield what a terminal of that width shows."""
+    from rich.text import Text
+
+    yield from _fact_lines(_facts(inspection))
+    groups = [[_line(state) for state in operator.states] for operator in inspection.operators]
+    tables = fitted_tables(layouts(_COLUMNS, dropped=("kind",)), lambda _: groups, width, unicode=unicode)
+    for operator, lines, table in zip(inspection.operators, groups, tables, strict=True):
+        yield Text("")
+        yield from flowing((Text(text, style=style) for text, style in _operator_facts(operator)), width)
+        yield table if lines else Text("no state", style="dim")
+    yield Text("")
+    yield Text("Sources", style="bold")
+    if not inspection.sources:
+        yield Text("nothing has been read", style="dim")
+    yield from _fact_lines([(source.uid, source.words) for source in inspection.sources])
+    if inspection.metadata.configuration:
+        yield Text("")
+        yield Text("Configuration", style="bold")
+        for key, value in sorted(inspection.metadata.configuration.items()):
+            yield Text(printable(f"{key} = {value}"), style="dim")
+
+
+def _fact_lines(facts: Sequence[tuple[str, str]]) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    label = max((len(name) for name, _ in facts), default=0)
+    for name, value in facts:
+        yield Text.assemble((f"{printable(name):<{label}}  ", "dim"), printable(value))
+
+
+def _operator_facts(operator: OperatorFigures) -> Iterator[tuple[str, str]]:
+    yield printable(operator.uid), "bold"
+    if operator.name != operator.uid:
+        yield printable(operator.name), ""
+    yield f"parallelism {operator.parallelism} (max {operator.max_parallelism})", "dim"
+    if operator.key_type is not None:
+        yield f"keys {printable(operator.key_type)}", "dim"
+    yield format_size(operator.size), "dim"
+
+
+def _line(state: StateFigures) -> Line:
+    cells = {
+        "state": printable(state.name) or UNKNOWN,
+        "kind": kind_text(state),
+        "type": printable(state.type),
+        "entries": format_count(state.entries),
+        "size": format_size(state.size),
+    }
+    return Line(cells, {"kind": "cyan"})
+
+
+def kind_text(state: StateFigures) -> str:
+    """Return a state's kind as people say it."""
+    return f"{state.kind.lower()}, ttl" if state.ttl else state.kind.lower()
+
+
+def plain_details(inspection: Inspection) -> list[str]:
+    """Return the lines for a pipe."""
+    facts = [*_facts(inspection), ("taken", format_iso(inspection.summary.timestamp_ms))]
+    told = dict(facts)  # the instant with its offset takes the place of the local one
+    lines = [f"{name}: {value}" for name, value in told.items()]
+    rows = [
+        [
+            printable(operator.uid),
+            printable(state.name) or UNKNOWN,
+            kind_text(state),
+            plain_number(state.entries),
+            plain_number(state.size),
+            printable(state.type),
+        ]
+        for operator in inspection.operators
+        for state in operator.states
+    ]
+    lines.append("")
+    for operator in inspection.operators:
+        lines.append(f"operator {', '.join(text for text, _ in _operator_facts(operator))}")
+    if rows:
+        names = ("operator", "state", "kind", "entries", "bytes")
+        widths = [max(len(name), *(len(row[number]) for row in rows)) for number, name in enumerate(names)]
+        lines += ["", *plain_table([*zip(names, widths, strict=True), ("type", 0)], rows)]
+    if inspection.sources:
+        lines += ["", *(f"source {printable(source.uid)}: {printable(source.words)}" for source in inspection.sources)]
+    return lines

@@ -1,0 +1,109 @@
+"""Keys as people type them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from pystate.common.errors import StateError, UsageError
+from pystate.common.row import Row
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.state.base.keys import KeyCodec, key_type_name
+
+_TRUTH = {"true": True, "false": False}
+
+
+def _truth(text: str) -> bool:
+    return _TRUTH[text.lower()]
+
+
+def _hex(text: str) -> bytes:
+    if not text.lower().startswith("0x"):
+        message = "bytes are 0x and hex digits"
+        raise ValueError(message)
+    return bytes.fromhex(text[2:])
+
+
+_SCALARS: dict[TypeKind, Callable[[str], Any]] = {
+    TypeKind.STRING: str,
+    TypeKind.CHAR: str,
+    TypeKind.BOOLEAN: _truth,
+    TypeKind.BYTE: int,
+    TypeKind.SHORT: int,
+    TypeKind.INT: int,
+    TypeKind.LONG: int,
+    TypeKind.BIG_INT: int,
+    TypeKind.FLOAT: float,
+    TypeKind.DOUBLE: float,
+    TypeKind.BIG_DEC: Decimal,
+    TypeKind.SQL_DATE: dt.date.fromisoformat,
+    TypeKind.SQL_TIME: dt.time.fromisoformat,
+    TypeKind.SQL_TIMESTAMP: dt.datetime.fromisoformat,
+}
+
+
+def parse_key(text: str, key_type: TypeInformation | None) -> Any:
+    """Return the key that a text stands for.
+
+    Args:
+        text: As the key's type has it: a string as it is, a number, `true`, a date as YYYY-MM-DD, bytes as 0x and hex
+            digits, a tuple, list or row as JSON. For untyped keys a JSON value (a list is then a tuple, as keys in programs
+            mostly are), and what is no JSON is a string.
+        key_type: The type of the keys, None for untyped.
+
+    Raises:
+        UsageError: It stands for none.
+    """
+    try:
+        key = _untyped(text) if key_type is None else _typed(text, key_type)
+        KeyCodec(key_type).internal(key)
+    except (ValueError, ArithmeticError, LookupError, TypeError, StateError) as error:
+        why = error.message if isinstance(error, StateError) else str(error)
+        message = f"{text!r} is no key of type {key_type_name(key_type)}: {why}"
+        raise UsageError(message) from error
+    return key
+
+
+def _untyped(text: str) -> Any:
+    try:
+        return _tuples(json.loads(text))
+    except ValueError:
+        return text
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _typed(text: str, key_type: TypeInformation) -> Any:
+    scalar = _SCALARS.get(key_type.kind)
+    if scalar is not None:
+        return scalar(text)
+    if _is_bytes(key_type):
+        return _hex(text)
+    return _from_json(json.loads(text), key_type)
+
+
+def _is_bytes(key_type: TypeInformation) -> bool:
+    return key_type.kind is TypeKind.PRIMITIVE_ARRAY and key_type.elements[0].kind is TypeKind.BYTE
+
+
+def _from_json(value: Any, key_type: TypeInformation) -> Any:
+    if value is None:
+        return None
+    if key_type.kind in _SCALARS or _is_bytes(key_type):
+        return _typed(value, key_type) if isinstance(value, str) else value
+    if key_type.kind is TypeKind.ROW and isinstance(value, dict):
+        value = [value[name] for name in key_type.get_field_names()]
+    if not isinstance(value, list):
+        message = f"{value!r} is no {key_type.name}"
+        raise ValueError(message)
+    if key_type.kind is TypeKind.ROW:
+        parts = [_from_json(item, part) for item, part in zip(value, key_type.elements, strict=True)]
+        return Row.of_fields(key_type.names, parts)
+    if key_type.kind is TypeKind.TUPLE:
+        return tuple(_from_json(item, part) for item, part in zip(value, key_type.elements, strict=True))
+    return [_from_json(item, key_type.elements[0]) for item in value]

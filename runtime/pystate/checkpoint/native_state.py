@@ -1,0 +1,172 @@
+"""Native snapshots on their way to the storage and back: what is there already is referred to, the rest is written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import BinaryIO, TypeVar
+
+from pystate.checkpoint.handles import FileStateHandle, StateHandle
+from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle, SharedFile
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.errors import PystateError, SnapshotError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.state.base.native import NativeSnapshot
+
+_CHUNK_BYTES = 1 << 20
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class SharedTarget:
+    """Where a checkpoint puts files that later ones may refer to.
+
+    Attributes:
+        location: The directory.
+        prefix: How the names of this checkpoint's files begin.
+    """
+
+    location: SnapshotLocation
+    prefix: str
+
+
+class NativeUpload:
+    """Writes one native snapshot.
+
+    Args:
+        snapshot: Its files.
+        key_groups: Those of the subtask.
+        known: What may be referred to, by name in the backend.
+        shared: Where new shared files go.
+        threads: How many files are written at once.
+        keep: Called with the local path and the handle of each shared file, old and new; None for nothing.
+        written: Called with the shared files when all is written.
+    """
+
+    def __init__(
+        self,
+        snapshot: NativeSnapshot,
+        key_groups: KeyGroupRange,
+        known: Mapping[str, SharedFile],
+        shared: SharedTarget,
+        threads: int,
+        keep: Callable[[str, FileStateHandle], None] | None = None,
+        written: Callable[[Mapping[str, SharedFile]], None] = lambda _: None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._key_groups = key_groups
+        self._known = known
+        self._shared = shared
+        self._threads = threads
+        self._keep = keep
+        self._written = written
+
+    def write(self, location: SnapshotLocation, prefix: str, inline_threshold: int) -> IncrementalKeyedStateHandle:
+        """Write what isn't on the storage yet.
+
+        Args:
+            location: Where the private files go.
+            prefix: How the names of the private files begin.
+            inline_threshold: A private file up to this size goes into the handle.
+
+        Raises:
+            SnapshotError: It can't be written; no shared file is left behind.
+        """
+        snapshot, threads = self._snapshot, self._threads
+        new = {name: path for name, path in snapshot.shared_files.items() if name not in self._known}
+        uploaded: list[FileStateHandle] = []
+
+        def upload_shared(name: str) -> FileStateHandle:
+            handle = self._shared.location.write_state(f"{self._shared.prefix}{name}", _copier(new[name]), 0)
+            if not isinstance(handle, FileStateHandle):
+                message = f"{name} is empty."
+                raise SnapshotError(message, where=new[name])
+            uploaded.append(handle)
+            return handle
+
+        def upload_private(name: str) -> StateHandle:
+            return location.write_state(f"{prefix}-{name}", _copier(snapshot.private_files[name]), inline_threshold)
+
+        try:
+            written = dict(zip(new, parallel(threads, upload_shared, new), strict=True))
+            private = dict(
+                zip(snapshot.private_files, parallel(threads, upload_private, snapshot.private_files), strict=True)
+            )
+            meta = location.write_state(f"{prefix}-meta", snapshot.write_meta, inline_threshold)
+        except BaseException:
+            for handle in uploaded:
+                with contextlib.suppress(PystateError):  # the driver tries again when it hears of the failure
+                    self._shared.location.remove(handle.path)
+            raise
+        shared = {name: self._known.get(name) or self._new_file(name, written[name]) for name in snapshot.shared_files}
+        if self._keep is not None:
+            for name, file in shared.items():
+                self._keep(snapshot.shared_files[name], file.handle)
+        self._written(shared)
+        sizes = [handle.size for handle in (*written.values(), *private.values(), meta)]
+        first, last = self._key_groups.start, self._key_groups.end
+        return IncrementalKeyedStateHandle(
+            first, last, snapshot.format, snapshot.backend_id, shared, private, meta, sum(sizes)
+        )
+
+    def _new_file(self, name: str, handle: FileStateHandle) -> SharedFile:
+        absolute = self._shared.location.absolute(handle)
+        assert isinstance(absolute, FileStateHandle)  # noqa: S101 - it is one, made absolute
+        return SharedFile(f"{self._snapshot.backend_id}/{name}", absolute)
+
+    def release(self) -> None:
+        """Remove the local files."""
+        self._snapshot.release()
+
+
+def download(handle: IncrementalKeyedStateHandle, location: SnapshotLocation, directory: str, threads: int) -> None:
+    """Bring all files of a native snapshot to a local folder, checked.
+
+    Args:
+        handle: Which.
+        location: The snapshot's directory.
+        directory: A folder that exists and is empty; it is removed after an error.
+        threads: How many files are read at once.
+
+    Raises:
+        CorruptSnapshotError: A file is missing or damaged.
+        SnapshotError: One can't be read.
+    """
+    files = handle.files
+    try:
+        parallel(threads, lambda name: location.download(files[name], os.path.join(directory, name)), files)
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def parallel(threads: int, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Call a function for each item, several at once, and return the results in order; after an error no more are begun."""
+    items = list(items)
+    if len(items) < 2 or threads < 2:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="transfer") as pool:
+        futures = [pool.submit(function, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _copier(path: str) -> Callable[[BinaryIO], None]:
+    def copy(sink: BinaryIO) -> None:
+        try:
+            with open(path, "rb") as file:
+                shutil.copyfileobj(file, sink, _CHUNK_BYTES)
+        except FileNotFoundError as error:
+            message = "The snapshot was released before it was written."
+            raise SnapshotError(message, where=path) from error
+
+    return copy

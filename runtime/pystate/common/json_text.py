@@ -1,0 +1,67 @@
+"""Values as JSON for people: what JSON has no word for is said as text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+from pystate.common.row import Row, RowKind
+from pystate.common.time import Instant
+
+KIND_FIELD = "$kind"
+"""Where an object says that it stands for a row of another kind than INSERT."""
+
+
+def json_text(value: Any) -> str:
+    """Return a value as one line of JSON. It can't be read back exactly: a tuple and a list look alike, for instance."""
+    return json.dumps(json_able(value), ensure_ascii=False)
+
+
+def json_able(value: Any) -> Any:
+    """Return what `json.dumps` takes for a value.
+
+    Bytes are hex digits behind `0x`, decimals and times are text, rows with names and maps with text as keys are objects,
+    other maps are lists of pairs.
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"0x{bytes(value).hex()}"
+    if isinstance(value, Row):
+        return _row(value)
+    if isinstance(value, dict):
+        if all(isinstance(key, str) for key in value):
+            return {key: json_able(item) for key, item in value.items()}
+        return [[json_able(key), json_able(item)] for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [json_able(item) for item in value]
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, Instant):
+        return _instant(value)
+    if isinstance(value, (dt.date, dt.time)):  # a datetime is a date
+        return value.isoformat()
+    return repr(value)
+
+
+def _row(row: Row) -> Any:
+    names, values = row.get_field_names(), [json_able(item) for item in row.values_list()]
+    kind = row.get_row_kind()
+    if names is None:
+        return values if kind is RowKind.INSERT else {KIND_FIELD: kind.name, "values": values}
+    plain = dict(zip(names, values, strict=True))
+    return plain if kind is RowKind.INSERT else {KIND_FIELD: kind.name, **plain}
+
+
+def _instant(instant: Instant) -> str:
+    try:
+        seconds = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=instant.seconds)  # noqa: DTZ001 - said to be UTC below
+    except OverflowError:
+        return f"{instant.seconds}.{instant.nanos:09d}s"
+    fraction = f".{instant.nanos:09d}" if instant.nanos else ""
+    return f"{seconds.isoformat()}{fraction}Z"

@@ -1,0 +1,63 @@
+"""What tells one version of a job's program from another."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+import pystate
+
+_OTHERS = tuple(
+    Path(path)
+    for path in {
+        str(Path(pystate.__file__).parent),
+        *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
+    }
+)
+
+
+def code_fingerprint() -> str | None:
+    """Return the fingerprint of the program that runs in this process; None where it is no file.
+
+    The program is its own file and the modules that it has imported from beside it; its arguments are no part of it.
+    """
+    program = getattr(sys.modules.get("__main__"), "__file__", None)
+    if program is None:
+        return None
+    modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return fingerprint(Path(program), [Path(file) for file in modules if isinstance(file, str)])
+
+
+def fingerprint(program: Path, modules: Iterable[Path]) -> str | None:
+    """Return the SHA-256 of a program in hex; None where a file of it can't be read.
+
+    Moving all files to another folder, or renaming the program, doesn't change it.
+
+    Args:
+        program: Its own file.
+        modules: Files of modules; only those below the program's folder count that are neither installed nor pystate's.
+    """
+    program = program.absolute()
+    own = sorted(
+        {
+            file.absolute()
+            for file in modules
+            if file.suffix == ".py"
+            and file.absolute() != program
+            and file.absolute().is_relative_to(program.parent)
+            and not any(file.absolute().is_relative_to(other) for other in _OTHERS)
+        }
+    )
+    digest = hashlib.sha256()
+    try:
+        for file in (program, *own):
+            name = "" if file == program else file.relative_to(program.parent).as_posix()
+            content = file.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode())
+            digest.update(content)
+    except OSError:
+        return None
+    return digest.hexdigest()

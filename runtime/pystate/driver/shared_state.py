@@ -1,0 +1,156 @@
+"""The files that several checkpoints of a job refer to: where they go, and which of them are deleted when.
+
+The names of the files say which checkpoint of which driver wrote them. So what a checkpoint that failed has left is found
+even where the slot that wrote it is dead, and a driver never takes another one's files for its own.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import sys
+import threading
+from collections.abc import Iterable
+
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.handles import FileStateHandle
+from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle, SharedFile
+from pystate.checkpoint.metadata import AnyKeyedStateHandle, CheckpointMetadata
+from pystate.checkpoint.shared_state_registry import SharedStateRegistry
+from pystate.checkpoint.storage import CheckpointStorage, SnapshotLocation
+from pystate.common.errors import PystateError
+
+_FILE = re.compile(r"\.?([0-9a-f]{1,16})-(\d+)-[0-9a-f]{8}-.+")
+
+
+class SharedState:
+    """The shared files of one job. Its methods may be called from any thread.
+
+    Args:
+        storage: Where checkpoints go.
+        job_id: The job.
+        writes: Whether checkpoints are to be incremental.
+    """
+
+    def __init__(self, storage: CheckpointStorage, job_id: str, *, writes: bool) -> None:
+        self._writes = writes
+        self._location = storage.shared_location if storage.has_checkpoint_directory else None
+        self._job = job_id[:16]
+        self._driver = secrets.token_hex(4)
+        self._registry: SharedStateRegistry[FileStateHandle] = SharedStateRegistry()
+        self._duplicates: dict[int, list[FileStateHandle]] = {}
+        self._lock = threading.Lock()
+
+    def target(self, checkpoint_id: int) -> tuple[str | None, str]:
+        """Return the URI of the directory for a checkpoint's shared files, or None, and how their names begin."""
+        if not self._writes or self._location is None:
+            return None, ""
+        return self._location.uri, self._prefix(checkpoint_id)
+
+    def settled(self, metadata: CheckpointMetadata) -> CheckpointMetadata:
+        """Return the metadata that a checkpoint gets: a file that is there already is not held a second time.
+
+        Two checkpoints that were under way at the same time may both have written it.
+        """
+        duplicates: list[FileStateHandle] = []
+
+        def settle_file(file: SharedFile) -> SharedFile:
+            known = self._registry.handle(file.key)
+            if known is None or known == file.handle:
+                return file
+            duplicates.append(file.handle)
+            return SharedFile(file.key, known)
+
+        def settle(handle: AnyKeyedStateHandle) -> AnyKeyedStateHandle:
+            return handle.with_shared(settle_file) if isinstance(handle, IncrementalKeyedStateHandle) else handle
+
+        with self._lock:
+            settled = metadata.map_keyed_state(settle)
+            self._duplicates[metadata.checkpoint_id] = duplicates
+        return settled
+
+    def completed(self, metadata: CheckpointMetadata) -> None:
+        """Take in the files of a checkpoint that is complete with what `settled` gave."""
+        with self._lock:
+            self._register(metadata)
+            duplicates = self._duplicates.pop(metadata.checkpoint_id, [])
+        self._delete(duplicates)
+
+    def subsumed(self, lowest_retained: int) -> None:
+        """Delete the files that no checkpoint from that one on refers to."""
+        with self._lock:
+            unused = self._registry.unregister_unused(lowest_retained)
+        self._delete(unused)
+
+    def discard_failed(self, checkpoint_id: int) -> None:
+        """Delete the files that a failed checkpoint has brought; no other one ever refers to them."""
+        with self._lock:
+            self._duplicates.pop(checkpoint_id, None)
+        if self._writes:
+            prefix = self._prefix(checkpoint_id)
+            self._delete_names(name for name in self._names() if name.removeprefix(".").startswith(prefix))
+
+    def recover(self, retained: Iterable[CompletedCheckpoint]) -> None:
+        """Begin with the checkpoints that an earlier life of the job has left; replaces what is here."""
+        with self._lock:
+            self._registry = SharedStateRegistry()
+            for checkpoint in sorted(retained, key=lambda one: one.checkpoint_id):
+                self._register(checkpoint.metadata)
+
+    def delete_orphans(self, below: int | None = None) -> None:
+        """Delete the job's files that no retained checkpoint refers to, while no checkpoint is under way.
+
+        Args:
+            below: Only those of checkpoints with a lower number; None for all.
+        """
+        with self._lock:
+            held = {self._name(handle) for handle in self._registry.handles()}
+        found = [(name, _FILE.fullmatch(name)) for name in self._names() if name not in held]
+        self._delete_names(
+            name
+            for name, match in found
+            if match is not None and match[1] == self._job and (below is None or int(match[2]) < below)
+        )
+
+    def _register(self, metadata: CheckpointMetadata) -> None:
+        for file in metadata.shared_files:
+            self._registry.register(file.key, file.handle, metadata.checkpoint_id)
+
+    def _prefix(self, checkpoint_id: int) -> str:
+        return f"{self._job}-{checkpoint_id}-{self._driver}-"
+
+    def _name(self, handle: FileStateHandle) -> str | None:
+        """Return the name of a file of the job's own directory; None for one anywhere else, which is never deleted."""
+        if self._location is None:
+            return None
+        directory, _, name = handle.path.rpartition("/")
+        match = _FILE.fullmatch(name)
+        ours = directory == self._location.uri.rstrip("/") and match is not None and match[1] == self._job
+        return name if ours else None
+
+    def _names(self) -> list[str]:
+        if self._location is None:
+            return []
+        try:
+            return self._location.file_names()
+        except PystateError as error:
+            _warn(error)
+            return []
+
+    def _delete(self, handles: Iterable[FileStateHandle]) -> None:
+        self._delete_names(name for name in map(self._name, handles) if name is not None)
+
+    def _delete_names(self, names: Iterable[str]) -> None:
+        for name in names:
+            try:
+                self._shared().remove(name)
+            except PystateError as error:
+                _warn(error)
+
+    def _shared(self) -> SnapshotLocation:
+        assert self._location is not None  # noqa: S101 - there are names only where there is a directory
+        return self._location
+
+
+def _warn(error: PystateError) -> None:
+    sys.stderr.write(f"WARNING: {error}\n")

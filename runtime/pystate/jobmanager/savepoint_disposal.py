@@ -1,0 +1,87 @@
+"""Deleting savepoints, for those who ask by REST and for those who can't."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from pystate.checkpoint.storage import SnapshotLocation, resolve_snapshot
+from pystate.common.errors import PystateError
+from pystate.common.home import PystateHome, new_job_id, parse_job_id
+from pystate.jobmanager.snapshot_owners import check_unused
+
+logger = logging.getLogger(__name__)
+
+_REMEMBERED = 1000
+
+
+class DisposalNotFoundError(PystateError):
+    """No disposal has this trigger id."""
+
+
+def dispose(home: PystateHome, location: SnapshotLocation) -> None:
+    """Delete a snapshot.
+
+    Raises:
+        SnapshotInUseError: A job of the home needs it.
+        SnapshotError: It is none, or can't be deleted.
+    """
+    check_unused(home, location)
+    location.discard()
+
+
+class SavepointDisposals:
+    """Deletes savepoints on threads of their own, and remembers how that ended.
+
+    Args:
+        home: The installation whose jobs may need them.
+        delete: Deletes one.
+    """
+
+    def __init__(
+        self, home: PystateHome, delete: Callable[[PystateHome, SnapshotLocation], None] = dispose, threads: int = 4
+    ) -> None:
+        self._home = home
+        self._delete = delete
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="disposal")
+        self._lock = threading.Lock()
+        self._results: OrderedDict[str, Future[None]] = OrderedDict()
+
+    def trigger(self, path: str) -> str:
+        """Begin to delete the savepoint at a path; return the id to ask for the result."""
+        trigger_id = new_job_id()
+        with self._lock:
+            self._results[trigger_id] = self._pool.submit(self._run, path)
+            while len(self._results) > _REMEMBERED:
+                self._results.popitem(last=False)
+        return trigger_id
+
+    def result(self, trigger_id: str) -> dict[str, Any]:
+        """Return `{"status": ...}` and, where it failed, `failure`.
+
+        Raises:
+            UsageError: The id is malformed.
+            DisposalNotFoundError: There is none of this id.
+        """
+        parsed = parse_job_id(trigger_id)
+        with self._lock:
+            future = self._results.get(parsed)
+        if future is None:
+            message = f"There is no disposal of a savepoint with trigger id {parsed}."
+            raise DisposalNotFoundError(message)
+        if not future.done():
+            return {"status": "IN_PROGRESS"}
+        error = future.exception()
+        if error is None:
+            return {"status": "COMPLETED"}
+        shown = error if isinstance(error, PystateError) else PystateError(f"{type(error).__name__}: {error}")
+        return {"status": "COMPLETED", "failure": shown.to_dict()}
+
+    def _run(self, path: str) -> None:
+        location = resolve_snapshot(path)
+        self._delete(self._home, location)
+        logger.info("savepoint %s is deleted", location.uri)

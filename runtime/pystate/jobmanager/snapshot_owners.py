@@ -1,0 +1,150 @@
+"""Which jobs of an installation still need a snapshot. Read from the home's files: no job manager has to run for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pystate.checkpoint.catalog.garbage import named_files
+from pystate.checkpoint.catalog.summary import read_snapshot
+from pystate.checkpoint.metadata import CheckpointType
+from pystate.checkpoint.stats_file import read_statistics
+from pystate.checkpoint.storage import MEMORY_SCHEME, METADATA_FILE, SnapshotLocation, parse_location
+from pystate.common.errors import PystateError, UsageError
+from pystate.common.home import JobDirectory, PystateHome, read_json
+from pystate.common.job_status import JobStatus
+from pystate.common.options import StateRecoveryOptions
+from pystate.jobmanager.driver_process import is_alive
+from pystate.jobmanager.job_record import JobRecord, RecordPhase
+
+
+class SnapshotInUseError(PystateError):
+    """A job that has not ended still needs a snapshot."""
+
+
+@dataclass(frozen=True)
+class _Checkpoints:
+    """What a job's statistics say: where its latest checkpoint is, and what it was restored from; None for nothing."""
+
+    latest: str | None
+    restored: str | None
+
+
+def job_runs(home: PystateHome, job_id: str) -> bool | None:
+    """Whether a job has not ended; None for one that this installation doesn't know."""
+    try:
+        directory = home.job(job_id)
+    except UsageError:
+        return None
+    if not directory.path.is_dir():
+        return None
+    return not _has_ended(directory)
+
+
+def check_unused(home: PystateHome, location: SnapshotLocation) -> None:
+    """Make sure that no job of the home that has not ended needs a snapshot.
+
+    A job needs what it was started from until it has a checkpoint of its own, and its own checkpoints.
+
+    Raises:
+        SnapshotInUseError: One does.
+    """
+    place = _place(location.uri)
+    try:
+        metadata = read_snapshot(location)
+        own = metadata.job_id if metadata.checkpoint_type is CheckpointType.CHECKPOINT else None
+    except PystateError:  # whoever disposes of a damaged one needs no other reason
+        own = None
+    for job_id, directory in _running(home):
+        if job_id == own:
+            message = f"It is a checkpoint of job {job_id}, which has not ended; the job deletes it when it has newer ones."
+            raise SnapshotInUseError(message, where=location.uri, hint=f"pystate checkpoints {job_id}")
+        checkpoints = _checkpoints(directory)
+        if _names_files_in(checkpoints.latest, place):
+            message = f"The latest checkpoint of job {job_id}, which has not ended, refers to files in it."
+            raise SnapshotInUseError(message, where=location.uri, hint="wait for a checkpoint that doesn't")
+        started_from = [*_starting_paths(directory), checkpoints.restored]
+        if checkpoints.latest is None and any(path is not None and _place(path) == place for path in started_from):
+            message = f"Job {job_id} was started from it, has not ended, and has no checkpoint of its own yet."
+            raise SnapshotInUseError(message, where=location.uri, hint=f"wait for one: pystate checkpoints --watch {job_id}")
+
+
+def _running(home: PystateHome) -> Iterator[tuple[str, JobDirectory]]:
+    try:
+        entries = sorted(os.listdir(home.jobs))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        try:
+            directory = home.job(entry)
+        except UsageError:
+            continue
+        if not _has_ended(directory):
+            yield entry, directory
+
+
+def _has_ended(directory: JobDirectory) -> bool:
+    try:
+        status, record = read_json(directory.status), JobRecord.read(directory)
+        if status is not None and JobStatus(status["state"]).is_terminal:
+            return True
+        if record is not None:
+            return record.phase is RecordPhase.ENDED
+        # a plain `python job.py` has no record, and leaves an old status when it is killed
+        term = read_json(directory.term)
+        return term is None or not is_alive(int(term["pid"]))
+    except (PystateError, ValueError, KeyError, TypeError):
+        return False  # what can't be read must not cost anybody a snapshot
+
+
+def _starting_paths(directory: JobDirectory) -> Iterator[str]:
+    try:
+        submission: Any = read_json(directory.submission) or {}
+        folder = str(submission.get("working_directory") or os.curdir)
+        option = StateRecoveryOptions.SAVEPOINT_PATH
+        configured = submission.get("configuration") or {}
+        keys = (option.key, *option.fallback_keys)
+        for path in (submission.get("savepoint_path"), *map(configured.get, keys)):
+            if isinstance(path, str) and path:
+                yield path if ":" in path else os.path.join(folder, os.path.expanduser(path))
+    except (ValueError, AttributeError):
+        return
+
+
+def _checkpoints(directory: JobDirectory) -> _Checkpoints:
+    try:
+        tracker = read_statistics(directory.checkpoints, sys.maxsize, lambda: 0)
+    except PystateError:
+        tracker = None
+    if tracker is None:
+        return _Checkpoints(None, None)
+    latest = tracker.to_rest()["latest"]
+    completed, restored = latest["completed"] or {}, latest["restored"] or {}
+    path = completed.get("external_path")
+    if completed.get("discarded") or (path or "").startswith(MEMORY_SCHEME):
+        path = None  # a driver that dies takes those in its memory with it
+    return _Checkpoints(path, restored.get("external_path"))
+
+
+def _names_files_in(checkpoint: str | None, place: str) -> bool:
+    if checkpoint is None:
+        return False
+    try:
+        location = SnapshotLocation(checkpoint)
+        named = named_files(read_snapshot(location), location.uri)
+    except PystateError:
+        return False
+    return any(_place(uri).startswith(f"{place}/") for uri in named)
+
+
+def _place(text: str) -> str:
+    """Return the same text for all spellings of a snapshot's directory."""
+    try:
+        uri = parse_location(text)[2]
+    except PystateError:
+        return text
+    uri = uri.removesuffix(f"/{METADATA_FILE}").rstrip("/")
+    return f"file:{os.path.realpath(uri[len('file:') :])}" if uri.startswith("file:") else uri

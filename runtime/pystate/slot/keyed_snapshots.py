@@ -1,0 +1,101 @@
+"""How one subtask's keyed state gets into checkpoints and back: as a canonical file, or as the backend's own files."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import ExitStack
+from functools import partial
+
+from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
+from pystate.checkpoint.local_copies import LocalCopies
+from pystate.checkpoint.metadata import KeyedStateHandle
+from pystate.checkpoint.native_state import NativeUpload, SharedTarget, download
+from pystate.checkpoint.uploaded_files import UploadedFiles
+from pystate.common.errors import CorruptSnapshotError
+from pystate.common.options import RocksDBOptions
+from pystate.slot.restored_operator import RestoredOperator
+from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot, unreadable_native
+from pystate.state.base.native import NativeSource
+
+
+class KeyedSnapshots:
+    """The snapshots of one backend.
+
+    Args:
+        backend: The keyed state.
+        copies: Keeps local copies; None for none.
+    """
+
+    def __init__(self, backend: KeyedStateBackend, copies: LocalCopies | None = None) -> None:
+        self._backend = backend
+        self._copies = copies
+        self._threads = backend.configuration.get(RocksDBOptions.CHECKPOINT_TRANSFER_THREAD_NUM)
+        self._uploaded = UploadedFiles()
+
+    def freeze(self, checkpoint_id: int, shared: SharedTarget | None) -> KeyedStateSnapshot | NativeUpload:
+        """Freeze the last flushed epoch.
+
+        Args:
+            checkpoint_id: Which checkpoint is taken.
+            shared: Where files go that later checkpoints may refer to; None for a canonical file.
+
+        Raises:
+            StateError: The backend can't do it.
+        """
+        native = None if shared is None else self._backend.snapshot_native()
+        if native is None or shared is None:
+            return self._backend.snapshot()
+        return NativeUpload(
+            native,
+            self._backend.key_group_range,
+            self._uploaded.confirmed(),
+            shared,
+            self._threads,
+            None if self._copies is None else partial(self._copies.link, checkpoint_id),
+            partial(self._uploaded.written, checkpoint_id),
+        )
+
+    def checkpoint_ended(self, checkpoint_id: int, *, completed: bool) -> None:
+        """Take note what became of a checkpoint. May be called from any thread."""
+        if completed:
+            self._uploaded.confirm(checkpoint_id)
+        else:
+            self._uploaded.forget(checkpoint_id)
+
+    def restore(self, restored: RestoredOperator) -> None:
+        """Fill the backend.
+
+        Raises:
+            PystateError: See `KeyedStateBackend.restore` and `restore_native`, `SnapshotLocation.open`.
+        """
+        canonical = [handle for handle in restored.keyed_state if isinstance(handle, KeyedStateHandle)]
+        native = [handle for handle in restored.keyed_state if isinstance(handle, IncrementalKeyedStateHandle)]
+        if native and canonical:
+            message = "The keyed state of one operator is in files of different kinds."
+            raise CorruptSnapshotError(message, where=restored.location)
+        if native:
+            self._restore_native(restored, native)
+            return
+        with ExitStack() as opened:
+            self._backend.restore([opened.enter_context(restored.open(handle.handle)) for handle in canonical])
+
+    def _restore_native(self, restored: RestoredOperator, handles: list[IncrementalKeyedStateHandle]) -> None:
+        backend, parent, location = self._backend, self._backend.working_directory, restored.snapshot_location()
+        if parent is None or {handle.format for handle in handles} != {backend.native_format}:
+            raise unreadable_native(type(backend).__name__)
+        sources: list[NativeSource] = []
+        try:
+            with ExitStack() as opened:
+                for handle in handles:
+                    directory = tempfile.mkdtemp(prefix="restored-", dir=parent)
+                    download(handle, location, directory, self._threads)
+                    meta = opened.enter_context(location.open(handle.meta))
+                    sources.append(NativeSource(directory, meta, restored.location))
+                base = backend.restore_native(sources)
+        except BaseException:
+            for source in sources:
+                shutil.rmtree(source.directory, ignore_errors=True)
+            raise
+        if base is not None and restored.owned:
+            self._uploaded = UploadedFiles(handles[base].shared)

@@ -1,0 +1,48 @@
+"""Snapshots in a backend's own files: quick to take and to restore, for the same backend only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+
+class NativeSnapshot(ABC):
+    """The files that hold the last flushed epoch, kept as they are until `release`. Methods may be called from any thread.
+
+    Attributes:
+        format: Which backend reads them.
+        backend_id: The very backend that wrote them.
+        shared_files: Name -> path of files that later snapshots of this backend will hold, too. What a name stands for never
+            changes within one backend.
+        private_files: Name -> path of the others.
+    """
+
+    format: str
+    backend_id: str
+    shared_files: Mapping[str, str]
+    private_files: Mapping[str, str]
+
+    @abstractmethod
+    def write_meta(self, sink: BinaryIO) -> None:
+        """Write what a restore must know besides the files. The caller opens and closes the sink."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Remove the files; who still reads them gets an error. May be called again."""
+
+
+@dataclass(frozen=True)
+class NativeSource:
+    """A native snapshot on local disk, ready to be restored from.
+
+    Attributes:
+        directory: A folder below the backend's working directory with the files by their names; the backend's from now on.
+        meta: What `NativeSnapshot.write_meta` wrote, open for reading.
+        where: What errors name as the place.
+    """
+
+    directory: str
+    meta: BinaryIO
+    where: str

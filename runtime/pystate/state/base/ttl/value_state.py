@@ -1,0 +1,100 @@
+"""Value state whose values expire; reducing and aggregating state are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable
+from typing import Any
+
+from pystate.api.state import ValueState
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.overlay import OverlayState, value_check
+from pystate.state.base.ttl.serializer import TtlSerializer
+from pystate.state.base.ttl.settings import TtlSettings, TtlState
+from pystate.state.base.value_states import ValueStore, create_value_state
+
+
+class TtlValueState(OverlayState, TtlState, ValueState[Any]):
+    """One value per key, as a pair (time, value) in a value state that knows nothing of time.
+
+    Changing a value in place isn't an access: its time is that of the last `update`, or with `refresh_on_read` of `value`.
+    """
+
+    __slots__ = (
+        "_accesses",
+        "_check_value",
+        "_clock",
+        "_millis",
+        "_pairs",
+        "_read",
+        "_refresh",
+        "_show_expired",
+        "_write",
+        "_writes",
+    )
+
+    def __init__(
+        self, name: str, backend: KeyedStateBackend, serializer: TtlSerializer, store: ValueStore, settings: TtlSettings
+    ) -> None:
+        super().__init__(name, backend, serializer, store)
+        self._pairs = create_value_state(name, backend, serializer, store)
+        self._read = self._pairs.value
+        self._write = self._pairs.update
+        self._check_value = value_check(name, serializer.values)
+        self._millis = settings.millis
+        self._refresh = settings.refresh_on_read
+        self._show_expired = settings.show_expired
+        self._clock = settings.clock
+        self._accesses = self._writes = 0
+
+    def value(self) -> Any:
+        """Return the current key's value; None where there is none."""
+        self._accesses += 1
+        pair = self._read()
+        if pair is None:
+            return None
+        time, value = pair
+        now = self._clock()
+        if time + self._millis <= now:
+            self._write(None)
+            return value if self._show_expired else None
+        if self._refresh and time < now:
+            self._write((now, value))
+        return value
+
+    def update(self, value: Any) -> None:
+        """Set the current key's value; None removes it."""
+        self._accesses += 1
+        self._write(None if value is None else (self._clock(), self._check_value(value)))
+
+    def clear(self) -> None:
+        """Remove the current key's value."""
+        self._accesses += 1
+        self._write(None)
+
+    def has_value(self) -> bool:
+        """Return whether the current key has a value to be seen; not an access."""
+        pair = self._read()
+        return pair is not None and (self._show_expired or bool(pair[0] + self._millis > self._clock()))
+
+    @property
+    def held(self) -> Container[Hashable]:
+        """The keys whose values the epoch has in its overlay."""
+        return self._pairs.held
+
+    def touched_keys(self) -> list[tuple[Hashable, int]]:
+        """Return (key, key group) of all that the epoch has in its overlay."""
+        return self._pairs.touched_keys()
+
+    def prepare_flush(self) -> list[tuple[Hashable, Any]]:
+        """Return what the epoch wrote, and what it changed in place."""
+        changes: list[tuple[Hashable, Any]] = self._pairs.prepare_flush()
+        self._writes += len(changes)
+        return changes
+
+    def apply_flush(self, changes: list[tuple[Hashable, Any]]) -> None:
+        """Write prepared changes to the store."""
+        self._pairs.apply_flush(changes)
+
+    def drop_epoch(self) -> None:
+        """Forget the running epoch."""
+        self._pairs.drop_epoch()

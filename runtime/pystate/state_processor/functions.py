@@ -1,0 +1,83 @@
+"""The functions of the state processor: Flink's `KeyedStateReaderFunction` and bootstrap functions."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from pystate.api.checkpointed import CheckpointedFunction
+from pystate.api.functions import Function
+from pystate.api.state import BroadcastState, MapStateDescriptor
+
+
+class KeyedStateReaderFunction(Function):
+    """Reads the states of each key of an operator.
+
+    `open` declares the states that are read, with `runtime_context.get_state(...)` and the like. It is called once per Spark
+    task, on a copy of the function.
+    """
+
+    class Context:
+        """What is known beside the key: nothing so far."""
+
+    @abstractmethod
+    def read_key(self, key: Any, ctx: KeyedStateReaderFunction.Context) -> Iterable[Any] | None:
+        """Return or yield the rows of a key that has a value in one of the declared states."""
+
+
+class BootstrapContext:
+    """What is known beside an element."""
+
+    def current_processing_time(self) -> int:
+        """Return the time, ms since 1970."""
+        return time.time_ns() // 1_000_000
+
+
+class KeyedStateBootstrapFunction(Function):
+    """Writes the states of each key of a new savepoint.
+
+    `open` declares all states that are written. It is called once in the driver, to learn of them, and once per Spark task,
+    on copies of the function.
+    """
+
+    class Context(BootstrapContext):
+        """What is known beside the element."""
+
+        def get_current_key(self) -> Any:
+            """Return the key of the element."""
+            raise NotImplementedError
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedStateBootstrapFunction.Context) -> None:
+        """Write an element to the states of its key; the elements of a key come in the order of the data."""
+
+
+class StateBootstrapFunction(Function, CheckpointedFunction):
+    """Writes the list and union states of one subtask of a new savepoint.
+
+    `initialize_state` declares them, `process_element` takes an element, `snapshot_state` brings the states up to date.
+    """
+
+    class Context(BootstrapContext):
+        """What is known beside the element."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: StateBootstrapFunction.Context) -> None:
+        """Take an element."""
+
+
+class BroadcastStateBootstrapFunction(Function):
+    """Writes the broadcast states of a new savepoint."""
+
+    class Context(BootstrapContext):
+        """Gives out broadcast states."""
+
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+            """Return the broadcast state of that name."""
+            raise NotImplementedError
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: BroadcastStateBootstrapFunction.Context) -> None:
+        """Write an element to broadcast states."""

@@ -1,0 +1,249 @@
+"""State of an existing savepoint on its way into a new one: copied file by file, or under other key groups."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+
+from pystate.checkpoint.handles import ByteStreamStateHandle, FileStateHandle, StateHandle
+from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
+from pystate.checkpoint.keyed_files import key_type_of, open_keyed_file, place_of
+from pystate.checkpoint.metadata import (
+    AnyKeyedStateHandle,
+    CheckpointMetadata,
+    KeyedStateHandle,
+    OperatorState,
+    OperatorSubtaskState,
+)
+from pystate.checkpoint.operator_state_handle import OperatorStateHandle
+from pystate.checkpoint.reader import SnapshotReader
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.errors import CorruptSnapshotError
+from pystate.common.key_groups import key_group
+from pystate.state.operator.mode import OperatorStateMode
+from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
+from pystate.state_processor.results import collect, result_batch, result_schema
+from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CANONICAL = "canonical"
+_CHUNK_BYTES = 1 << 20
+_FEW_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A file to be copied, or keyed state in a backend's own files to be written as a canonical one."""
+
+    operator: OperatorState
+    handle: StateHandle | IncrementalKeyedStateHandle
+    name: str
+
+
+class StateCopier:
+    """Copies state into a new savepoint's directory, in Spark's tasks.
+
+    Args:
+        spark: The session.
+        source: The old savepoint.
+        target: The new directory.
+    """
+
+    def __init__(self, spark: SparkSession, source: SnapshotReader, target: SnapshotLocation) -> None:
+        self._spark = spark
+        self._source = source.location
+        self._target = target
+
+    def copy(self, operators: list[tuple[OperatorState, str]]) -> list[OperatorState]:
+        """Return operators with their state in the new directory.
+
+        Args:
+            operators: Each with how the names of its files begin.
+
+        Raises:
+            CorruptSnapshotError: A file is missing or damaged.
+            SnapshotError: One can't be read or written.
+        """
+        wanted: list[_Copy] = []
+        for operator, prefix in operators:
+            bare = replace(operator, subtasks={})
+            for index, state in sorted(operator.subtasks.items()):
+                for kind, handle in _handles(state):
+                    if not isinstance(handle, ByteStreamStateHandle):
+                        wanted.append(_Copy(bare, handle, f"{prefix}-{index}-{kind}"))
+        copied = self._copy_all(wanted)
+        found = iter(copied)
+        return [_with_handles(operator, found) for operator, _ in operators]
+
+    def copy_file(self, handle: StateHandle, name: str) -> StateHandle:
+        """Return a piece of state in the new directory."""
+        if isinstance(handle, ByteStreamStateHandle):
+            return handle
+        return _copy_file(self._source, handle, self._target, name)
+
+    def _copy_all(self, wanted: list[_Copy]) -> list[StateHandle]:
+        if not wanted:
+            return []
+        source, target = self._source, self._target
+        if all(not isinstance(one.handle, IncrementalKeyedStateHandle) for one in wanted):
+            files = [(one.handle, one.name) for one in wanted if not isinstance(one.handle, IncrementalKeyedStateHandle)]
+            if sum(handle.size for handle, _ in files) <= _FEW_BYTES:  # not worth a Spark job
+                return [_copy_file(source, handle, target, name) for handle, name in files]
+
+        def copy(item: tuple[int, _Copy]) -> Iterator[pa.RecordBatch]:
+            number, one = item
+            if isinstance(one.handle, IncrementalKeyedStateHandle):
+                with open_keyed_file(source, one.operator, one.handle) as (_, file):
+                    yield result_batch(number, target.write_state(one.name, _copier(file), 0))
+            else:
+                yield result_batch(number, _copy_file(source, one.handle, target, one.name))
+
+        frame = frame_of(self._spark, list(enumerate(wanted)), _result_arrow_schema(), copy)
+        handles = collect(frame)
+        return [handles[number] for number in range(len(wanted))]
+
+
+def _result_arrow_schema() -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(result_schema())
+
+
+def _copy_file(source: SnapshotLocation, handle: StateHandle, target: SnapshotLocation, name: str) -> StateHandle:
+    with source.open_unchecked(handle) as file:
+        copied = target.write_state(name, _copier(file), 0)
+    if (copied.size, copied.crc32) != (handle.size, handle.crc32):
+        if isinstance(copied, FileStateHandle):
+            target.remove(copied.path)
+        where = place_of(source, handle)
+        message = f"A file of the snapshot is damaged, its checksum is wrong: {where}."
+        raise CorruptSnapshotError(message, where=where, hint="read another checkpoint or savepoint")
+    return copied
+
+
+def _copier(file: BinaryIO) -> Callable[[BinaryIO], None]:
+    def copy(sink: BinaryIO) -> None:
+        file.seek(0)
+        shutil.copyfileobj(file, sink, _CHUNK_BYTES)
+
+    return copy
+
+
+def _handles(state: OperatorSubtaskState) -> Iterator[tuple[str, StateHandle | IncrementalKeyedStateHandle]]:
+    for keyed in state.keyed_state:
+        yield "keyed", keyed if isinstance(keyed, IncrementalKeyedStateHandle) else keyed.handle
+    for operator in state.operator_state:
+        yield "operator", operator.handle
+    for raw_keyed in state.raw_keyed_state:
+        yield "raw-keyed", raw_keyed.handle
+    for raw in state.raw_operator_state:
+        yield "raw-operator", raw.handle
+
+
+def _with_handles(operator: OperatorState, copied: Iterator[StateHandle]) -> OperatorState:
+    def moved(handle: StateHandle) -> StateHandle:
+        return handle if isinstance(handle, ByteStreamStateHandle) else next(copied)
+
+    def moved_keyed(one: AnyKeyedStateHandle) -> AnyKeyedStateHandle:
+        if isinstance(one, IncrementalKeyedStateHandle):
+            return KeyedStateHandle(one.start_key_group, one.end_key_group, _CANONICAL, next(copied))
+        return replace(one, handle=moved(one.handle))
+
+    subtasks = {}
+    for index, state in sorted(operator.subtasks.items()):
+        subtasks[index] = OperatorSubtaskState(
+            [moved_keyed(one) for one in state.keyed_state],
+            [replace(one, handle=moved(one.handle)) for one in state.operator_state],
+            [replace(one, handle=moved(one.handle)) for one in state.raw_keyed_state],
+            [replace(one, handle=moved(one.handle)) for one in state.raw_operator_state],
+        )
+    return replace(operator, subtasks=subtasks)
+
+
+def rehashed(spark: SparkSession, snapshot: SnapshotReader, operator: OperatorState, max_parallelism: int) -> KeyedEntries:
+    """Return the keyed state of an operator under another number of key groups.
+
+    Raises:
+        SnapshotError: A file can't be read.
+    """
+    states = tuple(state.info for state in snapshot.keyed_states(operator.uid))
+    splits = keyed_splits(snapshot, operator, None, None, SPLIT_BYTES)
+    task = _Rehash(SplitSource.of(snapshot, operator), [info.name for info in states], max_parallelism)
+    return KeyedEntries(key_type_of(operator), states, frame_of(spark, splits, ENTRY_SCHEMA, task))
+
+
+@dataclass(frozen=True)
+class _Rehash:
+    """Reads entries with their new key groups."""
+
+    source: SplitSource
+    names: list[str]
+    max_parallelism: int
+
+    def __call__(self, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
+        """Read a split."""
+        return entry_batches(self._rows(split))
+
+    def _rows(self, split: KeyedSplit) -> Iterator[EntryRow]:
+        with self.source.open(split) as (reader, _):
+            known = {info.name for info in reader.header.states}
+            for number, name in enumerate(self.names):
+                if name not in known:
+                    continue
+                for group in split.key_groups:
+                    for key, sub_key, value in reader.entries(name, group):
+                        yield key_group(key[0], key[1:], self.max_parallelism), number, key, sub_key, value
+
+
+def file_names(metadata: CheckpointMetadata) -> set[str]:
+    """Return the names of the files in the savepoint's directory that `_metadata` refers to."""
+    handles = [handle for one in metadata.operators for state in one.subtasks.values() for _, handle in _handles(state)]
+    files = [handle for handle in handles if isinstance(handle, FileStateHandle)]
+    if metadata.source_position is not None and isinstance(metadata.source_position.files, FileStateHandle):
+        files.append(metadata.source_position.files)
+    return {file.path for file in files}
+
+
+def joined(
+    first: dict[int, OperatorSubtaskState], second: dict[int, OperatorSubtaskState]
+) -> dict[int, OperatorSubtaskState]:
+    """Return the state of both, by subtask."""
+    found = {}
+    for index in sorted({*first, *second}):
+        a, b = first.get(index, OperatorSubtaskState()), second.get(index, OperatorSubtaskState())
+        found[index] = OperatorSubtaskState(
+            [*a.keyed_state, *b.keyed_state],
+            [*a.operator_state, *b.operator_state],
+            [*a.raw_keyed_state, *b.raw_keyed_state],
+            [*a.raw_operator_state, *b.raw_operator_state],
+        )
+    return found
+
+
+def narrowed(operator: OperatorState, parallelism: int) -> OperatorState:
+    """Return an operator at no more than so many subtasks.
+
+    The last one takes over what others have that isn't keyed; of broadcast state it has a copy.
+    """
+    if operator.parallelism <= parallelism:
+        return operator
+    subtasks: dict[int, OperatorSubtaskState] = {}
+    for index, state in sorted(operator.subtasks.items()):
+        taken = state if index < parallelism else replace(state, operator_state=_without_broadcast(state.operator_state))
+        subtasks = joined(subtasks, {min(index, parallelism - 1): taken})
+    return replace(operator, parallelism=parallelism, subtasks=subtasks)
+
+
+def _without_broadcast(handles: list[OperatorStateHandle]) -> list[OperatorStateHandle]:
+    found = []
+    for handle in handles:
+        states = {name: info for name, info in handle.states.items() if info.mode is not OperatorStateMode.BROADCAST}
+        if states:
+            found.append(replace(handle, states=states))
+    return found

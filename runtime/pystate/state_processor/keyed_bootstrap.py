@@ -1,0 +1,199 @@
+"""Runs a `KeyedStateBootstrapFunction` over data, by key group, and gives what it wrote as entries.
+
+A subtask's elements come key group by key group. What they wrote is handed on and forgotten at the end of a key group as
+soon as enough has gathered, so that a subtask's state may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import tempfile
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.errors import StateError
+from pystate.common.key_groups import KeyGroupRange, key_group_range
+from pystate.common.type_info import TypeInformation
+from pystate.slot.records import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
+from pystate.state.base.keys import KeyCodec
+from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
+from pystate.state_processor.functions import KeyedStateBootstrapFunction
+from pystate.state_processor.offline import OfflineKeyedState, pickled, unpickled
+from pystate.state_processor.transformations import (
+    ORDINAL_FIELD,
+    Elements,
+    KeyedTransformation,
+    OperatorTarget,
+    decoded,
+)
+
+GATHERED_ELEMENTS = 50_000
+"""What so many elements wrote is handed on at the end of their key group."""
+
+_SUBTASK_FIELD = RESERVED_PREFIX + "subtask"
+
+
+class _Context(KeyedStateBootstrapFunction.Context):
+    def __init__(self, backend: KeyedStateBackend) -> None:
+        self._backend = backend
+
+    def get_current_key(self) -> Any:
+        return self._backend.current_key
+
+
+@dataclass(frozen=True)
+class KeyedBootstrap(KeyedTransformation):
+    """A bootstrap function over keyed elements.
+
+    Attributes:
+        elements: The elements.
+        key_of: Names the key of an element.
+        key_type: The type of the keys, None for untyped.
+        function: The function.
+        gathered_elements: See `GATHERED_ELEMENTS`.
+    """
+
+    elements: Elements
+    key_of: Callable[[Any], Any]
+    key_type: TypeInformation | None
+    function: KeyedStateBootstrapFunction
+    gathered_elements: int = GATHERED_ELEMENTS
+
+    def entries(self, target: OperatorTarget) -> KeyedEntries:
+        """Return the states and their entries."""
+        from pyspark.sql import functions as F
+        from pyspark.sql import types as T
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        states = self._declared(target)
+        run = _Run(
+            target.uid,
+            pickled(self.function),
+            pickled(self.key_of),
+            self.elements.type_info,
+            self.key_type,
+            states,
+            target.parallelism,
+            target.max_parallelism,
+            self.gathered_elements,
+        )
+        frame = self.elements.frame(target.spark)
+        keyed_schema = T.StructType(
+            [*frame.schema.fields, T.StructField(KEY_FIELD, T.BinaryType()), T.StructField(KEY_GROUP_FIELD, T.IntegerType())]
+        )
+        keyed = frame.mapInArrow(run.with_keys, keyed_schema)
+        subtask = F.expr(
+            f"cast(cast({KEY_GROUP_FIELD} as bigint) * {target.parallelism} div {target.max_parallelism} as int)"
+        )
+        routed = keyed.withColumn(_SUBTASK_FIELD, subtask).repartitionById(target.parallelism, F.col(_SUBTASK_FIELD))
+        ordered = routed.sortWithinPartitions(_SUBTASK_FIELD, KEY_GROUP_FIELD, ORDINAL_FIELD)
+        return KeyedEntries(self.key_type, states, ordered.mapInArrow(run.entries, from_arrow_schema(ENTRY_SCHEMA)))
+
+    def _declared(self, target: OperatorTarget) -> tuple[StateMetaInfo, ...]:
+        """Return the states that the function declares."""
+        function = unpickled(pickled(self.function))
+        groups = KeyGroupRange(0, 0)
+        subtask = (0, target.parallelism)
+        with OfflineKeyedState(target.uid, function, self.key_type, groups, target.max_parallelism, subtask) as opened:
+            snapshot = opened.backend.snapshot()
+            try:
+                file = io.BytesIO()
+                snapshot.write_canonical(file)
+            finally:
+                snapshot.release()
+        states = CanonicalReader(file).header.states
+        if not states:
+            message = f"{type(self.function).__name__} declares no state."
+            raise StateError(message, where=f"uid {target.uid}", hint="declare all states in open()")
+        return states
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What the tasks do."""
+
+    uid: str
+    function: bytes
+    key_of: bytes
+    type_info: TypeInformation | None
+    key_type: TypeInformation | None
+    states: tuple[StateMetaInfo, ...]
+    parallelism: int
+    max_parallelism: int
+    gathered_elements: int
+
+    def with_keys(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Add key and key group to the rows."""
+        key_of, codec = unpickled(self.key_of), KeyCodec(self.key_type)
+        for batch, elements in decoded(self.type_info, batches):
+            keys = [codec.internal(key_of(element)) for element in elements]
+            key_groups = [codec.key_group(key, self.max_parallelism) for key in keys]
+            columns = [*batch.columns, pa.array(map(codec.encode, keys), pa.binary()), pa.array(key_groups, pa.int32())]
+            yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, KEY_FIELD, KEY_GROUP_FIELD])
+
+    def entries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the function over ordered rows; return what it wrote."""
+        for subtask, rows in groupby(self._rows(batches), itemgetter(0)):
+            yield from entry_batches(self._entries_of(subtask, rows))
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes, Any]]:
+        for batch, elements in decoded(self.type_info, batches):
+            names = (_SUBTASK_FIELD, KEY_GROUP_FIELD, KEY_FIELD)
+            columns = [batch.column(batch.schema.names.index(name)).to_pylist() for name in names]
+            yield from zip(*columns, elements, strict=True)
+
+    def _entries_of(self, subtask: int, rows: Iterable[tuple[int, int, bytes, Any]]) -> Iterator[EntryRow]:
+        function: KeyedStateBootstrapFunction = unpickled(self.function)
+        groups = key_group_range(subtask, self.parallelism, self.max_parallelism)
+        place = (subtask, self.parallelism)
+        with OfflineKeyedState(self.uid, function, self.key_type, groups, self.max_parallelism, place) as opened:
+            backend, ctx = opened.backend, _Context(opened.backend)
+            decode = backend.key_codec.decode
+            touched: dict[Hashable, int] = {}
+            count, last_group = 0, -1
+            for _, group, data, element in rows:
+                if group != last_group and count >= self.gathered_elements:
+                    yield from self._hand_on(opened, touched)
+                    touched, count = {}, 0
+                last_group = group
+                key = decode(data)
+                backend.set_current_key(key, group)
+                if inspect.isgenerator(function.process_element(element, ctx)):
+                    message = f"{type(function).__name__}.process_element yields: a bootstrap function has no results."
+                    raise StateError(message, where=f"uid {self.uid}", hint="write to the states only")
+                touched[key] = group
+                count += 1
+            yield from self._hand_on(opened, touched)
+
+    def _hand_on(self, opened: OfflineKeyedState, touched: dict[Hashable, int]) -> Iterator[EntryRow]:
+        """Return what is in the backend, and empty it."""
+        backend = opened.backend
+        numbers = {info: number for number, info in enumerate(info.name for info in self.states)}
+        backend.flush_epoch()
+        with tempfile.TemporaryFile(prefix="pystate-bootstrap-") as file:
+            snapshot = backend.snapshot()
+            try:
+                snapshot.write_canonical(file)
+            finally:
+                snapshot.release()
+            reader = CanonicalReader(file)
+            if reader.header.states != self.states:
+                message = f"{type(self).__name__} declares other states in each of its copies."
+                raise StateError(message, where=f"uid {self.uid}", hint="declare the same states in every call of open()")
+            for group in reader.key_groups():
+                for name, number in numbers.items():
+                    for key, sub_key, value in reader.entries(name, group):
+                        yield group, number, key, sub_key, value
+        for internal, group in touched.items():
+            backend.set_current_key(internal, group)
+            for state in opened.context.states.values():
+                state.clear()
+        backend.flush_epoch()

@@ -1,0 +1,137 @@
+"""The runtime of functions that read or write state without a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+from pystate.api.job_graph import OperatorKind
+from pystate.api.state import State, StateDescriptor, StateKind
+from pystate.common.errors import StateError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.common.type_info import TypeInformation
+from pystate.slot.chain import OperatorSpec
+from pystate.slot.operators.contexts import SubtaskRuntimeContext
+from pystate.slot.task import JobEnvironment, TaskSpec
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.keys import KeyCodec
+from pystate.state.base.loader import create_state_backend
+
+_BACKEND = "hashmap"
+
+
+class OfflineRuntimeContext(SubtaskRuntimeContext):
+    """The runtime context of a function without a job; it notes which states the function declares.
+
+    Args:
+        uid: The operator.
+        function: The function.
+        subtask: The index of the subtask, and their number.
+        max_parallelism: The number of key groups.
+        backend: The keyed state; None for none.
+
+    Attributes:
+        states: The declared states by name.
+    """
+
+    def __init__(
+        self, uid: str, function: Any, subtask: tuple[int, int], max_parallelism: int, backend: KeyedStateBackend | None
+    ) -> None:
+        index, parallelism = subtask
+        task = TaskSpec(uid, uid, "0" * 32, parallelism, max_parallelism, [])
+        environment = JobEnvironment("0" * 32, "state processor", 0, {}, _BACKEND, 0, "")
+        super().__init__(OperatorSpec(uid, uid, OperatorKind.PROCESS, function), task, index, environment, backend)
+        self.states: dict[str, State] = {}
+        self._uid = uid
+        self._sealed = False
+
+    def seal(self) -> None:
+        """Refuse states that are declared from now on."""
+        self._sealed = True
+
+    def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
+        if self._sealed and descriptor.name not in self.states:
+            message = f"State {descriptor.name!r} is declared behind open(): it must be known before the first element."
+            raise StateError(message, where=f"uid {self._uid}", hint="declare all states in open()")
+        state = super()._keyed_state(descriptor, kind)
+        self.states[descriptor.name] = state
+        return state
+
+
+class OfflineKeyedState:
+    """A function with keyed state, opened over a backend in memory.
+
+    Args:
+        uid: The operator, for errors.
+        function: Has `open` and `close`; a copy of its own.
+        key_type: The type of the keys, None for untyped.
+        key_groups: Which the backend holds.
+        max_parallelism: How many there are.
+        subtask: The index of the subtask, and their number.
+        sources: Canonical files to start from.
+
+    Attributes:
+        backend: The backend.
+        context: The runtime context.
+    """
+
+    def __init__(
+        self,
+        uid: str,
+        function: Any,
+        key_type: TypeInformation | None,
+        key_groups: KeyGroupRange,
+        max_parallelism: int,
+        subtask: tuple[int, int] = (0, 1),
+        sources: Iterable[BinaryIO] = (),
+    ) -> None:
+        self.backend = create_state_backend(
+            _BACKEND, key_codec=KeyCodec(key_type), key_group_range=key_groups, max_parallelism=max_parallelism
+        )
+        self._function = function
+        self._opened = False
+        try:
+            self.backend.restore(sources)
+            self.context = OfflineRuntimeContext(uid, function, subtask, max_parallelism, self.backend)
+            function.open(self.context)
+            self._opened = True
+            self.context.seal()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> OfflineKeyedState:
+        """Enter."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close function and backend."""
+        self.close()
+
+    def close(self) -> None:
+        """Close function and backend."""
+        try:
+            if self._opened:
+                self._function.close()
+        finally:
+            self.backend.close()
+
+
+def results_of(results: Any) -> Iterator[Any]:
+    """Return what a function returned or yields, nothing for None."""
+    return iter(()) if results is None else iter(results)
+
+
+def pickled(function: Any) -> bytes:
+    """Return a function object as bytes for Spark's tasks."""
+    from pyspark import cloudpickle
+
+    data: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    return data
+
+
+def unpickled(data: bytes) -> Any:
+    """Return a copy of a function object."""
+    from pyspark import cloudpickle
+
+    return cloudpickle.loads(data)

@@ -1,0 +1,347 @@
+"""Reads savepoints and checkpoints as Spark DataFrames: Flink's `SavepointReader`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pystate.checkpoint.metadata import CheckpointMetadata
+from pystate.checkpoint.reader import KeyFilter, SnapshotReader, rows_by_key, rows_of
+from pystate.checkpoint.state_rows import RowDecoder, StateRow, readable_key_type, value_decoder
+from pystate.common.errors import SnapshotError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.common.type_info import TypeInformation
+from pystate.slot.records import RecordCodec
+from pystate.state.base.canonical import CanonicalReader
+from pystate.state.base.keys import key_type_name
+from pystate.state.operator.mode import OperatorStateMode
+from pystate.state_processor.columns import (
+    RAW_COLUMNS,
+    batches_of,
+    broadcast_columns,
+    is_gathered,
+    keyed_columns,
+    list_columns,
+    raw_rows,
+    schema_of,
+)
+from pystate.state_processor.functions import KeyedStateReaderFunction
+from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
+from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OPERATORS = "uid string, name string, parallelism int, max_parallelism int, key_type string, state_size long"
+_STATES = (
+    "name string, kind string, key_type string, map_key_type string, type string, ttl boolean, entries long, bytes long"
+)
+_FUNCTION_BATCH = 2048
+
+
+class SavepointReader:
+    """One savepoint or checkpoint. Make it with `SavepointReader.read`."""
+
+    def __init__(self, spark: SparkSession, snapshot: SnapshotReader) -> None:
+        self._spark = spark
+        self._snapshot = snapshot
+
+    @staticmethod
+    def read(spark: SparkSession, path: str) -> SavepointReader:
+        """Open a savepoint.
+
+        Args:
+            spark: The session that reads; its workers must reach the path.
+            path: The savepoint's directory, or its `_metadata`; a checkpoint's will do.
+
+        Raises:
+            SnapshotError: There is none, or it is damaged.
+        """
+        return SavepointReader(spark, SnapshotReader(path))
+
+    @property
+    def metadata(self) -> CheckpointMetadata:
+        """What its `_metadata` says."""
+        return self._snapshot.metadata
+
+    def operators(self) -> DataFrame:
+        """Return a row per operator: uid, name, parallelism, max parallelism, type of the keys, bytes of state."""
+        rows = [
+            (
+                operator.uid,
+                operator.name,
+                operator.parallelism,
+                operator.max_parallelism,
+                _type_name(operator.key_type, operator.has_keyed_state),
+                operator.state_size,
+            )
+            for operator in self.metadata.operators
+        ]
+        return self._spark.createDataFrame(rows, _OPERATORS)
+
+    def keyed_states(self, uid: str) -> DataFrame:
+        """Return a row per keyed state of an operator: name, kind, types, whether values have timestamps, sizes.
+
+        Raises:
+            SnapshotError: There is no such operator, or a file is damaged.
+        """
+        rows = []
+        for state in self._snapshot.keyed_states(uid):
+            decoder = RowDecoder(state.info, state.key_type)
+            value = state.info.serializer.get("type")
+            map_key = key_type_name(decoder.user_key_type) if state.info.user_key is not None else None
+            names = key_type_name(state.key_type), map_key, _type_name(value, True)
+            rows.append((state.name, state.kind, *names, state.info.ttl, state.entries, state.bytes))
+        return self._spark.createDataFrame(rows, _STATES)
+
+    def read_keyed_state(
+        self,
+        uid: str,
+        state: str | KeyedStateReaderFunction,
+        *,
+        key: Any = None,
+        keys: Collection[Any] | None = None,
+        per_entry: bool = False,
+        raw: bool = False,
+        key_type: TypeInformation | None = None,
+        type_info: TypeInformation | None = None,
+        user_key_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+        split_bytes: int = SPLIT_BYTES,
+    ) -> DataFrame:
+        """Return a keyed state, or what a function makes of each key.
+
+        The columns are `key`, `key_group`, `value`, and `ttl_timestamp` (ms since 1970) where values have a time to live.
+        What has no declared type is a JSON text for people, with its exact bytes beside it in `key_bytes` or `value_bytes`.
+        A list is an array, a map a map (an array of structs where its keys have no declared type).
+
+        Args:
+            uid: The operator.
+            state: The name of the state, or a function.
+            key: Only this key: no blocks but those of its key group are read.
+            keys: Only these keys.
+            per_entry: A row for each element of a list (with its `index`) and each entry of a map (with its `map_key`),
+                so that no key must fit into memory.
+            raw: The entries as they stand in the files: `key_bytes`, `key_group`, `sub_key`, `value_bytes`.
+            key_type: As what keys are to be read; None: as what they were written.
+            type_info: As what values, elements or map values are to be read; None: as what they were written.
+            user_key_type: As what map keys are to be read; None: as what they were written.
+            output_type: Of the rows of a function, a ROW or TUPLE for several columns.
+            split_bytes: How many bytes of state a Spark task reads, about.
+
+        Raises:
+            SnapshotError: There is no such operator or state, a file is damaged, or it can't be read so.
+            StateError: A key isn't of the keys' type.
+        """
+        if key is not None:
+            keys = [key] if keys is None else [key, *keys]
+        if isinstance(state, KeyedStateReaderFunction):
+            return self._read_with(uid, state, keys, key_type, output_type, split_bytes)
+        snapshot = self._snapshot
+        operator = snapshot.operator(uid)
+        found = snapshot.keyed_state(uid, state)
+        decoder = RowDecoder(
+            found.info, found.key_type, read_key_type=key_type, type_info=type_info, read_user_key_type=user_key_type
+        )
+        wanted = None if keys is None else KeyFilter.of(keys, decoder.key_type, operator.max_parallelism)
+        splits = keyed_splits(snapshot, operator, [state], wanted, split_bytes)
+        source = SplitSource.of(snapshot, operator)
+        options = (key_type, type_info, user_key_type)
+        where = f"operator {uid!r}, state {state!r}"
+        task = _StateTask(source, state, found.info, found.key_type, options, wanted, per_entry, raw, where)
+        return frame_of(self._spark, splits, schema_of(task.columns()), task)
+
+    def read_list_state(self, uid: str, name: str, *, type_info: TypeInformation | None = None) -> DataFrame:
+        """Return the elements of a list state: `subtask` (that wrote it), `value`.
+
+        Args:
+            uid: The operator.
+            name: The state.
+            type_info: As what elements are to be read; None: as what they were written.
+
+        Raises:
+            SnapshotError: There is no such operator or state, or a file is damaged.
+        """
+        return self._read_list(uid, name, OperatorStateMode.SPLIT_DISTRIBUTE, type_info)
+
+    def read_union_state(self, uid: str, name: str, *, type_info: TypeInformation | None = None) -> DataFrame:
+        """Return the elements of a union list state, see `read_list_state`."""
+        return self._read_list(uid, name, OperatorStateMode.UNION, type_info)
+
+    def read_broadcast_state(
+        self,
+        uid: str,
+        name: str,
+        *,
+        key_type: TypeInformation | None = None,
+        type_info: TypeInformation | None = None,
+    ) -> DataFrame:
+        """Return the entries of a broadcast state, as one subtask has it: `map_key`, `value`.
+
+        Args:
+            uid: The operator.
+            name: The state.
+            key_type: As what map keys are to be read; None: as what they were written.
+            type_info: As what values are to be read; None: as what they were written.
+
+        Raises:
+            SnapshotError: There is no such operator or state, or a file is damaged.
+        """
+        state = self._snapshot.operator_state(uid, name, OperatorStateMode.BROADCAST)
+        written, _ = self._snapshot.broadcast_keys(state, key_type)
+        value_type, _ = value_decoder(state.serializer, type_info, name)
+        columns = broadcast_columns(written, value_type)
+        uri = self._snapshot.location.uri
+
+        def read(_: int) -> Iterator[pa.RecordBatch]:
+            entries = SnapshotReader(uri).broadcast_entries(uid, name, key_type=key_type, type_info=type_info)
+            rows = ((key, data, value, b"\xc0" if raw is None else raw) for key, data, value, raw in entries)
+            return batches_of(columns, rows, f"operator {uid!r}, state {name!r}")
+
+        return frame_of(self._spark, [0], schema_of(columns), read)
+
+    def _read_list(self, uid: str, name: str, mode: OperatorStateMode, type_info: TypeInformation | None) -> DataFrame:
+        state = self._snapshot.operator_state(uid, name, mode)
+        value_type, _ = value_decoder(state.serializer, type_info, name)
+        columns = list_columns(value_type)
+        uri = self._snapshot.location.uri
+        subtasks = [
+            index
+            for index, subtask in sorted(self._snapshot.operator(uid).subtasks.items())
+            if any(name in handle.states for handle in subtask.operator_state)
+        ]
+
+        def read(subtask: int) -> Iterator[pa.RecordBatch]:
+            rows = SnapshotReader(uri).list_elements(uid, name, type_info=type_info, subtask=subtask)
+            return batches_of(columns, rows, f"operator {uid!r}, state {name!r}")
+
+        return frame_of(self._spark, subtasks, schema_of(columns), read)
+
+    def _read_with(
+        self,
+        uid: str,
+        function: KeyedStateReaderFunction,
+        keys: Collection[Any] | None,
+        key_type: TypeInformation | None,
+        output_type: TypeInformation | None,
+        split_bytes: int,
+    ) -> DataFrame:
+        if output_type is None:
+            message = "What a KeyedStateReaderFunction returns needs a type."
+            raise SnapshotError(message, hint="give output_type=Types.ROW_NAMED([...], [...])")
+        snapshot = self._snapshot
+        operator = snapshot.operator(uid)
+        summaries = snapshot.keyed_states(uid)
+        written = summaries[0].key_type if summaries else None
+        wanted_type = readable_key_type(written, key_type, f"The keys of operator {uid!r}")
+        wanted = None if keys is None else KeyFilter.of(keys, wanted_type, operator.max_parallelism)
+        splits = keyed_splits(snapshot, operator, None, wanted, split_bytes)
+        task = _FunctionTask(SplitSource.of(snapshot, operator), pickled(function), wanted_type, wanted, output_type)
+        return frame_of(self._spark, splits, RecordCodec(output_type, uid).schema, task)
+
+
+@dataclass(frozen=True)
+class _StateTask:
+    """Reads splits of one state."""
+
+    source: SplitSource
+    state: str
+    info: Any
+    key_type: TypeInformation | None
+    options: tuple[TypeInformation | None, TypeInformation | None, TypeInformation | None]
+    wanted: KeyFilter | None
+    per_entry: bool
+    raw: bool
+    where: str
+
+    def columns(self) -> list[Any]:
+        """Return the columns of the frame."""
+        return RAW_COLUMNS if self.raw else keyed_columns(self._decoder(), per_entry=self.per_entry)
+
+    def __call__(self, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
+        """Read a split."""
+        with self.source.open(split) as (reader, _):
+            if self.state in {info.name for info in reader.header.states}:
+                yield from batches_of(self.columns(), self._rows(reader, split.key_groups), self.where)
+
+    def _decoder(self) -> RowDecoder:
+        key_type, type_info, user_key_type = self.options
+        return RowDecoder(
+            self.info, self.key_type, read_key_type=key_type, type_info=type_info, read_user_key_type=user_key_type
+        )
+
+    def _rows(self, reader: CanonicalReader, groups: tuple[int, ...]) -> Iterator[Any]:
+        if self.raw:
+            for group in groups:
+                entries: Iterable[Any] = reader.entries(self.state, group)
+                if self.wanted is not None:
+                    keys = self.wanted.by_group.get(group, frozenset())
+                    entries = (entry for entry in entries if entry[0] in keys)
+                yield from raw_rows(group, entries)
+            return
+        decoder = self._decoder()
+        rows: Iterator[StateRow] = rows_of(reader, self.state, decoder, groups, self.wanted)
+        yield from rows_by_key(rows) if is_gathered(decoder, per_entry=self.per_entry) else rows
+
+
+@dataclass(frozen=True)
+class _FunctionTask:
+    """Calls a function for the keys of splits."""
+
+    source: SplitSource
+    function: bytes
+    key_type: TypeInformation | None
+    wanted: KeyFilter | None
+    output_type: TypeInformation
+
+    def __call__(self, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
+        """Read a split."""
+        codec = RecordCodec(self.output_type, self.source.operator.uid)
+        function: KeyedStateReaderFunction = unpickled(self.function)
+        ctx = KeyedStateReaderFunction.Context()
+        operator = self.source.operator
+        groups = KeyGroupRange(split.key_groups[0], split.key_groups[-1])
+        pending: list[Any] = []
+        with (
+            self.source.open(split) as (reader, file),
+            OfflineKeyedState(
+                operator.uid, function, self.key_type, groups, operator.max_parallelism, sources=[file]
+            ) as opened,
+        ):
+            backend = opened.backend
+            known = {info.name for info in reader.header.states}
+            declared = [name for name in opened.context.states if name in known]
+            for group in split.key_groups:
+                for data in self._keys(reader, declared, group):
+                    internal = backend.key_codec.decode(data)
+                    backend.set_current_key(internal, group)
+                    pending += results_of(function.read_key(backend.key_codec.external(internal), ctx))
+                    if len(pending) >= _FUNCTION_BATCH:
+                        yield _encoded(codec, pending)
+                        pending = []
+                backend.rollback_epoch()  # what the function looked at is not kept
+        if pending:
+            yield _encoded(codec, pending)
+
+    def _keys(self, reader: CanonicalReader, states: list[str], group: int) -> Iterable[bytes]:
+        wanted = None if self.wanted is None else self.wanted.by_group.get(group, frozenset())
+        found: dict[bytes, None] = {}
+        for name in states:
+            for data, _, _ in reader.entries(name, group):
+                if wanted is None or data in wanted:
+                    found[data] = None
+        return found
+
+
+def _encoded(codec: RecordCodec, results: list[Any]) -> pa.RecordBatch:
+    prepared = results if codec.prepare is None else [codec.prepare(result) for result in results]
+    return pa.RecordBatch.from_arrays(codec.encode(prepared), schema=codec.schema)
+
+
+def _type_name(plain: dict[str, Any] | None, known: bool) -> str | None:
+    if not known:
+        return None
+    return "untyped" if plain is None else TypeInformation.from_plain(plain).name

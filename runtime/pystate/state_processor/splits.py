@@ -1,0 +1,138 @@
+"""Which part of a savepoint each Spark task reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
+
+from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
+from pystate.checkpoint.keyed_files import open_keyed_file, open_keyed_state
+from pystate.checkpoint.metadata import AnyKeyedStateHandle, OperatorState
+from pystate.checkpoint.reader import KeyFilter, SnapshotReader
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.state.base.canonical import CanonicalReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SPLIT_BYTES = 32 << 20
+"""A task reads key groups of about that many bytes of one file, and at least one."""
+
+
+@dataclass(frozen=True)
+class KeyedSplit:
+    """Some key groups of one file.
+
+    Attributes:
+        handle: Of the file.
+        key_groups: Which of its key groups, ascending.
+    """
+
+    handle: AnyKeyedStateHandle
+    key_groups: tuple[int, ...]
+
+
+def keyed_splits(
+    snapshot: SnapshotReader,
+    operator: OperatorState,
+    states: Iterable[str] | None,
+    wanted: KeyFilter | None,
+    split_bytes: int,
+) -> list[KeyedSplit]:
+    """Cut the keyed state of an operator; of the files only the indexes are read.
+
+    Args:
+        snapshot: Where it is.
+        operator: Whose.
+        states: The names of the states that count; None for all.
+        wanted: Which keys; None for all.
+        split_bytes: About how many bytes a split has.
+
+    Raises:
+        SnapshotError: A file can't be read.
+    """
+    names = None if states is None else set(states)
+    splits = []
+    for _, subtask in sorted(operator.subtasks.items()):
+        for handle in subtask.keyed_state:
+            if wanted is not None and not any(group in handle.key_group_range for group in wanted.by_group):
+                continue
+            with open_keyed_state(snapshot.location, operator, handle, partly=True) as reader:
+                sizes = _sizes(reader, names)
+            if wanted is not None:
+                sizes = {group: size for group, size in sizes.items() if group in wanted.by_group}
+            # a backend's own files are converted as a whole: by one task
+            limit = sum(sizes.values()) + 1 if isinstance(handle, IncrementalKeyedStateHandle) else split_bytes
+            splits += [KeyedSplit(handle, groups) for groups in _cut(sizes, limit)]
+    return splits
+
+
+def _sizes(reader: CanonicalReader, names: set[str] | None) -> dict[int, int]:
+    sizes: dict[int, int] = {}
+    for info in reader.header.states:
+        if names is None or info.name in names:
+            for group, size in reader.key_group_bytes(info.name).items():
+                sizes[group] = sizes.get(group, 0) + size
+    return sizes
+
+
+def _cut(sizes: dict[int, int], limit: int) -> Iterator[tuple[int, ...]]:
+    groups: list[int] = []
+    size = 0
+    for group in sorted(sizes):
+        groups.append(group)
+        size += sizes[group]
+        if size >= limit:
+            yield tuple(groups)
+            groups, size = [], 0
+    if groups:
+        yield tuple(groups)
+
+
+@dataclass(frozen=True)
+class SplitSource:
+    """Opens splits in a task.
+
+    Attributes:
+        location: The savepoint's directory.
+        operator: Whose state it is, without its handles.
+    """
+
+    location: SnapshotLocation
+    operator: OperatorState
+
+    @staticmethod
+    def of(snapshot: SnapshotReader, operator: OperatorState) -> SplitSource:
+        """Return the source of an operator's splits."""
+        return SplitSource(snapshot.location, replace(operator, subtasks={}))
+
+    @contextmanager
+    def open(self, split: KeyedSplit) -> Iterator[tuple[CanonicalReader, BinaryIO]]:
+        """Open the file of a split.
+
+        Raises:
+            SnapshotError: It can't be read.
+        """
+        with open_keyed_file(self.location, self.operator, split.handle, partly=True) as opened:
+            yield opened
+
+
+def frame_of(
+    spark: SparkSession, items: Sequence[Any], schema: pa.Schema, read: Callable[[Any], Iterator[pa.RecordBatch]]
+) -> DataFrame:
+    """Return a DataFrame of what a function reads for each of some items, a task for each."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    fixed = list(items)
+
+    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read(fixed[number])
+
+    count = len(fixed)
+    return spark.range(0, count, 1, max(1, count)).mapInArrow(stage, from_arrow_schema(schema))

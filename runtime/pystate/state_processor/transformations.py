@@ -1,0 +1,120 @@
+"""What a writer may be given for an operator, and the data that bootstrap functions are fed with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pystate.checkpoint.metadata import OperatorSubtaskState
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.errors import StateError
+from pystate.common.type_info import TypeInformation
+from pystate.slot.records import RESERVED_PREFIX, RecordCodec
+from pystate.state_processor.entry_frames import KeyedEntries
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ORDINAL_FIELD = RESERVED_PREFIX + "ordinal"
+
+
+@dataclass(frozen=True)
+class OperatorTarget:
+    """The operator that is written.
+
+    Attributes:
+        spark: The session that writes.
+        uid: Its uid.
+        parallelism: Its number of subtasks.
+        max_parallelism: Its number of key groups.
+    """
+
+    spark: SparkSession
+    uid: str
+    parallelism: int
+    max_parallelism: int
+
+
+class KeyedTransformation(ABC):
+    """Gives keyed states of an operator."""
+
+    @abstractmethod
+    def entries(self, target: OperatorTarget) -> KeyedEntries:
+        """Return the states and their entries.
+
+        Raises:
+            PystateError: The data doesn't fit them.
+        """
+
+
+class OperatorStateTransformation(ABC):
+    """Gives states of an operator that are not keyed."""
+
+    @abstractmethod
+    def write(self, target: OperatorTarget, location: SnapshotLocation, prefix: str) -> dict[int, OperatorSubtaskState]:
+        """Write them; return by subtask what `_metadata` says.
+
+        Args:
+            target: The operator.
+            location: Where.
+            prefix: How the names of its files begin.
+
+        Raises:
+            PystateError: The data doesn't fit them, or they can't be written.
+        """
+
+
+Transformation = KeyedTransformation | OperatorStateTransformation
+
+
+class Elements:
+    """The elements that bootstrap functions are fed with: rows of a DataFrame, or any objects.
+
+    Args:
+        data: A DataFrame, whose rows become `Row` objects with its column names; or objects that are in memory.
+    """
+
+    def __init__(self, data: DataFrame | Iterable[Any]) -> None:
+        from pyspark.sql import DataFrame
+
+        self._frame: DataFrame | None = None
+        self._objects: list[Any] = []
+        if isinstance(data, DataFrame):
+            self._frame = data
+        else:
+            self._objects = list(data)
+        self.type_info: TypeInformation | None = None
+        if self._frame is not None:
+            from pystate.spark.schema import type_info_of
+
+            if self._frame.isStreaming:
+                message = "State is bootstrapped with a batch DataFrame, not with a streaming one."
+                raise StateError(message)
+            self.type_info = type_info_of(self._frame.schema, "the bootstrap data")
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """Return them as a DataFrame, in order of the last column."""
+        from pyspark.sql import functions as F
+
+        frame = self._frame
+        if frame is None:
+            codec = RecordCodec(None, "the bootstrap data")
+            prepare = codec.prepare
+            assert prepare is not None  # noqa: S101 - untyped elements are pickled
+            rows = [(bytearray(prepare(element)),) for element in self._objects]
+            frame = spark.createDataFrame(rows, "value binary")
+        return frame.withColumn(ORDINAL_FIELD, F.monotonically_increasing_id())
+
+
+def decoded(
+    type_info: TypeInformation | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
+    """Return batches, and the elements in their first columns."""
+    codec = RecordCodec(type_info, "the bootstrap data")
+    for batch in batches:
+        if batch.num_rows:
+            yield batch, codec.decode(batch)

@@ -1,0 +1,161 @@
+"""Slots that hang, and slots that come back when their attempt is over, as the pool meets them."""
+
+import threading
+import time
+
+import pytest
+
+from pystate.checkpoint.id_counter import CheckpointIdCounter
+from pystate.common.control import ControlClient, ControlServer
+from pystate.common.errors import ConnectionLostError, ControlError, DriverReplacedError, JobExecutionError
+from pystate.driver import slot_pool
+from pystate.driver.checkpoint_recovery import DurableCheckpointIds
+from pystate.driver.driver_term import DriverTerm
+from pystate.driver.slot_pool import SlotPool
+from pystate.slot.gateway import CoordinatorGateway
+
+SECRET = b"secret"
+
+
+class Events:
+    def __init__(self):
+        self.calls = []
+
+    def handle_slot_call(self, op, arguments):
+        self.calls.append(op)
+
+    def slot_lost(self, slot, reason):
+        self.calls.append(f"{slot} lost")
+
+
+class HangingSlot:
+    """Registers, and answers no call until it goes on."""
+
+    def __init__(self, pool):
+        self.go_on = threading.Event()
+        self.server = ControlServer(SECRET, lambda request: self.go_on.wait(20) and None)
+        self.server.start()
+        self.client = ControlClient(*pool.description.coordinator, SECRET)
+        self.call("register", pid=1, task_attempt=0, control=[self.server.host, self.server.port], data="x")
+
+    def call(self, op, **arguments):
+        return self.client.call(op, slot=0, attempt=0, **arguments)
+
+
+@pytest.fixture
+def hanging():
+    events = Events()
+    pool = SlotPool("a" * 32, 0, 1, SECRET, events)
+    pool.start()
+    slot = HangingSlot(pool)
+    yield pool, slot, events
+    slot.go_on.set()
+    pool.close()
+    slot.server.close()
+
+
+def in_thread(function):
+    outcome = []
+
+    def run():
+        try:
+            outcome.append(function())
+        except Exception as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, outcome
+
+
+def test_who_waits_for_a_slot_that_hangs_is_woken_when_the_attempt_is_given_up(hanging):
+    pool, _, _ = hanging
+    thread, outcome = in_thread(lambda: pool.deploy([None]))
+    time.sleep(0.2)
+    assert not outcome
+    pool.fail("the attempt ended")
+    thread.join(10)
+    assert isinstance(outcome[0], JobExecutionError)
+    assert "the attempt ended" in outcome[0].message
+
+
+def test_who_waits_for_a_slot_is_woken_when_the_slot_is_silent(hanging, monkeypatch):
+    pool, _, _ = hanging
+    monkeypatch.setattr(slot_pool, "HEARTBEAT_TIMEOUT_S", 0.3)
+    with pytest.raises(JobExecutionError, match="Slot 0 was lost: it has not been heard of"):
+        pool.deploy([None])
+
+
+def test_a_slot_that_hangs_does_not_hold_up_the_end_of_its_attempt(hanging, monkeypatch):
+    pool, slot, events = hanging
+    monkeypatch.setattr(slot_pool, "_SHUTDOWN_S", 0.2)
+    slot.call("heartbeat")
+    deploying, outcome = in_thread(lambda: pool.deploy([None]))  # holds the connection that is used to say good-bye
+    closing, _ = in_thread(pool.close)
+    closing.join(10)
+    assert not closing.is_alive()
+    deploying.join(10)
+    assert isinstance(outcome[0], ConnectionLostError)
+    with pytest.raises(ControlError, match="Attempt 0 is over"):
+        slot.call("heartbeat")  # so that it ends when it goes on
+    assert events.calls == []
+
+
+def test_what_a_slot_says_behind_the_end_of_its_attempt_reaches_nobody(hanging):
+    pool, slot, events = hanging
+    pool.fail("the attempt ended")
+    for op in ("task_failed", "epoch_decision", "epoch_finished", "decline", "register"):
+        with pytest.raises(ControlError, match="Attempt 0 is over"):
+            slot.call(op)
+    assert events.calls == []
+    slot.call("acknowledge")  # its files must be deleted
+    assert events.calls == ["acknowledge"]
+    slot.call("heartbeat")  # it is still to be told to end
+
+
+def test_a_call_whose_connection_breaks_is_made_once_more(monkeypatch):
+    heard = []
+    server = ControlServer(SECRET, lambda request: heard.append(request["n"]))
+    server.start()
+    gateway = CoordinatorGateway(lambda: ControlClient(server.host, server.port, SECRET), {"slot": 0})
+    gateway.call("say", n=1)
+    gateway._idle[0].hang_up()
+    gateway.call("say", n=2)
+    assert heard == [1, 2]
+    assert len(gateway._idle) == 1
+    server.close()
+
+
+def test_a_refusal_keeps_the_connection_and_is_not_repeated():
+    calls = []
+
+    def refuse(request):
+        calls.append(request)
+        message = "no"
+        raise ControlError(message)
+
+    server = ControlServer(SECRET, refuse)
+    server.start()
+    gateway = CoordinatorGateway(lambda: ControlClient(server.host, server.port, SECRET), {"slot": 0})
+    with pytest.raises(ControlError, match="no"):
+        gateway.call("say")
+    assert len(calls) == len(gateway._idle) == 1
+    server.close()
+
+
+def test_the_driver_that_began_last_runs_the_job(tmp_path):
+    first, second = (DriverTerm(tmp_path / "term.json") for _ in range(2))
+    first.check()  # a job whose files are of an older release
+    first.begin()
+    first.check()
+    second.begin()
+    second.check()
+    with pytest.raises(DriverReplacedError, match="Another driver"):
+        first.check()
+
+
+def test_two_drivers_of_a_job_give_no_checkpoint_id_twice(tmp_path):
+    one: CheckpointIdCounter = DurableCheckpointIds(tmp_path / "ids.json")
+    assert one.get_and_increment() == 1
+    other = DurableCheckpointIds(tmp_path / "ids.json")
+    assert [counter.get_and_increment() for counter in (other, other, one, other, one)] == [2, 3, 4, 5, 6]

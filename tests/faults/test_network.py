@@ -1,0 +1,70 @@
+"""Connections between exchanges, slots and coordinator that are delayed, cut and half-closed: state counts once."""
+
+from __future__ import annotations
+
+import pytest
+
+from pystate.common.errors import JobCancelledError
+from tests.faults.processes import needs_proc
+from tests.faults.proxy import Ambush, Network, Trouble
+from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
+
+pytestmark = [needs_proc, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def network(monkeypatch):
+    made = Network(monkeypatch)
+    yield made
+    made.close()
+
+
+def completed(job):
+    return job.master.coordinator.statistics()["counts"]["completed"]
+
+
+def test_cut_delayed_and_half_closed_connections(run_job, network, tmp_path):
+    watched, sink = Watched(tmp_path), Sink()
+    watched.add(1)
+    options = {**RECOVERING, "execution.checkpointing.tolerable-failed-checkpoints": "10"}
+    job = run_job(counting(watched, sink), options)
+
+    def feed(ambush, words=40):
+        watched.add(1, words_per_file=words)
+        job.wait_for(lambda: ambush.struck >= ambush.times and set(sink.rows) >= watched.pairs)
+        return ambush
+
+    job.wait_for(lambda: set(sink.rows) >= watched.pairs and completed(job) > 0)
+
+    # exchange and slot: the epoch is rolled back in the slot, and the exchange's task is run again
+    for to_server in (True, False):
+        for trouble in (Trouble.CUT, Trouble.HALF_CLOSE):
+            rows = b"" if to_server else b"replay"  # to the slot: anything; back: where the output begins
+            feed(network.lay(network.exchanges, Ambush(trouble, rows, to_server=to_server)), words=3000)
+    feed(network.lay(network.exchanges, Ambush(Trouble.DELAY, seconds=0.2, times=6)), words=3000)
+    assert job.status["attempt"] == 0
+    assert set(sink.rows.values()) == {1}, "every epoch has counted once"
+
+    # slot and coordinator: what was asked or said is asked or said again over another connection
+    for pattern in (b"epoch_decision", b"epoch_finished", b"acknowledge"):
+        ambush = network.lay(network.coordinators, Ambush(Trouble.CUT, pattern))
+        seen = completed(job)
+        feed(ambush)
+        job.wait_for(lambda seen=seen: completed(job) > seen)
+    feed(network.lay(network.coordinators, Ambush(Trouble.DELAY, b"acknowledge", seconds=0.5, times=2)))
+    assert job.status["attempt"] == 0
+
+    # its heartbeats: the slot counts as lost
+    network.lay(network.coordinators, Ambush(Trouble.CUT, b"heartbeat"))
+    job.wait_for(lambda: job.status["attempt"] == 1 and job.status["state"] == "RUNNING")
+    watched.add(1)
+    network.lay(network.coordinators, Ambush(Trouble.HALF_CLOSE, b"heartbeat"))
+    job.wait_for(lambda: job.status["attempt"] == 2 and job.status["state"] == "RUNNING")
+    network.clear()
+    watched.add(1)
+    job.wait_for(lambda: set(sink.rows) >= watched.pairs)
+    path = job.savepoint(tmp_path / "savepoints", cancel=True)
+    with pytest.raises(JobCancelledError):
+        job.result()
+    assert state_in(path) == dict(watched.words)
+    assert set(sink.rows) == watched.pairs
