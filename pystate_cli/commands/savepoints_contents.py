@@ -68,7 +68,8 @@ def _tell_problems(console: Console, uri: str, files: int, size: int, problems: 
         told = [problem.to_json() for problem in problems]
         console.result_json({"path": uri, "files": files, "bytes": size, "problems": told, "sound": not problems})
     elif not problems:
-        console.result(f"{uri} is sound: _metadata and {format_count(files)} files, {format_size(size)} of state.")
+        beside = f" and {format_count(files)} file{'' if files == 1 else 's'}" if files else ""
+        console.result(f"{uri} is sound: _metadata{beside}, {format_size(size)} of state.")
     else:
         for problem in problems:
             place = f"{problem.file}: " if problem.file else ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pystate.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
-from pystate.checkpoint.handles import StateHandle
+from pystate.checkpoint.handles import FileStateHandle, StateHandle
+from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.checkpoint.metadata import (
     CheckpointMetadata,
     CheckpointType,
@@ -17,6 +19,7 @@ from pystate.checkpoint.metadata import (
     OperatorSubtaskState,
     SavepointFormatType,
     SourcePosition,
+    read_metadata,
     write_metadata,
 )
 from pystate.checkpoint.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
@@ -30,6 +33,7 @@ from pystate.state.base.schema import VOID_NAMESPACE, StateSchema, pack_part, pa
 from pystate.state.base.serializers import serializer_for
 from pystate.state.operator.format import OperatorStateInfo, write_operator_state
 from pystate.state.operator.mode import OperatorStateMode
+from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta, NativeState
 
 V0, V1 = "83f146a87b5572d7c71730b6a8b1dbae", "6077eb43c7a5ff1950bf7e60379598c1"
 MAX_PARALLELISM = 16
@@ -200,3 +204,36 @@ def _operator_state(location: SnapshotLocation, prefix: str, inline_threshold: i
     )
     described = {info.name: StateMetaInfo(info.mode, info.entries) for info, _ in states}
     return OperatorStateHandle(described, OPERATOR_STATE, handle)
+
+
+def write_incremental(directory: Path | str, shared: Path, recipe: Recipe | None = None, **changes: Any) -> SnapshotLocation:
+    """Write a savepoint whose first subtask has its keyed state in a backend's own files, one of which stands elsewhere."""
+    location = write_savepoint(directory, recipe, **changes)
+    metadata = read_metadata(location.read_metadata(), location.uri)
+    folder = Path(location.uri.removeprefix("file:"))
+    content = shared.read_bytes()
+    groups = key_group_range(0, metadata.parallelism, MAX_PARALLELISM)
+    header = CanonicalHeader(
+        Types.STRING(), KEY_ENCODING, MAX_PARALLELISM, groups, (StateSchema.of(COUNT).meta_info("count"),)
+    )
+    meta = NativeMeta(header, "backend", {"count": NativeState("count")})
+    handle = IncrementalKeyedStateHandle(
+        groups.start,
+        groups.end,
+        ROCKSDB_FORMAT,
+        "backend",
+        {
+            "000001.sst": SharedFile(
+                "backend/000001.sst", FileStateHandle(f"file:{shared}", len(content), zlib.crc32(content))
+            )
+        },
+        {"MANIFEST": location.write_state("manifest", lambda sink: sink.write(b"manifest"), 0)},
+        location.write_state("meta", meta.write, 0),
+        len(content),
+    )
+    next(folder.glob(f"{metadata.operators[0].uid}-0-keyed-*")).unlink()
+    changed = replace(metadata.operators[0].subtasks[0], keyed_state=[handle])
+    operator = replace(metadata.operators[0], subtasks={**metadata.operators[0].subtasks, 0: changed})
+    (folder / "_metadata").unlink()
+    location.write_metadata(write_metadata(replace(metadata, operators=[operator], format=SavepointFormatType.NATIVE)))
+    return location

@@ -27,7 +27,7 @@ from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, SnapshotError, UsageError
 from pystate.spark.source_words import check_logs
-from tests.checkpoint.snapshots import COUNT, LAST, SEEN, WORDS, Recipe, write_savepoint
+from tests.checkpoint.snapshots import COUNT, LAST, SEEN, WORDS, Recipe, write_incremental, write_savepoint
 
 
 def folder(location: SnapshotLocation) -> Path:
@@ -119,6 +119,21 @@ def test_state_in_a_format_of_the_future_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(SnapshotError, match="in the format 'canonical-2'"):
         inspect_operators(location, metadata)
+
+
+def test_a_native_snapshot_has_names_and_types_and_no_counts(tmp_path: Path) -> None:
+    shared = tmp_path / "000001-0011aabb"
+    shared.write_bytes(b"rows")
+    location = write_incremental(tmp_path, shared, parallelism=1)
+
+    assert figures(location)["count"] == ("VALUE", "LONG", None)
+    assert problems(location) == []
+    sides = [SnapshotState(location, read_snapshot(location), "count", "count")] * 2
+    with pytest.raises(SnapshotError, match="The keys of a native snapshot can't be read one by one"):
+        list(key_changes(*sides))
+    shared.write_bytes(b"rowz")
+    (found,) = problems(location)
+    assert found.startswith(f"operator 'count', subtask 0: file:{shared}: A file of the snapshot is damaged, its checksum")
 
 
 # -- verify

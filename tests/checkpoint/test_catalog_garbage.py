@@ -6,7 +6,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import fsspec
@@ -14,11 +13,8 @@ import pytest
 
 from pystate.checkpoint.catalog.garbage import GarbageCollection, Orphan, OrphanKind, named_files
 from pystate.checkpoint.catalog.summary import read_snapshot
-from pystate.checkpoint.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle, SharedFile
-from pystate.checkpoint.metadata import write_metadata
 from pystate.checkpoint.storage import SnapshotLocation
-from tests.checkpoint.snapshots import V0, V1, write_checkpoint, write_savepoint
+from tests.checkpoint.snapshots import V0, V1, write_checkpoint, write_incremental, write_savepoint
 
 HOUR = 3_600_000
 LATER = int(time.time() * 1000) + 2 * HOUR
@@ -137,37 +133,12 @@ def test_folders_of_unknown_jobs_go_only_when_asked_for_and_without_a_checkpoint
     assert garbage.kept == [f"file:{tmp_path}/{V1} is left alone: it holds checkpoints that can be restored"]
 
 
-def test_files_that_another_snapshot_names_stay(tmp_path: Path, make_incremental: Callable[..., SnapshotLocation]) -> None:
+def test_files_that_another_snapshot_names_stay(tmp_path: Path) -> None:
     shared = put(tmp_path / V0 / "shared" / "1-x-0011aabb")
-    write = make_incremental(tmp_path / "elsewhere", f"file:{shared}")
+    location = write_incremental(tmp_path / "elsewhere", shared)
 
-    assert f"file:{shared}" in named_files(read_snapshot(write), write.uri)
+    assert f"file:{shared}" in named_files(read_snapshot(location), location.uri)
     assert found(tmp_path, jobs=True) == []
-
-
-@pytest.fixture
-def make_incremental() -> Callable[[Path, str], SnapshotLocation]:
-    def make(directory: Path, uri: str) -> SnapshotLocation:
-        location = write_savepoint(directory)
-        metadata = read_snapshot(location)
-        handle = IncrementalKeyedStateHandle(
-            0,
-            7,
-            "rocksdb",
-            "backend",
-            {"000001.sst": SharedFile("backend/000001.sst", FileStateHandle(uri, 5, 0))},
-            {},
-            ByteStreamStateHandle(b"meta"),
-            5,
-        )
-        next(folder(location).glob("count-0-keyed-*")).unlink()
-        changed = replace(metadata.operators[0].subtasks[0], keyed_state=[handle])
-        operator = replace(metadata.operators[0], subtasks={**metadata.operators[0].subtasks, 0: changed})
-        (folder(location) / "_metadata").unlink()
-        location.write_metadata(write_metadata(replace(metadata, operators=[operator])))
-        return location
-
-    return make
 
 
 # -- deleting

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pystate.common.type_info import Types
-from tests.state_processor import jobs
+from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import MIXED, WORDS
 
 
@@ -123,12 +123,12 @@ def test_a_missing_snapshot(pystate, tmp_path):
     assert "Cannot find checkpoint or savepoint" in outcome.err
 
 
-def test_neither_spark_nor_arrow_is_imported(savepoint):
+def test_spark_is_not_imported(savepoint):
     program = (
         "import sys\n"
         "from pystate_cli.command_line import run_command_line\n"
         f"assert run_command_line(['state', 'read', {savepoint!r}, 'typed', 'value']) == 0\n"
-        "print([name for name in ('pyspark', 'pyarrow', 'pandas', 'rocksdict') if name in sys.modules], file=sys.stderr)\n"
+        "print([name for name in ('pyspark', 'pandas', 'rocksdict') if name in sys.modules], file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[-1] == "[]"

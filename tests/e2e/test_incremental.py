@@ -16,7 +16,7 @@ from pystate.common.errors import JobCancelledError, RestoreError
 from tests.faults.processes import kill, needs_proc, wait_until
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
 
-pytestmark = [needs_proc, pytest.mark.timeout(240)]
+pytestmark = [needs_proc, pytest.mark.timeout(600)]
 
 INCREMENTAL = {
     **RECOVERING,
@@ -29,13 +29,13 @@ INCREMENTAL = {
 
 def wait_for_checkpoint(job):
     seen = job.master.coordinator.statistics()["counts"]["completed"]
-    job.wait_for(lambda: job.master.coordinator.statistics()["counts"]["completed"] > seen)
+    job.wait_for(lambda: job.master.coordinator.statistics()["counts"]["completed"] > seen, 120)
 
 
 def kill_a_slot(job):
     before = job.status["attempt"]
     kill(wait_until(lambda: job.master._attempt is not None and job.master._attempt.slot_pids)[1])
-    job.wait_for(lambda: job.status["attempt"] > before and job.status["state"] == "RUNNING")
+    job.wait_for(lambda: job.status["attempt"] > before and job.status["state"] == "RUNNING", 180)
 
 
 def cancelled(job):
@@ -61,7 +61,7 @@ def test_a_job_with_incremental_checkpoints_survives_and_is_rescaled_from_one(ru
     watched.add(6)
     local = {"execution.checkpointing.local-backup.enabled": "true"}
     job = run_job(counting(watched, sink), {**INCREMENTAL, **local})
-    job.wait_for(lambda: set(sink.rows) >= watched.pairs)
+    job.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
     wait_for_checkpoint(job)
     wait_for_checkpoint(job)
     latest = job.master.coordinator.statistics()["latest"]["completed"]
@@ -70,7 +70,7 @@ def test_a_job_with_incremental_checkpoints_survives_and_is_rescaled_from_one(ru
     assert {path.suffix.partition("-")[0] for path in copies.rglob("*.sst-*")} == {".sst"}
     watched.add(6)
     kill_a_slot(job)
-    job.wait_for(lambda: set(sink.rows) >= watched.pairs)
+    job.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
     wait_for_checkpoint(job)
     cancelled(job)
     wait_until(lambda: not copies.exists())
@@ -82,14 +82,14 @@ def test_a_job_with_incremental_checkpoints_survives_and_is_rescaled_from_one(ru
     other = run_job(
         counting(watched, sink), {**INCREMENTAL, "parallelism.default": "3", "execution.state-recovery.path": path}
     )
-    other.wait_for(lambda: set(sink.rows) >= watched.pairs)
+    other.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
     wait_for_checkpoint(other)
     assert shared_files(directory) == referred, "a job that was started from a checkpoint deletes none of its files"
     shutil.rmtree(directory)
     watched.add(3)
     kill_a_slot(other)
     job_end = other.savepoint(tmp_path / "savepoints")
-    other.wait_for(lambda: set(sink.rows) >= watched.pairs)
+    other.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
     final = other.savepoint(tmp_path / "savepoints")
     cancelled(other)
     assert os.path.exists(job_end.removeprefix("file:"))

@@ -14,7 +14,7 @@ from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.home import PystateHome, write_json
 from pystate.jobmanager.savepoint_disposal import dispose
 from pystate.jobmanager.snapshot_owners import SnapshotInUseError, check_unused, job_runs
-from tests.checkpoint.snapshots import V0, write_checkpoint, write_savepoint
+from tests.checkpoint.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 from tests.jobmanager.checkpoint_statistics import Statistics
 from tests.jobmanager.harness import Manager, eventually
 
@@ -136,7 +136,6 @@ def test_checkpoints_in_a_drivers_memory_are_nothing_to_rely_on(home: PystateHom
     job = embedded(home, os.getpid())
     statistics = Statistics()
     statistics.tracker.report_restored(3, True, location.uri)
-    statistics._pending.clear()
     statistics.trigger(1)
     statistics._pending[1].location = "jobmanager:/checkpoints/chk-1"
     statistics.complete(1)
@@ -155,6 +154,20 @@ def test_a_running_jobs_own_checkpoint_is_the_jobs_to_delete(manager: Manager, t
     manager.request("PATCH", f"/jobs/{job}")
     manager.wait_for(job, "CANCELED")
     assert disposed(manager, location.uri) == {}
+
+
+def test_what_a_running_jobs_latest_checkpoint_refers_to_stays(manager: Manager, tmp_path: Path) -> None:
+    job = started(manager, None)
+    location = write_savepoint(tmp_path / "sp")
+    shared = next(folder(location).glob("count-0-keyed-*"))
+    checkpoint = write_incremental(tmp_path / "ck", shared, snapshot_id="b" * 12)
+    statistics = Statistics().trigger(1)
+    statistics._pending[1].location = checkpoint.uri
+    statistics.complete(1).write(manager.home.job(job).checkpoints)
+
+    cause = disposed(manager, location.uri)["failure-cause"]["pystate"]
+
+    assert cause["message"] == f"The latest checkpoint of job {job}, which has not ended, refers to files in it."
 
 
 def test_a_damaged_savepoint_can_be_disposed(manager: Manager, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.type_info import Types
-from tests.state_processor import jobs
+from tests.fixtures import all_kinds as jobs
 
 WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen"]
 MIXED = ["ant", 7, 7.0, True, (1, "x"), b"\x00", "7"]

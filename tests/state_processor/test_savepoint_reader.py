@@ -12,7 +12,7 @@ from pystate.checkpoint.reader import SnapshotReader
 from pystate.common.errors import SnapshotError
 from pystate.common.type_info import Types
 from pystate.state_processor import KeyedStateReaderFunction, SavepointReader
-from tests.state_processor import jobs
+from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import MIXED, WORDS
 
 
@@ -53,14 +53,12 @@ def test_lists_and_maps_are_arrays_and_maps_or_a_row_per_entry(reader):
     assert {row.map_key: row.value for row in entries} == maps["dog"]
 
 
-def test_untyped_keys_and_values_are_json_with_their_bytes(reader):
+def test_untyped_keys_and_values_are_json_with_their_bytes(reader, savepoint):
     rows = reader.read_keyed_state("untyped", "untyped").collect()
     keys = {row.key for row in rows}
     assert keys == {'"ant"', "7", "7.0", "true", '[1, "x"]', '"0x00"', '"7"'}
     assert len({bytes(row.key_bytes) for row in rows}) == len(MIXED)
-    plain = {
-        row.key_bytes: row for row in SnapshotReader(reader.metadata and _path(reader)).keyed_rows("untyped", "untyped")
-    }
+    plain = {row.key_bytes: row for row in SnapshotReader(savepoint).keyed_rows("untyped", "untyped")}
     for row in rows:
         assert bytes(row.value_bytes) == plain[bytes(row.key_bytes)].value_bytes
     (row,) = [row for row in rows if row.key == '"7"']
@@ -73,10 +71,6 @@ def test_untyped_keys_and_values_are_json_with_their_bytes(reader):
         "value",
         "value_bytes",
     ]
-
-
-def _path(reader):
-    return reader._snapshot.location.uri
 
 
 def test_timestamps_of_values_with_a_time_to_live(reader):
@@ -166,7 +160,7 @@ def test_every_type_has_a_column(spark, tmp_path):
         1 << 70,
         dt.date(2026, 11, 21),
         dt.time(1, 2, 3, 4),
-        dt.datetime(2026, 1, 1, 12),
+        dt.datetime(2026, 1, 1, 12),  # noqa: DTZ001 - SQL_TIMESTAMP has no time zone
         {3: Row(when=Instant(5, 6), tags=["x", None])},
         b"\x00\xff",
         0.5,

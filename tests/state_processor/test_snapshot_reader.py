@@ -12,7 +12,7 @@ from pystate.checkpoint.reader import SnapshotReader
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, SnapshotError, StateError
 from pystate.common.type_info import Types
 from pystate.state.base.canonical import CanonicalReader
-from tests.state_processor import jobs
+from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import MIXED, WORDS
 
 KINDS = {

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgpack
 import pyarrow as pa
 
 from pystate.checkpoint.handles import StateHandle, handle_from_plain, handle_to_plain
+from pystate.common.errors import PystateError, error_from_dict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SCHEMA = pa.schema([pa.field("subtask", pa.int32()), pa.field("handle", pa.binary()), pa.field("more", pa.binary())])
+_OUR_ERROR = re.compile(r"^pystate\.common\.errors\.(\w+): (.*)(?:\n  at: (.*))?(?:\n  try: (.*))?$", re.MULTILINE)
 
 
 def result_schema() -> Any:
@@ -35,8 +38,30 @@ def collect(frame: DataFrame) -> dict[int, StateHandle]:
 
 
 def collect_all(frame: DataFrame) -> dict[int, tuple[StateHandle, Any]]:
-    """Run the tasks; return their handles and other plain data by subtask."""
+    """Run the tasks; return their handles and other plain data by subtask.
+
+    Raises:
+        PystateError: What a task raised.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = frame.collect()
+    except PySparkException as error:
+        raised = _error_in(str(error))
+        if raised is None:
+            raise
+        raise raised from error
     return {
         row.subtask: (handle_from_plain(msgpack.unpackb(bytes(row.handle))), msgpack.unpackb(bytes(row.more)))
-        for row in frame.collect()
+        for row in rows
     }
+
+
+def _error_in(text: str) -> PystateError | None:
+    """Return the error of ours that stands in a stack trace of a Python worker."""
+    found = list(_OUR_ERROR.finditer(text))
+    if not found:
+        return None
+    name, message, where, hint = found[-1].groups()
+    return error_from_dict({"class": name, "message": message, "where": where, "hint": hint})

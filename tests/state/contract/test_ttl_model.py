@@ -20,7 +20,7 @@ from pystate.api.state import StateDescriptor
 from pystate.state.base.backend import KeyedStateSnapshot
 from pystate.state.base.loader import state_backend_names
 from tests.state.conftest import BackendHarness, ManualClock, written
-from tests.state.contract.test_states_model import DESCRIPTORS, KEYS, USER_KEYS, name_of
+from tests.state.contract.test_states_model import DESCRIPTORS, USER_KEYS, name_of
 from tests.state.contract.ttl_states import with_ttl
 
 EXAMPLES = {"hashmap": 60}  # the others open files for each
@@ -48,6 +48,11 @@ Model = dict[str, Cells]
 _KEPT = st.builds(Config, st.integers(2, 9), st.booleans(), st.booleans(), st.none(), st.booleans())
 _CLEANUPS = st.tuples(st.integers(1, 4), st.booleans())
 CONFIGS = _KEPT | st.builds(Config, st.integers(2, 9), st.booleans(), st.just(value=False), _CLEANUPS, st.booleans())
+
+
+WAITS = st.sampled_from(["no", "no", "short", "almost", "just"])
+WRITES_FIRST = st.booleans()
+TWO_KEYS = st.sampled_from([1, True])  # so that accesses meet
 
 
 class _TtlMachine(RuleBasedStateMachine):
@@ -117,28 +122,31 @@ class _TtlMachine(RuleBasedStateMachine):
         self.counter += 1
         return [self.counter] if self.name in ("list", "lists", "map of lists") else self.counter
 
+    def wait(self, how: str) -> None:
+        """Let time go by: what was written just now is then still there, or has just expired."""
+        millis = 5 if self.config is None else self.config.millis
+        self.clock.now += {"no": 0, "short": 1, "almost": millis - 1, "just": millis}[how]
+
     # what happens to all states
 
-    @rule(millis=st.sampled_from([1, 1, 2, 3, 5]))
-    def tick(self, millis: int) -> None:
-        self.clock.now += millis
-
-    @rule(key=KEYS)
+    @rule(key=TWO_KEYS)
     def clear(self, key: Any) -> None:
         self.state(key).clear()
         self.cells(key).clear()
         self.handed.pop(name_of(key), None)
 
-    @rule()
-    def apply_to_all_keys(self) -> None:
+    @rule(wait=WAITS)
+    def apply_to_all_keys(self, wait: str) -> None:
+        self.wait(wait)
         visited: list[str] = []
         for backend in self.harness.backends:
             descriptor = self.descriptor(self.config)
             backend.apply_to_all_keys(descriptor, lambda key, _: visited.append(name_of(key)))
         assert sorted(visited) == sorted(self.visible(self.running, self.config))
 
-    @rule(records=st.integers(0, 3))
-    def flush(self, records: int) -> None:
+    @rule(records=st.integers(0, 3), wait=WAITS)
+    def flush(self, records: int, wait: str) -> None:
+        self.wait(wait)
         for backend in self.harness.backends:
             backend.count_records(records)
         self.harness.flush()
@@ -213,7 +221,7 @@ class _TtlMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "name"):
-            self.flush(0)
+            self.flush(0, "no")
             self.compare(self.harness, self.flushed, self.config)
         for snapshots, _, _ in self.open:
             for snapshot in snapshots:
@@ -223,17 +231,21 @@ class _TtlMachine(RuleBasedStateMachine):
 class _TtlValues(_TtlMachine):
     names = ("number", "list")
 
-    @rule(key=KEYS, remove=st.integers(0, 4))
+    @rule(key=TWO_KEYS, remove=st.integers(0, 4))
     def update(self, key: Any, remove: int) -> None:
         value = self.fresh() if remove else None
         self.state(key).update(copy.copy(value))
         self.cells(key)[:] = [Cell(self.clock.now, value)] if remove else []
 
-    @rule(key=KEYS, change=st.booleans())
-    def read(self, key: Any, change: bool) -> None:
-        value = self.state(key).value()
-        seen = self.read_cells(key, self.cells(key))
-        assert value == (seen[0].value if seen else None)
+    @rule(key=TWO_KEYS, change=st.booleans(), write=WRITES_FIRST, wait=WAITS)
+    def read(self, key: Any, change: bool, write: bool, wait: str) -> None:
+        if write:
+            self.update(key, 1)
+        self.wait(wait)
+        for _ in range(2):  # what was shown for the last time isn't shown again
+            value = self.state(key).value()
+            seen = self.read_cells(key, self.cells(key))
+            assert value == (seen[0].value if seen else None)
         if change and isinstance(value, list):
             value.append(7)
             for cell in self.cells(key):
@@ -243,8 +255,9 @@ class _TtlValues(_TtlMachine):
 class _TtlReduced(_TtlMachine):
     names = ("sum", "last")
 
-    @rule(key=KEYS)
-    def add(self, key: Any) -> None:
+    @rule(key=TWO_KEYS, wait=WAITS)
+    def add(self, key: Any, wait: str) -> None:
+        self.wait(wait)
         self.counter += 1
         self.state(key).add(self.counter)
         seen = self.read_cells(key, self.cells(key))
@@ -254,8 +267,11 @@ class _TtlReduced(_TtlMachine):
             value = [*(seen[0].value if seen else []), self.counter][-3:]
         self.cells(key)[:] = [Cell(self.clock.now, value)]
 
-    @rule(key=KEYS)
-    def read(self, key: Any) -> None:
+    @rule(key=TWO_KEYS, write=WRITES_FIRST, wait=WAITS)
+    def read(self, key: Any, write: bool, wait: str) -> None:
+        if write:
+            self.add(key, "no")
+        self.wait(wait)
         value = self.state(key).get()
         seen = self.read_cells(key, self.cells(key))
         assert value == (self.shown(seen) if seen else None)
@@ -267,7 +283,7 @@ class _TtlReduced(_TtlMachine):
 class _TtlLists(_TtlMachine):
     names = ("numbers", "lists")
 
-    @rule(key=KEYS, count=st.integers(0, 3), how=st.sampled_from(["add", "add_all", "update"]))
+    @rule(key=TWO_KEYS, count=st.integers(0, 3), how=st.sampled_from(["add", "add_all", "update"]))
     def write(self, key: Any, count: int, how: str) -> None:
         values = [self.fresh() for _ in range(count)]
         state = self.state(key)
@@ -281,8 +297,11 @@ class _TtlLists(_TtlMachine):
             self.handed.pop(name_of(key), None)
         self.cells(key).extend(Cell(self.clock.now, value) for value in values)
 
-    @rule(key=KEYS)
-    def read(self, key: Any) -> None:
+    @rule(key=TWO_KEYS, write=WRITES_FIRST, wait=WAITS)
+    def read(self, key: Any, write: bool, wait: str) -> None:
+        if write:
+            self.write(key, 2, "add")
+        self.wait(wait)
         elements = self.state(key).get()
         now, cells, config = self.clock.now, self.cells(key), self.config
         if config is not None and not config.show:
@@ -298,10 +317,17 @@ class _TtlLists(_TtlMachine):
         else:
             self.handed[name_of(key)] = elements, now
 
-    @precondition(lambda self: self.handed)
-    @rule(key=KEYS, change=st.sampled_from(["append", "insert", "pop", "reverse", "in element"]))
-    def change_in_place(self, key: Any, change: str) -> None:
+    @rule(
+        key=TWO_KEYS,
+        change=st.sampled_from(["append", "insert", "pop", "reverse", "in element"]),
+        wait=WAITS,
+        read=st.booleans(),
+    )
+    def change_in_place(self, key: Any, change: str, wait: str, read: bool) -> None:
         """Change a list that was handed out in this epoch, maybe some time ago."""
+        if read:
+            self.read(key, write=True, wait=wait)
+        self.wait("short")
         if name_of(key) not in self.handed:
             return
         elements, time = self.handed[name_of(key)]
@@ -323,6 +349,7 @@ class _TtlLists(_TtlMachine):
                 elements[0].append(8)
                 handed[0].value.append(8)
         cells[:] = handed + added
+        self.read(key, write=False, wait=wait)
 
     def shown(self, cells: Cells) -> Any:
         return [cell.value for cell in cells]
@@ -342,20 +369,23 @@ class _TtlMaps(_TtlMachine):
         for cell in self.entry(key, user_key):
             self.cells(key).remove(cell)
 
-    @rule(key=KEYS, data=st.data(), null=st.booleans())
+    @rule(key=TWO_KEYS, data=st.data(), null=st.booleans())
     def put(self, key: Any, data: st.DataObject, null: bool) -> None:
         user_key, value = data.draw(USER_KEYS[self.name]), None if null else self.fresh()
         self.state(key)[user_key] = copy.copy(value)
         self.set_entry(key, user_key, value)
 
-    @rule(key=KEYS, data=st.data())
+    @rule(key=TWO_KEYS, data=st.data())
     def remove(self, key: Any, data: st.DataObject) -> None:
         user_key = data.draw(USER_KEYS[self.name])
         del self.state(key)[user_key]
         self.drop_entry(key, user_key)
 
-    @rule(key=KEYS, data=st.data(), how=st.sampled_from(["get", "contains", "change"]))
-    def read(self, key: Any, data: st.DataObject, how: str) -> None:
+    @rule(key=TWO_KEYS, data=st.data(), how=st.sampled_from(["get", "contains", "change"]), write=WRITES_FIRST, wait=WAITS)
+    def read(self, key: Any, data: st.DataObject, how: str, write: bool, wait: str) -> None:
+        if write:
+            self.put(key, data, null=False)
+        self.wait(wait)
         user_key = data.draw(USER_KEYS[self.name])
         state = self.state(key)
         answer = state.contains(user_key) if how == "contains" else state.get(user_key)
@@ -369,8 +399,12 @@ class _TtlMaps(_TtlMachine):
             for cell in self.entry(key, user_key):
                 cell.value.append(9)
 
-    @rule(key=KEYS, data=st.data(), writes=st.integers(0, 2))
-    def iterate(self, key: Any, data: st.DataObject, writes: int) -> None:
+    @rule(key=TWO_KEYS, data=st.data(), before=st.integers(0, 2), writes=st.integers(0, 2), wait=WAITS)
+    def iterate(self, key: Any, data: st.DataObject, before: int, writes: int, wait: str) -> None:
+        for _ in range(before):
+            self.put(key, data, null=False)
+            self.wait("short")
+        self.wait(wait)
         state = self.state(key)
         assert state.is_empty() == (not self.visible(self.running, self.config).get(name_of(key)))
         began = copy.deepcopy(self.cells(key))

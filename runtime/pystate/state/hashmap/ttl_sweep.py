@@ -7,12 +7,13 @@ it ends: no epoch has them in its overlay then, and a rollback can't bring them 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 from pystate.api.state import StateDescriptor, StateKind
 from pystate.state.base.schema import StateSchema
-from pystate.state.base.ttl.cleanup import TtlSweep
+from pystate.state.base.ttl.cleanup import NEVER, TtlSweep
 from pystate.state.base.ttl.settings import TtlState
 from pystate.state.hashmap.table import StateTable
 
@@ -65,8 +66,12 @@ class ValueSweep(HashMapSweep):
 
     def _examine(self, bound: Any, budget: int) -> int:
         keys, table, group = self._keys[self._position : self._position + budget], self._table, self._group
-        values = (table.get(key, group) for key in keys) if table.layers else map(table.base[group].get, keys)
-        expired = self._expired(zip(keys, values, strict=True), bound)
+        values: Iterable[Any]
+        if table.layers:
+            values = (NEVER if (stored := table.get(key, group)) is None else stored for key in keys)
+        else:
+            values = map(table.base[group].get, keys, repeat(NEVER))
+        expired = self._expired(keys, values, bound)
         table.put_all(((key, None) for key in expired), dict.fromkeys(expired, group))
         self._position += len(keys)
         return len(keys)
@@ -103,7 +108,7 @@ class MapSweep(HashMapSweep):
         if self._user_keys is None:
             self._user_keys, self._entry_position = list(entries), 0
         user_keys = self._user_keys[self._entry_position : self._entry_position + budget]
-        expired = self._expired(zip(user_keys, map(entries.get, user_keys), strict=True), bound)
+        expired = self._expired(user_keys, map(entries.get, user_keys, repeat(NEVER)), bound)
         if expired:
             owned = table.own(key, group, dict)
             for user_key in expired:

@@ -60,11 +60,13 @@ class RocksDBSweep(TtlSweep):
         """Return what becomes of expired rows; `_last` is then the row where the budget ended, if it did."""
         changes: list[Change] = []
         oldest = self._oldest
+        limit = max(oldest, bound)
         for row, value in rows:
-            if value < bound:
-                changes.append((row, None))
-            elif value < oldest:
-                oldest = value[:TIME_BYTES]
+            if value < limit:
+                if value < bound:
+                    changes.append((row, None))
+                elif value < oldest:
+                    limit = oldest = value[:TIME_BYTES]
             budget -= 1
             if not budget:
                 self._last = row

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pystate.api.state import StateDescriptor, StateKind
 from pystate.state.base.canonical import Entry
 from pystate.state.base.schema import pack_part, unpack_part
 from pystate.state.base.ttl.serializer import TIME_BYTES, time_mark, time_of_mark
+
+_STEP = 256
+
+
+class _Never:
+    """Not less than anything."""
+
+    __slots__ = ()
+
+    def __lt__(self, _: object) -> bool:
+        return False
+
+
+NEVER = _Never()
+"""Stands for a value that isn't there and so never expires."""
 
 EntryFilter = Callable[[Iterable[Entry]], Iterator[Entry]]
 
@@ -56,17 +71,18 @@ class TtlSweep(ABC):
     def _mark(self, time: int) -> Any:
         return time_mark(time) if self._as_bytes else (time,)
 
-    def _expired(self, pairs: Iterable[tuple[Any, Any]], bound: Any) -> list[Any]:
-        """Return the keys of expired values; those of None are left out. The others count for when the next pass begins."""
+    def _expired(self, keys: Sequence[Any], values: Iterable[Any], bound: Any) -> list[Any]:
+        """Return the keys of expired values; where a value is `NEVER`, there is none. The others count for the next pass."""
         expired = []
-        oldest, time_of = self._oldest, self._time_of
-        for key, stored in pairs:
-            if stored is None:
-                continue
-            if stored < bound:
-                expired.append(key)
-            elif stored < oldest:
-                oldest = stored[time_of]
+        oldest = self._oldest
+        limit = max(oldest, bound)
+        for start in range(0, len(keys), _STEP):  # what is younger than the oldest one so far, most are, costs one look
+            step = zip(keys[start : start + _STEP], values, strict=False)
+            for key, stored in [pair for pair in step if pair[1] < limit]:
+                if stored < bound:
+                    expired.append(key)
+                elif stored < oldest:
+                    limit = oldest = stored[self._time_of]
         self._oldest = oldest
         return expired
 

@@ -1,0 +1,130 @@
+"""Records a second through one subtask that counts by key, without Spark, sockets or checkpoints.
+
+    python benchmarks/slot_throughput.py [--rounds N]
+
+Record batches of 10,000 words go through `TaskOperator.process_batch`: Arrow to Python, the key, a `KeyedProcessFunction`
+with one `ValueState`, Python to Arrow; ten batches and a flush are an epoch. *hot*: 1,000 keys. *cold*: 100,000 keys, each
+once to an epoch. The floor is the same function body over a dict, between the same conversions. Each figure is the best
+epoch; the sides take turns.
+"""
+
+import argparse
+import os
+import platform
+import random
+import tempfile
+import time
+
+import pyarrow as pa
+
+from pystate.api.job_graph import OperatorKind
+from pystate.common import Types
+from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
+from pystate.slot.chain import Chain, OperatorSpec
+from pystate.slot.output import OutputKind, OutputSpec
+from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn, RecordCodec
+from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.slot.task_operator import TaskOperator
+from pystate.state.base.keys import KeyCodec
+
+BATCH = 10_000
+BATCHES = 10
+MAX_PARALLELISM = 128
+COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value, count
+
+
+class SlotSide:
+    def __init__(self, backend, folder):
+        self.name = backend
+        task = TaskSpec(
+            uid="count",
+            name="count",
+            vertex_id="c" * 32,
+            parallelism=1,
+            max_parallelism=MAX_PARALLELISM,
+            inputs=[TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))],
+            head=OperatorSpec("count", "count", OperatorKind.PROCESS, Count()),
+            chain=Chain(outputs=[OutputSpec(1, OutputKind.FRAME, "out", COUNTED)]),
+        )
+        environment = JobEnvironment("b" * 32, "job", 0, {}, backend, 1 << 20, folder)
+        self.operator = TaskOperator(task, 0, environment, lambda output, batch: None)
+        self.operator.open()
+
+    def epoch(self, batches):
+        for batch in batches:
+            self.operator.process_batch(batch)
+        self.operator.flush_output()
+        self.operator.finish_epoch()
+
+    def close(self):
+        self.operator.close()
+
+
+class DictSide:
+    name = "dict"
+
+    def __init__(self, folder):
+        self.counts = {}
+        self.words = RecordCodec(Types.STRING(), "words")
+        self.counted = RecordCodec(COUNTED, "counted")
+
+    def epoch(self, batches):
+        counts = self.counts
+        for batch in batches:
+            results = []
+            for word in self.words.decode(batch):
+                count = counts.get(word, 0) + 1
+                counts[word] = count
+                results.append((word, count))
+            self.counted.encode(results)
+
+    def close(self):
+        pass
+
+
+def arrow_batches(words, codec):
+    for start in range(0, len(words), BATCH):
+        part = words[start : start + BATCH]
+        groups = pa.array([codec.key_group(word, MAX_PARALLELISM) for word in part], pa.int32())
+        yield pa.RecordBatch.from_arrays([pa.array(part, pa.string()), groups], names=["value", KEY_GROUP_FIELD])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=10)
+    arguments = parser.parse_args()
+    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}")
+    print("\n| keys | side | records/s | microseconds a record |")
+    print("|---|---|---|---|")
+    codec, count = KeyCodec(Types.STRING()), BATCH * BATCHES
+    words = [f"word-{number:08d}" for number in range(count)]
+    random.Random(1).shuffle(words)
+    for heat, picked in (("hot", random.Random(2).choices(words[:1_000], k=count)), ("cold", words)):
+        batches = list(arrow_batches(picked, codec))
+        with tempfile.TemporaryDirectory() as folder:
+            sides = [DictSide(folder), SlotSide("hashmap", folder), SlotSide("rocksdb", folder)]
+            best = dict.fromkeys((side.name for side in sides), float("inf"))
+            for number in range(arguments.rounds + 1):
+                for side in sides:
+                    started = time.perf_counter()
+                    side.epoch(batches)
+                    if number:  # the first one fills the state
+                        best[side.name] = min(best[side.name], time.perf_counter() - started)
+            for side in sides:
+                side.close()
+        for name, seconds in best.items():
+            print(f"| {heat} | {name} | {count / seconds:,.0f} | {seconds / count * 1e6:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

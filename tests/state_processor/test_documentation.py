@@ -1,0 +1,30 @@
+"""The example of docs/state-processor.md runs as it stands there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import pystate.state_processor
+from pystate.state_processor import SavepointReader, SavepointWriter
+
+TEXT = (Path(__file__).parents[2] / "docs" / "state-processor.md").read_text("utf-8")
+
+
+def test_the_example_runs(spark, tmp_path):
+    (example,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    names = {"__name__": "example", "spark": spark, "folder": str(tmp_path)}
+    exec(compile(example, "docs/state-processor.md", "exec"), names)  # noqa: S102 - it is ours
+
+
+@pytest.mark.parametrize("name", pystate.state_processor.__all__)
+def test_every_public_name_is_explained(name):
+    if name not in ("OneInputTransformation", "KeyedOperatorTransformation"):
+        assert name in TEXT
+
+
+@pytest.mark.parametrize("public", [SavepointReader, SavepointWriter])
+def test_every_method_is_explained(public):
+    for name in vars(public):
+        if not name.startswith("_") and name != "metadata":
+            assert name in TEXT
