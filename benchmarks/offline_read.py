@@ -40,7 +40,7 @@ def main():
         operator = OperatorTransformation.states_from_frame(rows, "key", states)
         writer = SavepointWriter.new_savepoint(spark, 128).with_operator("count", operator, parallelism=2)
         path = str(folder / "savepoint")
-        results = [("SavepointWriter, states_from_frame", keys, seconds(lambda: writer.write(path)))]
+        results = [("SavepointWriter, states_from_frame", keys, (seconds(lambda: writer.write(path)), None))]
 
         def read(*options):
             return seconds(
@@ -54,15 +54,18 @@ def main():
         state = SavepointReader.read(spark, path).read_keyed_state("count", "count")
         warm = SavepointReader.read(spark, path).read_keyed_state("count", "count", key="key-0000000007")
         warm.collect()
-        results.append(("SavepointReader", keys, seconds(lambda: state.write.format("noop").mode("overwrite").save())))
-        results.append(("SavepointReader, key=", 1, seconds(warm.collect)))
+        results.append(
+            ("SavepointReader", keys, (seconds(lambda: state.write.format("noop").mode("overwrite").save()), None))
+        )
+        results.append(("SavepointReader, key=", 1, (seconds(warm.collect), None)))
         spark.stop()
     print(machine())
     print(f"{keys} keys\n")
-    print("| | s | rows/s |")
-    print("|---|---|---|")
-    for name, count, took in results:
-        print(f"| {name} | {took:.2f} | {f'{count / took:,.0f}' if count > 1 else ''} |")
+    print("| | s | rows/s | CPU s of the process | rows per CPU s |")
+    print("|---|---|---|---|---|")
+    for name, count, (took, cpu) in results:
+        of_cpu = ["", ""] if cpu is None else [f"{cpu:.2f}", f"{count / cpu:,.0f}" if count > 1 else ""]
+        print(f"| {name} | {took:.2f} | {f'{count / took:,.0f}' if count > 1 else ''} | {' | '.join(of_cpu)} |")
 
 
 if __name__ == "__main__":

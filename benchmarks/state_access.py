@@ -1,4 +1,4 @@
-"""Nanoseconds per read and write of each kind of state on each backend, next to a bare dict and bare rocksdict, in one run.
+"""What a read and write of each kind of state costs on each backend, next to a bare dict and bare rocksdict, in one run.
 
     python benchmarks/state_access.py [--quick] [--keys N ...] [--kinds NAME ...] [--rounds N]
 
@@ -16,9 +16,11 @@ The keys:
 
 The pystate sides announce the keys of each batch of 10,000 to the backend, and set the current key per access, as the slot
 does. The dict holds objects. Bare rocksdict (raw mode, no WAL, its default options) holds msgpack: get, unpack, change,
-pack, put; a map is a row per entry. Each figure is the best of the rounds, in which the sides take turns: a busy machine
-makes single rounds slow, the best of many hardly. The ratios are what to compare: hashmap to the dict, rocksdb to hashmap
-(hot) and to bare rocksdict (cold).
+pack, put; a map is a row per entry.
+
+Figures are nanoseconds of processor time of the calling thread, which other processes disturb less than the clock on the
+wall; what RocksDB does on its own threads isn't in them. Each is the best of the rounds, in which the sides take turns. The
+ratios are what to compare: hashmap to the dict, rocksdb to hashmap (hot) and to bare rocksdict (cold).
 """
 
 import argparse
@@ -325,9 +327,9 @@ class BackendSide:
 
 
 def timed(call, *arguments):
-    started = time.perf_counter()
+    started = time.thread_time()
     call(*arguments)
-    return time.perf_counter() - started
+    return time.thread_time() - started
 
 
 def measure_hot(side, prepared, accesses):

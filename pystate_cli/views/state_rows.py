@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Protocol
 
-from pystate.common.json_text import json_able, json_text
+from pystate.common.json_text import json_text
 
 Write = Callable[[str], None]
 
@@ -43,9 +42,10 @@ def write_table(table: Rows, write: Write) -> int:
     sample = list(islice(rows, _SAMPLE))
     widths = [min(_WIDEST, max(map(len, column))) for column in zip(table.columns, *sample, strict=True)]
     widths[-1] = 0
+    layout = "  ".join(f"%-{width}s" for width in widths)
 
     def line(cells: Sequence[str]) -> str:
-        return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip() + "\n"
+        return f"{(layout % tuple(cells)).rstrip()}\n"
 
     write(line(table.columns))
     return _write_batches((line(row) for row in chain(sample, rows)), write)
@@ -53,8 +53,8 @@ def write_table(table: Rows, write: Write) -> int:
 
 def write_json(table: Rows, write: Write) -> int:
     """Write an object per line; return the number of rows."""
-    columns, dumps = table.columns, json.JSONEncoder(ensure_ascii=False).encode
-    lines = (dumps({name: json_able(cell) for name, cell in zip(columns, row, strict=True)}) + "\n" for row in table.rows)
+    layout = "{" + ", ".join(f"{json_text(name)}: %s" for name in table.columns) + "}\n"
+    lines = (layout % tuple(map(json_text, row)) for row in table.rows)
     return _write_batches(lines, write)
 
 

@@ -59,7 +59,8 @@ def counts(path):
     return dict(SnapshotReader(path).keyed_entries("count", "count"))
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.slow  # three jobs of Spark at once
+@pytest.mark.timeout(900)
 def test_two_jobs_from_one_savepoint_do_not_touch_each_other(shell, tmp_path):
     program, sinks = tmp_path / "words.py", tmp_path / "sinks"
     program.write_text(PROGRAM)
@@ -85,7 +86,7 @@ def test_two_jobs_from_one_savepoint_do_not_touch_each_other(shell, tmp_path):
         "RUN_OPTIONS": "-p 1 -D execution.checkpointing.interval=500ms",
     }
     command = [ROOT / "examples" / "ops" / "fork.sh", "fork", program, program, shell.folder, sinks]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     a, b = done.stdout.split()
     (savepoint,) = (shell.home / "savepoints").iterdir()

@@ -16,6 +16,7 @@ def check(report):
     assert report.restarts > 0, report
 
 
+@pytest.mark.timeout(300)
 def test_the_campaign_in_short(run_job, spark, tmp_path):
     check(run_campaign(run_job, spark, tmp_path, kills=5, seed=1))
 

@@ -168,6 +168,7 @@ def test_a_job_outlives_its_jvm_and_a_stopped_driver_is_left_alone(job):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_stopped_driver_that_was_replaced_ends_when_it_goes_on(job):
     job.watched.add(3)
     job.start().wait_for_words()

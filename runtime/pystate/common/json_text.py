@@ -14,10 +14,15 @@ from pystate.common.time import Instant
 KIND_FIELD = "$kind"
 """Where an object says that it stands for a row of another kind than INSERT."""
 
+_PLAIN = frozenset({type(None), bool, int, str})
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def json_text(value: Any) -> str:
     """Return a value as one line of JSON. It can't be read back exactly: a tuple and a list look alike, for instance."""
-    return json.dumps(json_able(value), ensure_ascii=False)
+    if type(value) is int:
+        return str(value)
+    return _encode(json_able(value))
 
 
 def json_able(value: Any) -> Any:
@@ -26,7 +31,7 @@ def json_able(value: Any) -> Any:
     Bytes are hex digits behind `0x`, decimals and times are text, rows with names and maps with text as keys are objects,
     other maps are lists of pairs.
     """
-    if value is None or isinstance(value, (bool, int, str)):
+    if type(value) in _PLAIN or isinstance(value, (int, str)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)

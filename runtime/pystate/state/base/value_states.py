@@ -6,7 +6,7 @@ can't store None, and what is absent reads as None.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
 from pystate.api.state import ValueState
@@ -67,8 +67,8 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         self._groups[key] = group
 
     @property
-    def held(self) -> Container[Hashable]:
-        """The keys whose values the epoch has in its overlay."""
+    def held(self) -> Mapping[Hashable, Any]:
+        """The values that the epoch has in its overlay, by key."""
         return self._overlay
 
     def touched_keys(self) -> list[tuple[Hashable, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -41,22 +41,25 @@ class RocksDBTable(RocksDBRows):
         self._fetched = 0  # so many were put into _ahead; those asked for were taken out
         self._lookahead = Lookahead()
 
-    def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int], held: Container[Hashable]) -> None:
+    def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int], held: Mapping[Hashable, Any]) -> None:
         """Read ahead for the keys that come next, as far as that has been worth it.
 
         Args:
             keys: Internal keys; some may be there several times.
             key_groups: Of the keys.
-            held: Keys that won't be asked for, since the epoch has their values.
+            held: By keys that won't be asked for, since the epoch has their values.
 
         Raises:
             StateError: RocksDB can't read.
         """
         self._end_lookahead()
-        limit, encode, read = self._lookahead.limit(), self._encode, self._read
+        fresh = set(keys).difference(held).difference(self._read)
+        if not fresh:
+            return
+        limit, encode = self._lookahead.limit(), self._encode
         wanted: dict[bytes, Hashable] = {}
         for key, key_group in zip(keys, key_groups, strict=True):
-            if key not in held and key not in read:
+            if key in fresh:
                 data = encode(key)
                 wanted[pack_head(key_group, len(data)) + data] = key
                 if len(wanted) == limit:

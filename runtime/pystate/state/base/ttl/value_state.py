@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from pystate.api.state import ValueState
@@ -77,8 +77,8 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         return pair is not None and (self._show_expired or bool(pair[0] + self._millis > self._clock()))
 
     @property
-    def held(self) -> Container[Hashable]:
-        """The keys whose values the epoch has in its overlay."""
+    def held(self) -> Mapping[Hashable, Any]:
+        """The values that the epoch has in its overlay, by key."""
         return self._pairs.held
 
     def touched_keys(self) -> list[tuple[Hashable, int]]:
