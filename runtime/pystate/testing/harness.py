@@ -112,7 +112,7 @@ class OperatorTestHarness:
             job_id="0" * 32,
             job_name="test",
             attempt=attempt,
-            configuration=dict(job_parameters or {}),
+            configuration={name: str(value) for name, value in (job_parameters or {}).items()},
             state_backend=state_backend,
             kept_output_bytes=0,
             working_directory=self._directory.name,
