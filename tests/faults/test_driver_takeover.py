@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from pystate.common.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, DriverReplacedError, JobCancelledError
 from pystate.common.home import read_json, write_json
+from pystate.driver.recovery_terms import RecoveryTerms
+from pystate.driver.restart_strategy import restart_strategy
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
 
@@ -44,6 +47,9 @@ def dead_job(run_job, tmp_path):
     write_json(directory.status, {**status, "state": "RESTARTING", "attempt": 1, "end_time": -1})
 
     def take_over(options=OPTIONS):
+        # the job manager counts the death of the driver
+        counted = restart_strategy(Configuration(options)).after_failure(0).strategy
+        RecoveryTerms(counted).write(directory)
         prepared = run_job(counting(watched, sink), options, job_id=job.job_id)
         return prepared, watched, sink
 
