@@ -21,6 +21,7 @@ from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.epoch_tracker import AttemptOverError
 from pystate.driver.restored_state import Snapshot
+from pystate.driver.running_checkpoint import CheckpointRequest
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription, snapshot_metadata
 from pystate.slot.records import KeyColumn
@@ -284,6 +285,81 @@ def test_a_checkpoint_whose_metadata_can_not_be_written_keeps_nobody_waiting(ben
         one.coordinator.trigger_checkpoint().result(10)
     one.coordinator.attempt_over()
     assert one.coordinator.latest_snapshot() is None
+
+
+EVERY_EPOCH = {"execution.checkpointing.every-epoch": "true"}
+
+
+def test_a_barrier_that_is_to_stand_between_epochs_rides_on_the_epoch_that_is_about_to_begin(bench):
+    one = bench()
+    one.epoch(0)
+    coordinator = one.coordinator
+    with coordinator._lock:
+        coordinator._beginning = True
+        entry = coordinator._prepared(
+            CheckpointRequest(CheckpointType.SAVEPOINT, location=coordinator._storage.savepoint_location(None))
+        )
+        coordinator._running.add_rider(entry)
+        # the loop had chosen this before the epoch was about to begin
+        coordinator._snapshot_between_epochs(entry)
+        assert one.slots.snapshots == []
+        coordinator._live_tracker().begin(1)
+        coordinator._beginning = False
+    one.spark.plan(1)
+    assert [decision["checkpoint_id"] for decision in one.end(1)] == [1, 1]
+    for subtask in SUBTASKS:
+        acknowledge(coordinator, 1, subtask)
+    assert entry.request.future.result(10).epoch == 1
+
+
+def test_a_savepoint_that_is_asked_for_while_an_epoch_with_its_barrier_begins_waits_for_it(bench, monkeypatch):
+    one = bench(**EVERY_EPOCH)
+    writing, go_on = threading.Event(), threading.Event()
+    capture_running = SparkCheckpointDirectory.capture_running
+
+    def slow(directory, batch):
+        writing.set()
+        go_on.wait(10)
+        return capture_running(directory, batch)
+
+    monkeypatch.setattr(SparkCheckpointDirectory, "capture_running", slow)
+    begun = in_thread(lambda: one.begin(0))
+    assert writing.wait(10)
+    savepoint = one.coordinator.trigger_savepoint(None, hold=False)
+    time.sleep(0.1)
+    assert one.slots.snapshots == []
+    go_on.set()
+    begun.join(10)
+    decisions = one.end(0)
+    assert [decision["savepoint"] for decision in decisions] == [False, False]
+    for subtask in SUBTASKS:
+        acknowledge(one.coordinator, decisions[0]["checkpoint_id"], subtask)
+    assert savepoint.result(10).epoch == 0
+    wait_until(lambda: one.coordinator.statistics()["counts"]["completed"] == 2)
+
+
+def test_an_epoch_with_its_barrier_waits_for_a_savepoint_that_is_being_triggered(bench, monkeypatch):
+    one = bench(**EVERY_EPOCH)
+    creating, go_on = threading.Event(), threading.Event()
+    create = SnapshotLocation.create
+
+    def slow(location):
+        if "savepoint" in location.uri:
+            creating.set()
+            go_on.wait(10)
+        create(location)
+
+    monkeypatch.setattr(SnapshotLocation, "create", slow)
+    savepoint = one.coordinator.trigger_savepoint(None, hold=False)
+    assert creating.wait(10)
+    begun = in_thread(lambda: one.begin(0))
+    begun.join(0.2)
+    assert begun.is_alive()
+    go_on.set()
+    assert savepoint.result(10).epoch == -1
+    begun.join(10)
+    decisions = one.end(0)
+    assert [decision["savepoint"] for decision in decisions] == [False, False]
 
 
 def test_the_next_epoch_waits_for_the_synchronous_part_of_a_snapshot_between_epochs(bench):

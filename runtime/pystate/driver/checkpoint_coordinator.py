@@ -10,6 +10,7 @@ begins, unless it fails.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import traceback
@@ -107,7 +108,8 @@ class CheckpointCoordinator:
         self._on_intolerable: Callable[[PystateError], None] = lambda _: None
         self._running = RunningCheckpoints()
         self._syncing = False
-        self._beginning = False  # an epoch that is to carry a barrier is about to begin
+        self._beginning = False  # an epoch is about to begin: no barrier may be placed in front of it any more
+        self._triggering = False  # a checkpoint is being triggered whose place among the epochs is not open yet
         self._stopped = False  # a savepoint is complete behind which no epoch may begin
         self._failed = FailedCheckpoints()
         self._stages: dict[str, int] = {}  # by task: the stage of its exchange in the running epoch
@@ -260,9 +262,9 @@ class CheckpointCoordinator:
                 self._live_tracker().begin(epoch)
                 if barrier is not None:
                     self._running.add_rider(barrier)
-        except AttemptOverError as over:
+        except PystateError as error:
             if barrier is not None:
-                self._fail(barrier, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, over)
+                self._fail(barrier, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, error)
             raise
         finally:
             with self._lock:
@@ -270,8 +272,9 @@ class CheckpointCoordinator:
                 self._lock.notify_all()
 
     def _overtakes(self) -> bool:
-        """Whether an epoch that is to carry a barrier would overtake the barrier before."""
-        return self._settings.every_epoch and (self._running.rider is not None or self._running.for_recovery)
+        """Whether an epoch that is to carry a barrier would overtake the barrier before, or one that is being triggered."""
+        placed = self._triggering or self._running.rider is not None
+        return self._settings.every_epoch and (placed or self._running.for_recovery)
 
     def _barrier_of(self, epoch: int, batch: int) -> RunningCheckpoint:
         """Write down the epoch that is about to run, and prepare the checkpoint that rides on it."""
@@ -500,7 +503,10 @@ class CheckpointCoordinator:
             between = tracker.running is None and not self._syncing
             return (lambda: self._snapshot_between_epochs(rider)) if between else None
         request = self._decider.next_request(len(self._running))
-        return None if request is None else lambda: self._trigger(request)
+        if request is None:
+            return None
+        self._triggering = True
+        return lambda: self._trigger(request)
 
     def _next_action_for(self, entry: RunningCheckpoint, now: float) -> Callable[[], None] | None:
         reason = CheckpointFailureReason
@@ -534,15 +540,19 @@ class CheckpointCoordinator:
         return request.future
 
     def _trigger(self, request: CheckpointRequest) -> None:
+        entry: RunningCheckpoint | None = None
         try:
-            entry = self._prepared(request)
-        except PystateError:
-            return
-        with self._lock:
-            if self._tracker is not None:
-                self._running.add_rider(entry)
-                return
-        self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+            with contextlib.suppress(PystateError):  # whoever asked for it knows
+                entry = self._prepared(request)
+        finally:
+            with self._lock:
+                self._triggering = False
+                too_late = self._tracker is None
+                if entry is not None and not too_late:
+                    self._running.add_rider(entry)
+                self._lock.notify_all()
+        if entry is not None and too_late:
+            self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
 
     def _prepared(self, request: CheckpointRequest) -> RunningCheckpoint:
         """Return the checkpoint for a request, with its directory made.
@@ -576,7 +586,10 @@ class CheckpointCoordinator:
     def _snapshot_between_epochs(self, entry: RunningCheckpoint) -> None:
         with self._lock:
             tracker, pool = self._tracker, self._pool
-            if tracker is None or pool is None or tracker.running is not None or self._running.rider is not entry:
+            # an epoch that began, or is about to, since this action was chosen takes the barrier along
+            if tracker is None or pool is None or tracker.running is not None or self._beginning:
+                return
+            if self._running.rider is not entry:
                 return
             self._running.rider = None
             self._syncing = True
