@@ -199,15 +199,7 @@ class SnapshotLocation:
         """
         if isinstance(handle, ByteStreamStateHandle):
             return io.BytesIO(handle.data)
-        file, uri = self._open_for_reading(handle)
-        with storage_errors("read", uri):
-            try:
-                check_content(file, handle, uri)
-                file.seek(0)
-            except BaseException:
-                file.close()
-                raise
-        return file
+        return self._open_checked(handle, check_content)
 
     def open_unchecked(self, handle: StateHandle) -> BinaryIO:
         """Open a piece of state without reading it, for who reads little of it, and that with checksums of its own.
@@ -218,10 +210,14 @@ class SnapshotLocation:
         """
         if isinstance(handle, ByteStreamStateHandle):
             return io.BytesIO(handle.data)
+        return self._open_checked(handle, lambda file, file_handle, uri: check_length(file.seek(0, 2), file_handle, uri))
+
+    def _open_checked(self, handle: FileStateHandle, check: Callable[[BinaryIO, FileStateHandle, str], object]) -> BinaryIO:
+        """Open a file at its beginning, once `check` has found it sound."""
         file, uri = self._open_for_reading(handle)
         with storage_errors("read", uri):
             try:
-                check_length(file.seek(0, 2), handle, uri)
+                check(file, handle, uri)
                 file.seek(0)
             except BaseException:
                 file.close()
