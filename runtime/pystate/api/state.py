@@ -127,31 +127,14 @@ class AggregatingState(MergingState[IN, OUT]):
     __slots__ = ()
 
 
-class MapState(State, Generic[K, V]):
-    """A map per key. Entries are read and written one by one, so a map may be larger than memory on RocksDB.
-
-    Iteration shows the map as it was when the iteration began, whatever the function writes meanwhile. A mutable value that
-    `get` handed out counts as updated when it is changed in place; one that iteration hands out must be `put` back. An
-    iteration ends with its epoch: going on with it later is an error.
-    """
+class _ReadableMap(State, Generic[K, V]):
+    """What map and broadcast state share: reading entries by key, as a dict where Python has a sign for it."""
 
     __slots__ = ()
 
     @abstractmethod
     def get(self, key: K) -> V | None:
         """Return the value of a map key; None where there is none."""
-
-    @abstractmethod
-    def put(self, key: K, value: V | None) -> None:
-        """Set the value of a map key; None is a value of its own, as in Flink."""
-
-    @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V | None]) -> None:
-        """Set several entries."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove a map key; nothing happens where it isn't there."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
@@ -177,14 +160,6 @@ class MapState(State, Generic[K, V]):
         """Return the value of a map key; None where there is none, as PyFlink has it."""
         return self.get(key)
 
-    def __setitem__(self, key: K, value: V | None) -> None:
-        """Set the value of a map key."""
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        """Remove a map key."""
-        self.remove(key)
-
     def __contains__(self, key: K) -> bool:
         """Return whether a map key is there."""
         return self.contains(key)
@@ -194,56 +169,14 @@ class MapState(State, Generic[K, V]):
         return self.keys()
 
 
-class ReadOnlyBroadcastState(State, Generic[K, V]):
-    """Broadcast state as elements of the data stream see it."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """Return the value of a map key; None where there is none. What it holds must not be changed in place."""
-
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """Return whether a map key is there."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V | None]]:
-        """Return the entries."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """Return the map keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V | None]:
-        """Return the values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Return whether there is no entry."""
-
-    def __getitem__(self, key: K) -> V | None:
-        """Return the value of a map key; None where there is none."""
-        return self.get(key)
-
-    def __contains__(self, key: K) -> bool:
-        """Return whether a map key is there."""
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        """Iterate over the map keys."""
-        return iter(self.keys())
-
-
-class BroadcastState(ReadOnlyBroadcastState[K, V]):
-    """A map that is the same in every subtask, as long as all do the same with each broadcast element."""
+class _WritableMap(_ReadableMap[K, V]):
+    """What map and broadcast state share: writing entries."""
 
     __slots__ = ()
 
     @abstractmethod
     def put(self, key: K, value: V | None) -> None:
-        """Set the value of a map key."""
+        """Set the value of a map key; None is a value of its own, as in Flink."""
 
     @abstractmethod
     def put_all(self, dict_value: Mapping[K, V | None]) -> None:
@@ -251,7 +184,7 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Remove a map key."""
+        """Remove a map key; nothing happens where it isn't there."""
 
     def __setitem__(self, key: K, value: V | None) -> None:
         """Set the value of a map key."""
@@ -260,6 +193,29 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
     def __delitem__(self, key: K) -> None:
         """Remove a map key."""
         self.remove(key)
+
+
+class MapState(_WritableMap[K, V]):
+    """A map per key. Entries are read and written one by one, so a map may be larger than memory on RocksDB.
+
+    Iteration shows the map as it was when the iteration began, whatever the function writes meanwhile. A mutable value that
+    `get` handed out counts as updated when it is changed in place; one that iteration hands out must be `put` back. An
+    iteration ends with its epoch: going on with it later is an error.
+    """
+
+    __slots__ = ()
+
+
+class ReadOnlyBroadcastState(_ReadableMap[K, V]):
+    """Broadcast state as elements of the data stream see it. What its values hold must not be changed in place."""
+
+    __slots__ = ()
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
+    """A map that is the same in every subtask, as long as all do the same with each broadcast element."""
+
+    __slots__ = ()
 
 
 class StateDescriptor(ABC):
