@@ -5,16 +5,19 @@ from __future__ import annotations
 import io
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 import pytest
 
-from pystate.api.state import StateDescriptor, ValueState, ValueStateDescriptor
+from pystate.api.state import StateDescriptor, StateKind, ValueState, ValueStateDescriptor
+from pystate.checkpoint.state_rows import RowDecoder
 from pystate.common import TypeInformation
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.time import current_time_ms
 from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend, state_backend_names
 
@@ -137,3 +140,17 @@ def backend_name(request: pytest.FixtureRequest) -> str:
 def harness(backend_name: str) -> BackendHarness:
     """Return a harness with untyped keys at parallelism 1."""
     return BackendHarness(backend_name)
+
+
+def stored(reader: CanonicalReader, info: StateMetaInfo, codec: KeyCodec, key_group: int) -> Iterator[tuple[Any, Any]]:
+    """Yield (key, what a file holds for it): a value, an accumulator, a list, or (map key, value) for each map entry."""
+    decoder = RowDecoder(info, codec.key_type)
+    rows = decoder.rows(key_group, reader.entries(info.name, key_group))
+    for _, of_key in groupby(rows, lambda row: row.key_bytes):
+        found = list(of_key)
+        if decoder.kind is StateKind.LIST:
+            yield found[0].key, [row.value for row in found]
+        elif decoder.kind is StateKind.MAP:
+            yield from ((row.key, (row.sub_key, row.value)) for row in found)
+        else:
+            yield from ((row.key, row.value) for row in found)

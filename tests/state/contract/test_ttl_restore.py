@@ -18,10 +18,8 @@ from pystate.common import Row, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.state.base.canonical import CanonicalReader
 from pystate.state.base.loader import state_backend_names
-from pystate.state.base.reading import read_entries
-from pystate.state.base.schema import StateSchema
 from pystate.state.base.ttl.serializer import time_of_mark, without_time
-from tests.state.conftest import BackendHarness, ManualClock
+from tests.state.conftest import BackendHarness, ManualClock, stored
 from tests.state.contract.test_undeclared_state import DECLARATIONS, KEYS, content, shown
 from tests.state.contract.ttl_states import with_ttl
 
@@ -110,9 +108,8 @@ def test_the_times_are_in_the_file(backend_name: str) -> None:
     reader = CanonicalReader(io.BytesIO(file))
     codec = BackendHarness(backend_name).codec
     for info in reader.header.states:
-        schema = StateSchema.from_meta_info(info)
         groups = reader.key_groups()
-        found = [pair for group in groups for pair in read_entries(schema, codec, reader.entries(info.name, group))]
+        found = [pair for group in groups for pair in stored(reader, info, codec, group)]
         assert reprs([key for key, _ in found]) == reprs(OLD + NEW)
         if info.name == "value":
             assert sorted(value for _, value in found) == sorted([*range(10), *range(10)])

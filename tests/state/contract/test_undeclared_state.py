@@ -22,10 +22,9 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfo
 from pystate.state.base.keys import KEY_ENCODING
 from pystate.state.base.loader import state_backend_names
-from pystate.state.base.reading import read_entries
 from pystate.state.base.schema import StateSchema, pack_part, part_sub_key
 from pystate.state.base.serializers import serializer_for
-from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
+from tests.state.conftest import MAX_PARALLELISM, BackendHarness, stored, written
 from tests.state.contract.test_derived_state_contract import Average, sum_of
 
 LONGS = Types.LIST(Types.LONG())
@@ -353,10 +352,7 @@ def test_a_file_is_read_without_a_backend(harness: BackendHarness) -> None:
     (file,) = harness.save()
     reader = CanonicalReader(io.BytesIO(file))
     (group,) = reader.key_groups()
-    found = {
-        info.name: list(read_entries(StateSchema.from_meta_info(info), harness.codec, reader.entries(info.name, group)))
-        for info in reader.header.states
-    }
+    found = {info.name: list(stored(reader, info, harness.codec, group)) for info in reader.header.states}
     assert sorted(found.pop("map"), key=repr) == sorted(
         [("k", (key, value)) for n in range(3) for key, value in ((n, [n]), (str(n), None))], key=repr
     )
