@@ -55,7 +55,7 @@ class Session:
         Raises:
             NoJobManagerError: There is none.
         """
-        from pystate.common.options import ClientOptions
+        from pystate.common.service_options import ClientOptions
 
         timeout = self.configuration().configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
         return find_job_manager(self.home, address, timeout)

@@ -69,7 +69,7 @@ def run(
     Attached, the output is what the job prints, and Ctrl-C cancels it.
     """
     from pystate.common.configuration import parse_dynamic_properties
-    from pystate.common.options import ClientOptions, RestOptions
+    from pystate.common.service_options import ClientOptions, RestOptions
 
     session = Session.of(context)
     path = _job_path(job_file)

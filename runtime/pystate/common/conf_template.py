@@ -8,11 +8,11 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from pystate.common.config_option import ConfigOption
 from pystate.common.home import write_file_atomically
 from pystate.common.options import (
     OPTION_GROUPS,
     CheckpointingOptions,
-    ConfigOption,
     ExternalizedCheckpointRetention,
     StateBackendOptions,
     options_of,

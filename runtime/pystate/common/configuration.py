@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import tomli
 
+from pystate.common.config_option import ConfigOption
 from pystate.common.errors import ConfigurationError, UsageError
 from pystate.common.home import PystateHome
 from pystate.common.keys_without_effect import why_without_effect
@@ -19,7 +20,6 @@ from pystate.common.option_types import BooleanType, IntegerType, ValueType, tom
 from pystate.common.options import (
     ALL_OPTIONS,
     SPARK_PREFIX,
-    ConfigOption,
     canonical_key,
     is_known,
     nearest_key,

@@ -7,10 +7,10 @@ generated from these definitions.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any
 
+from pystate.common.config_option import ConfigOption
 from pystate.common.option_types import (
     BooleanType,
     DurationType,
@@ -20,10 +20,8 @@ from pystate.common.option_types import (
     MemorySizeType,
     NameOrFactoryType,
     StringType,
-    ValueType,
 )
-
-T = TypeVar("T")
+from pystate.common.service_options import ClientOptions, RestOptions, WebOptions
 
 SPARK_PREFIX = "spark."
 """Keys that begin so are handed to Spark as they are."""
@@ -73,30 +71,6 @@ class ExecutionTarget(str, Enum):
     """Where a job runs."""
 
     LOCAL = "local"
-
-
-@dataclass(frozen=True, eq=False)
-class ConfigOption(Generic[T]):
-    """One option.
-
-    Attributes:
-        key: Its name, as in Flink.
-        type: How its values are read and written.
-        default: The value where none is set; None means there is none.
-        description: What it does, in sentences.
-        fallback_keys: Older names, read as this one with a notice.
-    """
-
-    key: str
-    type: ValueType[Any]
-    default: T
-    description: str
-    fallback_keys: tuple[str, ...] = ()
-
-    @property
-    def allowed(self) -> str:
-        """Say which values are allowed."""
-        return self.type.allowed
 
 
 class CheckpointingOptions:
@@ -435,45 +409,6 @@ class DeploymentOptions:
         EnumType(ExecutionTarget),
         ExecutionTarget.LOCAL,
         "Where the job's driver runs: on this machine, under the job manager of this PYSTATE_HOME.",
-    )
-
-
-class ClientOptions:
-    """The command line."""
-
-    CLIENT_TIMEOUT = ConfigOption[int](
-        "client.timeout",
-        DurationType(minimum=1),
-        60_000,
-        "How long a command waits for an answer of the job manager.",
-    )
-
-
-class RestOptions:
-    """The job manager's REST endpoint."""
-
-    ADDRESS = ConfigOption[str](
-        "rest.address",
-        StringType("a host name or an address"),
-        "127.0.0.1",
-        "The address the job manager listens on.",
-    )
-    PORT = ConfigOption[int](
-        "rest.port",
-        IntegerType(minimum=0, maximum=65_535),
-        8_081,
-        "The port the job manager listens on, or the next free one above it; 0 takes any free port.",
-    )
-
-
-class WebOptions:
-    """What the job manager remembers."""
-
-    CHECKPOINTS_HISTORY_SIZE = ConfigOption[int](
-        "web.checkpoints.history",
-        IntegerType(minimum=0),
-        10,
-        "How many of the last checkpoints of a job are listed.",
     )
 
 

@@ -9,7 +9,8 @@ from pystate.checkpoint.memory_storage import MemoryCheckpointStorage
 from pystate.checkpoint.storage import CheckpointStorage, SnapshotLocation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, SnapshotError
-from pystate.common.options import CheckpointingOptions, CheckpointStorageType, PystateOptions, WebOptions
+from pystate.common.options import CheckpointingOptions, CheckpointStorageType, PystateOptions
+from pystate.common.service_options import WebOptions
 from pystate.common.state_settings import StateSettings
 
 

@@ -8,7 +8,7 @@ import sys
 
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome
-from pystate.common.options import RestOptions
+from pystate.common.service_options import RestOptions
 from pystate.jobmanager.server import serve
 
 
