@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import UNKNOWN, format_count, format_millis, printable
+from pystate_cli.formats import UNKNOWN, format_count, format_millis, format_size, printable
 from pystate_cli.views.checkpoint_list import CheckpointRow, summary_line, table
 from pystate_cli.views.facts import flowing
 from pystate_cli.views.job_list import STATE_STYLES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 _CHECKPOINTS = 3
 _WINDOW_SECONDS = 5.0
+_BAR_WIDTH = 24
 
 
 class RateMeter:
@@ -84,6 +86,9 @@ def run_view(sample: RunSample, width: int, *, unicode: bool, now: int | None = 
         *(Text(fact) for fact in _facts(sample, now)),
     ]
     parts: list[RenderableType] = [Rule(style="dim", characters="─" if unicode else "-"), title, *flowing(facts, width)]
+    restore = sample.progress.get("restore")
+    if restore:
+        parts.append(_restore_bar(restore, unicode=unicode))
     rows = [CheckpointRow.of(entry) for entry in sample.statistics.get("history", ())][:_CHECKPOINTS]
     counts = sample.statistics.get("counts")
     if counts:
@@ -91,6 +96,18 @@ def run_view(sample: RunSample, width: int, *, unicode: bool, now: int | None = 
     if rows:
         parts.append(table(rows, width, unicode=unicode, now=now))
     return Group(*parts)
+
+
+def _restore_bar(restore: Mapping[str, Any], *, unicode: bool) -> Text:
+    from rich.text import Text
+
+    done, total = int(restore["bytes"]), int(restore["total"])
+    filled = _BAR_WIDTH * done // total if total else 0
+    full, empty = ("━", "━") if unicode else ("#", "-")
+    line = Text(f"restoring checkpoint {restore['checkpoint-id']}  ")
+    line.append(full * filled, style="cyan")
+    line.append(empty * (_BAR_WIDTH - filled), style="dim")
+    return line.append(f"  {format_size(done)} of {format_size(total)}")
 
 
 def _facts(sample: RunSample, now: int) -> list[str]:

@@ -102,3 +102,17 @@ def test_samples_without_a_count_are_left_out():
     meter.add(1.0, 6)
 
     assert meter.rate is None
+
+
+def test_a_restore_shows_how_far_it_is():
+    restore = {"checkpoint-id": 12, "bytes": 60 << 20, "total": 240 << 20}
+    sample = RunSample(JOB, progress(state="CREATED", restore=restore), None, None, {})
+
+    assert f"restoring checkpoint 12  {'━' * 24}  60.0 MB of 240 MB" in view(sample)
+    assert f"restoring checkpoint 12  {'#' * 6}{'-' * 18}  60.0 MB of 240 MB" in view(sample, encoding="ascii")
+
+
+def test_a_restore_without_keyed_state_has_an_empty_bar():
+    sample = RunSample(JOB, progress(restore={"checkpoint-id": 3, "bytes": 0, "total": 0}), None, None, {})
+
+    assert f"{'-' * 24}  0 B of 0 B" in view(sample, encoding="ascii")

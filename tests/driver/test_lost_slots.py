@@ -159,3 +159,10 @@ def test_two_drivers_of_a_job_give_no_checkpoint_id_twice(tmp_path):
     assert one.get_and_increment() == 1
     other = DurableCheckpointIds(tmp_path / "ids.json")
     assert [counter.get_and_increment() for counter in (other, other, one, other, one)] == [2, 3, 4, 5, 6]
+
+
+def test_heartbeats_tell_how_much_state_was_read(hanging):
+    pool, slot, _ = hanging
+    assert pool.restored_bytes == 0
+    slot.call("heartbeat", restored=1 << 20)
+    assert pool.restored_bytes == 1 << 20

@@ -125,7 +125,13 @@ class NativeUpload:
         self._snapshot.release()
 
 
-def download(handle: IncrementalKeyedStateHandle, location: SnapshotLocation, directory: str, threads: int) -> None:
+def download(
+    handle: IncrementalKeyedStateHandle,
+    location: SnapshotLocation,
+    directory: str,
+    threads: int,
+    downloaded: Callable[[int], object] = lambda _: None,
+) -> None:
     """Bring all files of a native snapshot to a local folder, checked.
 
     Args:
@@ -133,14 +139,20 @@ def download(handle: IncrementalKeyedStateHandle, location: SnapshotLocation, di
         location: The snapshot's directory.
         directory: A folder that exists and is empty; it is removed after an error.
         threads: How many files are read at once.
+        downloaded: Called with the size of each file that is there.
 
     Raises:
         CorruptSnapshotError: A file is missing or damaged.
         SnapshotError: One can't be read.
     """
     files = handle.files
+
+    def bring(name: str) -> None:
+        location.download(files[name], os.path.join(directory, name))
+        downloaded(files[name].size)
+
     try:
-        parallel(threads, lambda name: location.download(files[name], os.path.join(directory, name)), files)
+        parallel(threads, bring, files)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise

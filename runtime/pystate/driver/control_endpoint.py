@@ -77,7 +77,7 @@ class ControlEndpoint:
         progress = master.coordinator.progress()
         records = progress.pop("records")
         vertices = [{**vertex, "metrics": records.get(vertex["uid"], {})} for vertex in status["vertices"]]
-        return {**status, **progress, "vertices": vertices}
+        return {**status, **progress, "vertices": vertices, "restore": master.restore_progress()}
 
     def _trigger(self, op: str, master: JobMaster, coordinator: CheckpointCoordinator, arguments: dict[str, Any]) -> None:
         trigger_id = parse_job_id(arguments["trigger_id"])

@@ -124,6 +124,11 @@ class ExecutionAttempt:
         """The process id of each slot that has registered, by index."""
         return self._pool.pids
 
+    @property
+    def restored_bytes(self) -> int:
+        """How much of the old keyed state the slots have read."""
+        return self._pool.restored_bytes
+
     def run(self, on_running: Callable[[], object]) -> AttemptEnd:
         """Run until the end of the attempt, and clean up after it.
 

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pystate
 from pystate.api.job_graph import StreamGraph
@@ -45,6 +45,7 @@ from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, Executi
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.restart_strategy import RestartBackoffTimeStrategy, is_fatal, restart_strategy, restart_warnings
 from pystate.driver.restore import RestorePlan, load_snapshot
+from pystate.driver.restore_report import RestoreReport
 from pystate.driver.restored_state import RestoredState, Snapshot
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.driver.status import JobStatusStore, failure_dict, now_ms
@@ -102,6 +103,7 @@ class JobMaster:
         self._say = say
         self._epochs = EpochNumbers(directory.epochs)
         self._attempt: ExecutionAttempt | None = None
+        self._restore: RestoreReport | None = None
         self._stop_state: JobStatus | None = None
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
@@ -169,6 +171,11 @@ class JobMaster:
             attempt = self._attempt
         if attempt is not None:
             attempt.end(AttemptEnd(AttemptOutcome.CANCELLED))
+
+    def restore_progress(self) -> dict[str, Any] | None:
+        """Return how far the restore of an attempt is: `checkpoint_id`, `bytes`, `total`; None where none is under way."""
+        restore, attempt = self._restore, self._attempt
+        return None if restore is None or attempt is None else restore.progress(attempt.restored_bytes)
 
     def savepoint(
         self, target_directory: str | None, *, stop: bool, cancel: bool, message: str | None = None
@@ -362,14 +369,20 @@ class JobMaster:
                 return AttemptEnd(AttemptOutcome.CANCELLED)
         self._status.update(JobStatus.CREATED)
         self._was_running = False
+        if restored.checkpoint_id is not None:
+            self._restore = RestoreReport(restored.checkpoint_id, restored.keyed_bytes(plan.tasks))
         end = attempt.run(self._is_running)
         with self._lock:
             self._attempt = None
+        self._restore = None
         return end
 
     def _is_running(self) -> None:
         self._was_running = True
         self._status.update(JobStatus.RUNNING)
+        restore, self._restore = self._restore, None
+        if restore is not None:
+            self._say(restore.sentence(self._number))
 
     def _restored(self, restore: RestorePlan) -> RestoredState:
         """Return the state to start from: the latest checkpoint, else the savepoint the job was started from, else none."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from pystate.checkpoint.metadata import CheckpointMetadata
 from pystate.checkpoint.storage import SnapshotLocation
+from pystate.slot.restore_progress import bytes_to_read
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.slot.task import TaskSpec
 
 
 @dataclass(frozen=True)
@@ -41,3 +43,13 @@ class RestoredState:
     epoch: int = -1
     keep_query_id: bool = True
     checkpoint_id: int | None = None
+
+    def keyed_bytes(self, tasks: list[TaskSpec]) -> int:
+        """Return how many bytes of keyed state the slots read in all; files that several of them need count for each."""
+        return sum(
+            bytes_to_read(handle, task.key_group_range(slot))
+            for task in tasks
+            for slot, operators in enumerate(self.operators[: task.parallelism])
+            if task.uid in operators
+            for handle in operators[task.uid].keyed_state
+        )

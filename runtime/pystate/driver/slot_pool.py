@@ -42,6 +42,7 @@ class _Slot:
         self.data = data
         self.pid = pid
         self.last_heartbeat = time.monotonic()
+        self.restored = 0
 
 
 class SlotPool:
@@ -95,6 +96,12 @@ class SlotPool:
         """The process id of each registered slot, by index."""
         with self._changed:
             return {index: slot.pid for index, slot in self._slots.items()}
+
+    @property
+    def restored_bytes(self) -> int:
+        """The bytes of old keyed state that the slots have read, as of their last heartbeats."""
+        with self._changed:
+            return sum(slot.restored for slot in self._slots.values())
 
     def start(self) -> None:
         """Begin to accept slots."""
@@ -234,6 +241,7 @@ class SlotPool:
                     raise ControlError(over)
                 if slot in self._slots:
                     self._slots[slot].last_heartbeat = time.monotonic()
+                    self._slots[slot].restored = arguments.get("restored", 0)
             return None
         # a slot that was stopped or cut off may come back while the next attempt runs; what it acknowledges late is deleted
         if attempt != self._attempt or (self._failure is not None and op != "acknowledge"):

@@ -145,7 +145,14 @@ def progress(status: Status) -> dict[str, Any]:
         "epoch": status.get("epoch"),
         "records-in": status.get("records_in"),
         "records-out": status.get("records_out"),
+        "restore": _restore(status.get("restore")),
     }
+
+
+def _restore(restore: dict[str, Any] | None) -> dict[str, Any] | None:
+    if restore is None:
+        return None
+    return {"checkpoint-id": restore["checkpoint_id"], "bytes": restore["bytes"], "total": restore["total"]}
 
 
 def execution_result(job_id: str, status: Status) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from typing import BinaryIO
 
 from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
 from pystate.checkpoint.local_copies import LocalCopies
@@ -14,6 +15,7 @@ from pystate.checkpoint.native_state import NativeUpload, SharedTarget, download
 from pystate.checkpoint.uploaded_files import UploadedFiles
 from pystate.common.errors import CorruptSnapshotError
 from pystate.common.options import RocksDBOptions
+from pystate.slot.restore_progress import RestoreProgress, bytes_to_read
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot, unreadable_native
 from pystate.state.base.native import NativeSource
@@ -78,18 +80,24 @@ class KeyedSnapshots:
             self._restore_native(restored, native)
             return
         with ExitStack() as opened:
-            self._backend.restore([opened.enter_context(restored.open(handle.handle)) for handle in canonical])
+            files = [opened.enter_context(self._counted(restored, handle)) for handle in canonical]
+            self._backend.restore(files)
+
+    def _counted(self, restored: RestoredOperator, handle: KeyedStateHandle) -> AbstractContextManager[BinaryIO]:
+        expected = bytes_to_read(handle, self._backend.key_group_range)
+        return (restored.progress or RestoreProgress()).reading(restored.open(handle.handle), expected)
 
     def _restore_native(self, restored: RestoredOperator, handles: list[IncrementalKeyedStateHandle]) -> None:
         backend, parent, location = self._backend, self._backend.working_directory, restored.snapshot_location()
         if parent is None or {handle.format for handle in handles} != {backend.native_format}:
             raise unreadable_native(type(backend).__name__)
+        progress = restored.progress or RestoreProgress()
         sources: list[NativeSource] = []
         try:
             with ExitStack() as opened:
                 for handle in handles:
                     directory = tempfile.mkdtemp(prefix="restored-", dir=parent)
-                    download(handle, location, directory, self._threads)
+                    download(handle, location, directory, self._threads, progress.add)
                     meta = opened.enter_context(location.open(handle.meta))
                     sources.append(NativeSource(directory, meta, restored.location))
                 base = backend.restore_native(sources)

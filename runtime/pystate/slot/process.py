@@ -10,7 +10,7 @@ import tempfile
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark import cloudpickle
@@ -22,6 +22,7 @@ from pystate.common.errors import ControlError, PystateError
 from pystate.slot.data_server import DataServer
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.local_backup import local_roots
+from pystate.slot.restore_progress import RestoreProgress
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import SnapshotRequest, Subtask
 from pystate.slot.task import JobEnvironment, TaskSpec
@@ -81,6 +82,7 @@ class SlotProcess:
         self._final = False  # the job has ended, not only the attempt
         self._local_roots: list[str] = []
         self._subtasks: dict[str, Subtask] = {}
+        self._progress = RestoreProgress()
         remove_dead_folders(description.job_id, description.attempt)
         self._directory = tempfile.mkdtemp(prefix=f"{folder_prefix(description.job_id)}{description.attempt}-{index}-")
         host = own_address(description.coordinator)
@@ -138,7 +140,8 @@ class SlotProcess:
         ended = False  # the first beat comes at once: the end of its connection is how a death is noticed
         while not ended:
             try:
-                client.call("heartbeat", slot=self._index, attempt=self._description.attempt)
+                restored = self._progress.done
+                client.call("heartbeat", slot=self._index, attempt=self._description.attempt, restored=restored)
                 alive = os.getppid() == parent
             except ControlError:
                 alive = False
@@ -171,10 +174,11 @@ class SlotProcess:
     def _deploy(self, deployment: Deployment) -> None:
         environment = JobEnvironment(**{**deployment.environment, "working_directory": self._directory})
         self._local_roots = local_roots(Configuration(environment.configuration))
+        restored = {uid: replace(found, progress=self._progress) for uid, found in deployment.restored.items()}
         opened: dict[str, Subtask] = {}
         for task in deployment.tasks:
             subtask = Subtask(task, self._index, environment, self._gateway, self._uploads.submit, deployment.finished_epoch)
-            subtask.open(deployment.restored, deployment.restored_checkpoint_id)
+            subtask.open(restored, deployment.restored_checkpoint_id)
             opened[task.uid] = subtask
         self._subtasks.update(opened)
 

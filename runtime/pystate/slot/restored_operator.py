@@ -14,6 +14,7 @@ from pystate.checkpoint.operator_state_handle import RAW_STATE_NAME, OperatorSta
 from pystate.checkpoint.state_assignment import StateAssignment
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.key_groups import KeyGroupRange
+from pystate.slot.restore_progress import RestoreProgress
 from pystate.state.operator.backend import OperatorStateBackend
 from pystate.state.operator.raw_state import RAW_KEYED_FORMAT, RAW_OPERATOR_FORMAT, read_raw_state
 
@@ -30,6 +31,7 @@ class RestoredOperator:
         raw_operator_state: As `operator_state`, for bytes the operator wrote itself.
         owned: Whether the job's own checkpoints may refer to the snapshot's shared files: it took the snapshot itself.
         copies: Local copies, read where they fit; None for none.
+        progress: Is told what has been read; None for nobody.
     """
 
     location: str = ""
@@ -39,6 +41,7 @@ class RestoredOperator:
     raw_operator_state: list[OperatorStateShare] = field(default_factory=list)
     owned: bool = False
     copies: LocalCopies | None = None
+    progress: RestoreProgress | None = None
 
     @staticmethod
     def of(assignment: StateAssignment, uid: str, subtask: int, location: str, *, owned: bool = False) -> RestoredOperator:
