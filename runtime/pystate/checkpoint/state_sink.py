@@ -8,7 +8,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from pystate.checkpoint.file_systems.stores import write_fully
 from pystate.common.errors import PystateError, SnapshotError
+from pystate.common.file_system_settings import current_settings
+from pystate.common.sensitive_keys import HIDDEN
 
 
 @contextlib.contextmanager
@@ -20,6 +23,8 @@ def storage_errors(action: str, uri: str) -> Iterator[None]:
         raise
     except Exception as error:  # filesystems of fsspec let their client libraries' own exceptions through
         cause = error.strerror if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: {error}"
+        for secret in current_settings().secrets():
+            cause = cause.replace(secret, HIDDEN)
         message = f"Cannot {action} {uri}: {cause}"
         raise SnapshotError(message, where=uri) from error
 
@@ -100,9 +105,5 @@ def write_all(file: BinaryIO, data: bytearray | bytes | memoryview, uri: str) ->
     Raises:
         SnapshotError: It can't be written; the URI is named.
     """
-    with storage_errors("write", uri), memoryview(data) as view:
-        start = 0
-        while start < len(view):
-            with view[start:] as rest:
-                written = file.write(rest)
-            start = len(view) if written is None else start + written  # None: a file that doesn't count takes all
+    with storage_errors("write", uri):
+        write_fully(file, data)

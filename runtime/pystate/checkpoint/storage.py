@@ -1,4 +1,4 @@
-"""Where checkpoints and savepoints are kept, on any filesystem fsspec knows; the one place that forms their paths.
+"""Where checkpoints and savepoints are kept, on any filesystem; the one place that forms their paths.
 
 Layout, Flink's: `<dir>/<job id>/{shared,taskowned,chk-<n>}` and `<dir>/savepoint-<first 6 of job id>-<12 hex>`, each
 snapshot's directory with a `_metadata` that is written last: a snapshot without one does not exist.
@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import errno
 import io
-import os
 import re
 import secrets
 from collections.abc import Callable
 from typing import Any, BinaryIO, cast
 
-import fsspec
-from fsspec.implementations.local import LocalFileSystem
-
 from pystate.checkpoint.content_check import check_content, check_length
+from pystate.checkpoint.file_systems.places import (
+    MEMORY_SCHEME,
+    is_process_memory,
+    join,
+    parse_location,
+    scheme_of,
+    without_slash,
+)
+from pystate.checkpoint.file_systems.stores import kind_of, store_of
 from pystate.checkpoint.handles import ByteStreamStateHandle, FileStateHandle, StateHandle, check_path
-from pystate.checkpoint.state_sink import StateSink, storage_errors, write_all
+from pystate.checkpoint.state_sink import StateSink, storage_errors
 from pystate.common.errors import (
     CheckpointFailedError,
     CorruptSnapshotError,
@@ -29,77 +33,31 @@ from pystate.common.errors import (
     SnapshotError,
     SnapshotExistsError,
 )
+from pystate.common.file_system_settings import FileSystemSettings, adopt, travelling_settings
+
+__all__ = [
+    "MEMORY_SCHEME",
+    "METADATA_FILE",
+    "SHARED_DIRECTORY",
+    "TASK_OWNED_DIRECTORY",
+    "CheckpointStorage",
+    "SnapshotLocation",
+    "is_snapshot_directory",
+    "no_metadata",
+    "parse_location",
+    "resolve_snapshot",
+    "snapshot_id_of",
+]
 
 METADATA_FILE = "_metadata"
 SHARED_DIRECTORY = "shared"
 TASK_OWNED_DIRECTORY = "taskowned"
 MAX_METADATA_BYTES = 1 << 30
-MEMORY_SCHEME = "jobmanager:"
-"""How the URIs begin of checkpoints that are kept in the driver's memory."""
 
 _SNAPSHOT_DIRECTORY = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-([0-9a-f]{12})")
 _CHECKPOINT = re.compile(r"chk-\d+")
-_LOCAL_URI = re.compile(r"(file|local):", re.IGNORECASE)
-_OTHER_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _ANOTHER = "restore from another checkpoint or savepoint"
 _CHUNK_BYTES = 1 << 20
-_NO_HARD_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
-
-
-def parse_location(text: str) -> tuple[Any, str, str]:
-    """Return filesystem, path on it, and normalized URI of a place.
-
-    Args:
-        text: A path (`/abs`, relative, `~`), `file:/abs`, `file:///abs`, or any URL fsspec knows.
-
-    Raises:
-        SnapshotError: It names no place, or a filesystem that isn't there.
-    """
-    if not text.strip() or "\0" in text:
-        message = f"{text!r} is no path."
-        raise SnapshotError(message)
-    local = _LOCAL_URI.match(text)
-    if local is None and "://" in text:
-        return _parse_url(text)
-    if text.startswith(MEMORY_SCHEME):
-        message = (
-            f"{text!r} is a checkpoint that was kept in the memory of its job's driver; it can't be read from elsewhere."
-        )
-        raise SnapshotError(message, hint="take a savepoint, or set execution.checkpointing.dir")
-    if local is None and _OTHER_URI.match(text):
-        message = f"{text!r} is neither a path nor a URL."
-        raise SnapshotError(message, hint="a URL has two slashes behind its scheme: scheme://...")
-    path = text if local is None else text[local.end() :]
-    if local is not None and path.startswith("//"):
-        path = path[2:]
-        if not path.startswith("/"):
-            message = f"{text!r} names a host."
-            raise SnapshotError(message, hint="a place on this machine is /path, file:/path or file:///path")
-    path = os.path.abspath(os.path.expanduser(path or "."))
-    return fsspec.filesystem("file"), path, f"file:{path}"
-
-
-def _parse_url(text: str) -> tuple[Any, str, str]:
-    try:
-        fs, path = fsspec.core.url_to_fs(text)
-    except (ValueError, ImportError, OSError) as error:
-        message = f"There is no filesystem for {text!r}: {error}"
-        hint = "install the fsspec package for this kind of URL" if isinstance(error, ImportError) else None
-        raise SnapshotError(message, hint=hint) from error
-    return fs, path, _without_slash(text)
-
-
-def _without_slash(uri: str) -> str:
-    stripped = uri.rstrip("/")
-    return uri if stripped.endswith(":") else stripped
-
-
-def _join(uri: str, name: str) -> str:
-    return uri + name if uri.endswith("/") else f"{uri}/{name}"
-
-
-def _scheme_of(fs: Any) -> str:
-    return fs.protocol if isinstance(fs.protocol, str) else str(fs.protocol[0])
 
 
 class SnapshotLocation:
@@ -118,10 +76,11 @@ class SnapshotLocation:
     def __init__(self, uri: str, *, fs: Any = None) -> None:
         found, self._path, self.uri = parse_location(uri)
         self._fs = found if fs is None else fs
-        self._local = isinstance(self._fs, LocalFileSystem)
+        self._store = store_of(self._fs)
 
-    def __reduce__(self) -> tuple[type[SnapshotLocation], tuple[str]]:
-        return SnapshotLocation, (self.uri,)
+    def __reduce__(self) -> tuple[Any, ...]:
+        settings = travelling_settings()
+        return (SnapshotLocation, (self.uri,)) if settings is None else (_arrived, (self.uri, settings))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SnapshotLocation) and self.uri == other.uri
@@ -146,7 +105,7 @@ class SnapshotLocation:
         """
         with storage_errors("look at", self.uri):
             self._fs.invalidate_cache()
-            return bool(self._fs.exists(self._child(METADATA_FILE)))
+            return kind_of(self._fs, self._child(METADATA_FILE)) is not None
 
     def create(self) -> None:
         """Make the directory.
@@ -159,7 +118,7 @@ class SnapshotLocation:
             message = f"A completed snapshot stands at {self.uri} already; it is not overwritten."
             raise SnapshotExistsError(message, where=self.uri, hint="set another directory, or move that snapshot away")
         with storage_errors("create the directory", self.uri):
-            self._fs.makedirs(self._path, exist_ok=True)
+            self._store.make_directory(self._path)
 
     def write_state(self, name: str, write: Callable[[BinaryIO], object], inline_threshold: int) -> StateHandle:
         """Write a piece of state; never holds more than `inline_threshold` bytes of it.
@@ -175,18 +134,19 @@ class SnapshotLocation:
         """
         final = f"{name}-{secrets.token_hex(4)}"
         check_path(final)
-        temporary = f".{final}.inprogress"
-        sink = StateSink(inline_threshold, _join(self.uri, temporary), lambda: self._open_for_writing(temporary))
+        temporary = self._store.temporary_name(final)
+        sink = StateSink(inline_threshold, join(self.uri, temporary), lambda: self._open_for_writing(temporary))
         try:
             write(cast(BinaryIO, sink))
             if sink.file is None:
                 return ByteStreamStateHandle(sink.inline())
-            self._close_written(sink.file, temporary)
-            with storage_errors("rename", _join(self.uri, temporary)):
-                self._fs.mv(self._child(temporary), self._child(final))
+            with storage_errors("write", join(self.uri, temporary)):
+                self._store.close(sink.file)
+            with storage_errors("rename", join(self.uri, temporary)):
+                self._store.rename(self._child(temporary), self._child(final))
         except BaseException:
             if sink.file is not None:
-                self._abandon(sink.file, temporary)
+                self._store.abandon(sink.file, self._child(temporary))
             raise
         return FileStateHandle(final, sink.size, sink.crc32)
 
@@ -245,7 +205,7 @@ class SnapshotLocation:
 
     def _open_for_reading(self, handle: FileStateHandle) -> tuple[BinaryIO, str]:
         check_path(handle.path)
-        fs, path, uri = self._fs, self._child(handle.path), _join(self.uri, handle.path)
+        fs, path, uri = self._fs, self._child(handle.path), join(self.uri, handle.path)
         if handle.is_absolute:
             fs, path, uri = parse_location(handle.path)
         with storage_errors("read", uri):
@@ -260,7 +220,7 @@ class SnapshotLocation:
         """Return a handle of this directory as one that snapshots in other directories may hold."""
         if isinstance(handle, ByteStreamStateHandle) or handle.is_absolute:
             return handle
-        return FileStateHandle(_join(self.uri, handle.path), handle.size, handle.crc32)
+        return FileStateHandle(join(self.uri, handle.path), handle.size, handle.crc32)
 
     def file_names(self) -> list[str]:
         """Return the names of the files in the directory; none where it isn't there.
@@ -274,7 +234,9 @@ class SnapshotLocation:
                 entries = self._fs.ls(self._path, detail=False)
             except FileNotFoundError:
                 return []
-        return [str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in entries]
+        paths = (str(entry).rstrip("/") for entry in entries)
+        own = self._path.rstrip("/")  # tools put an object of the directory's own name onto S3
+        return [path.rsplit("/", 1)[-1] for path in paths if path != own]
 
     def read_file(self, name: str) -> bytes:
         """Return the content of a file of the directory.
@@ -284,7 +246,7 @@ class SnapshotLocation:
             SnapshotError: It can't be read.
         """
         check_path(name)
-        with storage_errors("read", _join(self.uri, name)), self._fs.open(self._child(name), "rb") as file:
+        with storage_errors("read", join(self.uri, name)), self._fs.open(self._child(name), "rb") as file:
             data: bytes = file.read()
         return data
 
@@ -296,7 +258,7 @@ class SnapshotLocation:
             SnapshotError: It can't be deleted.
         """
         check_path(name)
-        with storage_errors("delete", _join(self.uri, name)), contextlib.suppress(FileNotFoundError):
+        with storage_errors("delete", join(self.uri, name)), contextlib.suppress(FileNotFoundError):
             self._fs.rm_file(self._child(name))
 
     def write_metadata(self, data: bytes) -> None:
@@ -306,15 +268,16 @@ class SnapshotLocation:
             SnapshotExistsError: It is there already.
             SnapshotError: It could not be written; there is no half-written one.
         """
-        temporary = f".{METADATA_FILE}-{secrets.token_hex(4)}.inprogress"
-        file = self._open_for_writing(temporary)
-        try:
-            write_all(file, data, _join(self.uri, temporary))
-            self._close_written(file, temporary)
-            self._publish(temporary, METADATA_FILE)
-        except BaseException:
-            self._abandon(file, temporary)
-            raise
+        uri = join(self.uri, METADATA_FILE)
+        with storage_errors("write", uri):
+            try:
+                self._store.write_new(self._child(METADATA_FILE), data)
+            except FileExistsError as error:
+                if self._store.may_repeat and self.read_metadata() == data:
+                    return  # a request was repeated whose answer had been lost
+                message = f"{uri} exists already; it is not overwritten."
+                hint = "two drivers may run this job: look for one that is no longer wanted"
+                raise SnapshotExistsError(message, where=uri, hint=hint) from error
 
     def read_metadata(self) -> bytes:
         """Return the content of `_metadata`.
@@ -324,7 +287,7 @@ class SnapshotLocation:
             CorruptSnapshotError: It is too large to be one.
             SnapshotError: It can't be read.
         """
-        with storage_errors("read", _join(self.uri, METADATA_FILE)):
+        with storage_errors("read", join(self.uri, METADATA_FILE)):
             try:
                 with self._fs.open(self._child(METADATA_FILE), "rb") as file:
                     data = bytearray()  # read in pieces: a file makes room for all that is asked for
@@ -354,70 +317,21 @@ class SnapshotLocation:
             with contextlib.suppress(FileNotFoundError):
                 self._fs.rm_file(self._child(METADATA_FILE))
             with contextlib.suppress(FileNotFoundError):
-                self._fs.rm(self._path, recursive=True)
+                self._store.delete_directory(self._path)
 
     def _child(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"
 
     def _open_for_writing(self, name: str) -> BinaryIO:
-        with storage_errors("write", _join(self.uri, name)):
+        with storage_errors("write", join(self.uri, name)):
             file: BinaryIO = self._fs.open(self._child(name), "wb")
         return file
 
-    def _close_written(self, file: BinaryIO, name: str) -> None:
-        """Close a written file so that its bytes survive a power cut."""
-        with storage_errors("write", _join(self.uri, name)), file:
-            if self._local:
-                file.flush()
-                os.fsync(file.fileno())
 
-    def _publish(self, temporary: str, final: str) -> None:
-        """Give a written file its name, which must be free."""
-        uri = _join(self.uri, final)
-        with storage_errors("write", uri):
-            taken = False
-            if self._local and self._linked(temporary, final):
-                self._fs.rm_file(self._child(temporary))
-            elif self._fs.exists(self._child(final)):
-                taken = True
-            else:
-                self._fs.mv(self._child(temporary), self._child(final))
-            if self._local and not taken:
-                _sync_directory(self._path)
-                _sync_directory(os.path.dirname(self._path))
-        if taken:
-            message = f"{uri} exists already; it is not overwritten."
-            raise SnapshotExistsError(
-                message, where=uri, hint="two drivers may run this job: look for one that is no longer wanted"
-            )
-
-    def _linked(self, temporary: str, final: str) -> bool:
-        """Try a hard link: unlike a rename it fails where the name is taken, even by another driver at this very moment."""
-        try:
-            self._fs.link(self._child(temporary), self._child(final))
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if error.errno in _NO_HARD_LINKS:
-                return False
-            raise
-        return True
-
-    def _abandon(self, file: BinaryIO, name: str) -> None:
-        # The error that brought us here counts; what these leave behind is deleted with the directory.
-        with contextlib.suppress(Exception):
-            file.close()
-        with contextlib.suppress(Exception):
-            self._fs.rm_file(self._child(name))
-
-
-def _sync_directory(path: str) -> None:
-    """Make new names in a local directory survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _arrived(uri: str, settings: FileSystemSettings) -> SnapshotLocation:
+    """Rebuild a location in another process, with what its filesystem needs."""
+    adopt(settings)
+    return SnapshotLocation(uri)
 
 
 def is_snapshot_directory(name: str) -> bool:
@@ -455,15 +369,15 @@ def resolve_snapshot(text: str) -> SnapshotLocation:
     fs, path, uri = parse_location(text)
     with storage_errors("look at", text):
         fs.invalidate_cache()
-        there, is_file = fs.exists(path), fs.isfile(path)
-    if not there:
-        message = f"Cannot find checkpoint or savepoint file/directory '{text}' on file system '{_scheme_of(fs)}'."
+        kind = kind_of(fs, path)
+    if kind is None:
+        message = f"Cannot find checkpoint or savepoint file/directory '{text}' on file system '{scheme_of(fs)}'."
         raise RestoreError(message, hint="give a directory chk-N or savepoint-X-Y, or the _metadata file in it")
-    if is_file:
+    if kind == "file":
         if uri.rsplit("/", 1)[-1] != METADATA_FILE:
             message = f"'{text}' is a file, but not the {METADATA_FILE} file of a checkpoint or savepoint."
             raise RestoreError(message, hint=f"give the snapshot's directory, or the {METADATA_FILE} file in it")
-        return SnapshotLocation(_without_slash(uri[: -len(METADATA_FILE)]))
+        return SnapshotLocation(without_slash(uri[: -len(METADATA_FILE)]))
     location = SnapshotLocation(uri)
     if not location.exists:
         raise no_metadata(text)
@@ -478,6 +392,7 @@ class CheckpointStorage:
         savepoint_dir: Where savepoints go that name no directory; None for nowhere.
         job_id: 32 hex digits.
         create_subdir: Whether the job's checkpoints have a directory of the job's own.
+        for_processes: Whether other processes write there, too, as the slots of a job do: no memory of this one then.
 
     Attributes:
         job_id: The same.
@@ -488,15 +403,36 @@ class CheckpointStorage:
     """
 
     def __init__(
-        self, checkpoint_dir: str | None, savepoint_dir: str | None, job_id: str, create_subdir: bool = True
+        self,
+        checkpoint_dir: str | None,
+        savepoint_dir: str | None,
+        job_id: str,
+        create_subdir: bool = True,
+        *,
+        for_processes: bool = False,
     ) -> None:
         self.job_id = job_id
-        self._savepoint_uri = None if not savepoint_dir else parse_location(savepoint_dir)[2]
+        self._for_processes = for_processes
+        self._savepoint_uri = None if not savepoint_dir else self._parsed(savepoint_dir)
         self._job_uri: str | None = None
         if checkpoint_dir:
-            uri = parse_location(checkpoint_dir)[2]
-            self._job_uri = _join(uri, job_id) if create_subdir else uri
+            uri = self._parsed(checkpoint_dir)
+            self._job_uri = join(uri, job_id) if create_subdir else uri
         self.is_the_jobs_own = create_subdir
+
+    def _parsed(self, directory: str) -> str:
+        """Return the URI of a directory that snapshots of the job may go to."""
+        fs, _, uri = parse_location(directory)
+        if self._for_processes and is_process_memory(fs):
+            message = (
+                f"{directory!r} is the memory of one process; the job's slots are other processes and can't write there."
+            )
+            hint = (
+                "set a folder, s3://... or hdfs://...; execution.checkpointing.storage = jobmanager keeps checkpoints in the"
+                " driver's memory"
+            )
+            raise SnapshotError(message, hint=hint)
+        return uri
 
     @property
     def has_checkpoint_directory(self) -> bool:
@@ -522,10 +458,10 @@ class CheckpointStorage:
             CheckpointFailedError: No checkpoint directory is configured, or it can't be made.
         """
         for name in (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY):
-            fs, path, uri = parse_location(_join(self.job_directory, name))
+            fs, path, uri = parse_location(join(self.job_directory, name))
             try:
                 with storage_errors("create the directory", uri):
-                    fs.makedirs(path, exist_ok=True)
+                    store_of(fs).make_root(path)
             except SnapshotError as error:
                 hint = "set execution.checkpointing.dir to a place the job can write to"
                 raise CheckpointFailedError(error.message, where=uri, hint=hint) from error
@@ -536,7 +472,7 @@ class CheckpointStorage:
         Raises:
             CheckpointFailedError: No checkpoint directory is configured.
         """
-        return SnapshotLocation(_join(self.job_directory, f"chk-{checkpoint_id}"))
+        return SnapshotLocation(join(self.job_directory, f"chk-{checkpoint_id}"))
 
     @property
     def shared_location(self) -> SnapshotLocation:
@@ -545,7 +481,7 @@ class CheckpointStorage:
         Raises:
             CheckpointFailedError: No checkpoint directory is configured.
         """
-        return SnapshotLocation(_join(self.job_directory, SHARED_DIRECTORY))
+        return SnapshotLocation(join(self.job_directory, SHARED_DIRECTORY))
 
     @property
     def task_owned_location(self) -> SnapshotLocation:
@@ -554,7 +490,7 @@ class CheckpointStorage:
         Raises:
             CheckpointFailedError: No checkpoint directory is configured.
         """
-        return SnapshotLocation(_join(self.job_directory, TASK_OWNED_DIRECTORY))
+        return SnapshotLocation(join(self.job_directory, TASK_OWNED_DIRECTORY))
 
     def checkpoint_directories(self) -> list[tuple[int, SnapshotLocation]]:
         """Return id and directory of all checkpoints that are there, complete or not; none where no directory is configured.
@@ -566,7 +502,7 @@ class CheckpointStorage:
             return []
         directory = SnapshotLocation(self._job_uri)
         return [
-            (int(name[4:]), SnapshotLocation(_join(directory.uri, name)))
+            (int(name[4:]), SnapshotLocation(join(directory.uri, name)))
             for name in directory.file_names()
             if _CHECKPOINT.fullmatch(name)
         ]
@@ -581,9 +517,9 @@ class CheckpointStorage:
             CheckpointFailedError: There is neither.
             SnapshotError: The target is no path, or on a filesystem that isn't there.
         """
-        parent = parse_location(target)[2] if target else self._savepoint_uri
+        parent = self._parsed(target) if target else self._savepoint_uri
         if parent is None:
             key = "execution.checkpointing.savepoint-dir"
             message = f"Config key [{key}] is not set. Property [target-directory] must be provided."
             raise CheckpointFailedError(message, hint=f"name a directory in the command, or set {key}")
-        return SnapshotLocation(_join(parent, f"savepoint-{self.job_id[:6]}-{secrets.token_hex(6)}"))
+        return SnapshotLocation(join(parent, f"savepoint-{self.job_id[:6]}-{secrets.token_hex(6)}"))

@@ -1,0 +1,37 @@
+"""Which options hold secrets, so that their values are never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+HIDDEN = "******"
+"""What stands where the value of such an option would."""
+
+# those of Flink's GlobalConfiguration.isSensitive
+_PARTS = (
+    "password",
+    "secret",
+    "fs.azure.account.key",
+    "apikey",
+    "api-key",
+    "auth-params",
+    "service-key",
+    "token",
+    "basic-auth",
+    "jaas.config",
+    "http-headers",
+    "access-key",
+    "access.key",
+)
+_PLACES = ("token-file",)
+
+
+def is_sensitive(key: str) -> bool:
+    """Return whether the value of an option is a secret. The path of a file that holds one is none."""
+    lowered = key.lower()
+    return any(part in lowered for part in _PARTS) and not lowered.endswith(_PLACES)
+
+
+def without_secrets(values: Mapping[str, str]) -> dict[str, str]:
+    """Return option values with the secrets hidden."""
+    return {key: HIDDEN if is_sensitive(key) else value for key, value in values.items()}

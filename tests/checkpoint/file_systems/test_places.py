@@ -1,0 +1,130 @@
+"""Which text is which place."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pystate.checkpoint.storage import CheckpointStorage, SnapshotLocation, parse_location
+from pystate.common.configuration import Configuration
+from pystate.common.errors import PystateError, SnapshotError
+from pystate.common.file_system_settings import (
+    SETTINGS_VARIABLE,
+    current_settings,
+    initialize,
+    put_in_force,
+    settings_environment,
+)
+from pystate.driver.checkpoint_settings import CheckpointSettings
+
+JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
+
+
+@pytest.mark.parametrize(
+    ("default", "text", "uri"),
+    [
+        ("s3://bucket", "/a/b", "s3://bucket/a/b"),
+        ("hdfs://nn:8020", "/a/b/", "hdfs://nn:8020/a/b"),
+        ("hdfs://nn:8020/", "/a", "hdfs://nn:8020/a"),
+        ("file:///", "/a/b", "file:/a/b"),
+        ("file", "/a/b", "file:/a/b"),
+        ("s3://bucket", "file:/a/b", "file:/a/b"),
+        ("s3://bucket", "hdfs://nn/x", "hdfs://nn/x"),
+    ],
+)
+def test_the_default_scheme_is_that_of_absolute_paths(default: str, text: str, uri: str) -> None:
+    initialize(Configuration({"fs.default-scheme": default}))
+    assert parse_location(text)[2] == uri
+
+
+def test_relative_paths_are_of_this_machine_whatever_the_default_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    initialize(Configuration({"fs.default-scheme": "s3://bucket"}))
+    monkeypatch.chdir(tmp_path)
+    assert parse_location("sp")[2] == f"file:{tmp_path}/sp"
+
+
+def test_a_default_that_is_no_scheme_is_refused() -> None:
+    initialize(Configuration({"fs.default-scheme": "no scheme"}))
+    with pytest.raises(SnapshotError, match="fs.default-scheme"):
+        parse_location("/a")
+
+
+@pytest.mark.parametrize("text", ["s3://key:secret@bucket/x", "ftp://me:pass@host/x", "hdfs://u:p@nn/x"])
+def test_a_password_in_a_place_is_refused_and_not_shown(text: str) -> None:
+    with pytest.raises(SnapshotError) as raised:
+        parse_location(text)
+    assert "******" in raised.value.message
+    assert "secret" not in str(raised.value) and ":p@" not in str(raised.value) and "me:pass" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "package", "command"),
+    [
+        ("s3://bucket/x", "s3fs", "pip install 'pystate[s3]'"),
+        ("hdfs://without-a-package:8020/x", "requests", "pip install 'pystate[hdfs]'"),
+    ],
+)
+def test_a_missing_package_is_one_sentence_with_the_command(text: str, package: str, command: str, monkeypatch: Any) -> None:
+    for name in ("pystate.checkpoint.file_systems.s3", "pystate.checkpoint.file_systems.webhdfs"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SnapshotError) as raised:
+        parse_location(text)
+    assert raised.value.hint == command
+    assert "isn't installed" in raised.value.message
+    if text.startswith("hdfs"):
+        assert "libhdfs" in raised.value.message and "WebHDFS" in raised.value.message
+
+
+@pytest.mark.parametrize("key", ["execution.checkpointing.dir", "execution.checkpointing.savepoint-dir"])
+def test_a_job_cannot_have_its_snapshots_in_the_memory_of_one_process(key: str) -> None:
+    with pytest.raises(SnapshotError, match="the job's slots are other processes"):
+        CheckpointSettings.of(Configuration({key: "memory://checkpoints"}), JOB_ID)
+
+
+def test_a_job_cannot_take_a_savepoint_there_either(tmp_path: Path) -> None:
+    storage = CheckpointSettings.of(Configuration({"execution.checkpointing.dir": str(tmp_path)}), JOB_ID).storage
+    with pytest.raises(SnapshotError, match="the job's slots are other processes"):
+        storage.savepoint_location("memory://savepoints")
+
+
+def test_within_one_process_memory_is_as_good_as_any_place() -> None:
+    storage = CheckpointStorage("memory://test-of-places", None, JOB_ID)
+    storage.initialize()
+    location = storage.checkpoint_location(1)
+    location.create()
+    location.write_metadata(b"m")
+    assert SnapshotLocation(location.uri).read_metadata() == b"m"
+
+
+def test_keys_of_flinks_without_effect_have_a_reason() -> None:
+    from pystate.common.keys_without_effect import why_without_effect
+
+    for key in ("s3.entropy.key", "fs.overwrite-files", "env.java.opts.all", "fs.allowed-fallback-filesystems"):
+        assert why_without_effect(key)
+
+
+def test_an_unknown_key_of_s3_is_an_error() -> None:
+    with pytest.raises(PystateError, match="s3.endpint"):
+        Configuration({"s3.endpint": "http://127.0.0.1:9000"})
+
+
+def test_a_process_that_is_started_gets_the_settings_and_shows_them_nowhere(monkeypatch: Any) -> None:
+    values = {"s3.secret-key": "hidden", "s3.endpoint": "http://127.0.0.1:1", "pystate.hdfs.webhdfs-address": "a:1,b:2"}
+    initialize(Configuration({**values, "pystate.hdfs.client": "webhdfs"}))
+    given, environment = current_settings(), settings_environment()
+    put_in_force(None)
+    assert current_settings() != given
+    monkeypatch.setenv(*next(iter(environment.items())))
+    assert current_settings() == given
+    assert "hidden" not in repr(current_settings())
+    monkeypatch.setenv(SETTINGS_VARIABLE, "{}")
+    with pytest.raises(PystateError, match=SETTINGS_VARIABLE):
+        current_settings()
+
+
+def test_defaults_need_no_variable() -> None:
+    assert settings_environment() == {}

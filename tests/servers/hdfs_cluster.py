@@ -1,0 +1,103 @@
+"""A real HDFS on loopback: Hadoop's own mini cluster, from the jars that `make servers` brings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree  # noqa: S405 - reads what we have had written
+
+import pytest
+
+from pystate.common.errors import JavaNotFoundError
+from pystate.common.java import find_java
+from tests.servers.places import SERVERS
+
+JARS = SERVERS / "hadoop"
+_START_TIMEOUT_S = 180
+
+
+@dataclass(frozen=True)
+class HdfsCluster:
+    """The cluster.
+
+    Attributes:
+        conf_dir: What HADOOP_CONF_DIR is to be.
+        address: `host:port` of the name node.
+        webhdfs: `host:port` of its WebHDFS.
+        class_path: Hadoop's classes and the settings, for libhdfs.
+    """
+
+    conf_dir: Path
+    address: str
+    webhdfs: str
+    class_path: str
+
+
+def missing() -> str | None:
+    """Say why there is no cluster here; None where there is one."""
+    if not (JARS / ".complete").is_file():
+        return "there is no Hadoop here: run `make servers`"
+    try:
+        find_java()
+    except JavaNotFoundError as error:
+        return error.message
+    return None
+
+
+@contextmanager
+def running_hdfs_cluster(folder: Path) -> Iterator[HdfsCluster]:
+    """Run a name node and a data node in one Java process."""
+    settings, details, log = folder / "cluster.xml", folder / "details.json", folder / "log.txt"
+    command = [
+        str(find_java().executable),
+        "--add-opens=java.base/java.lang=ALL-UNNAMED",  # WebHDFS needs it from Java 17 on
+        "-Xmx384m",
+        "-XX:+UseSerialGC",
+        *("-cp", f"{JARS}/*"),
+        "org.apache.hadoop.test.MiniDFSClusterManager",
+        "-format",
+        *("-writeConfig", str(settings), "-writeDetails", str(details)),
+        *("-D", f"hdfs.minidfs.basedir={folder}/dfs", "-D", "dfs.permissions.enabled=false"),
+    ]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not (details.is_file() and details.stat().st_size):  # written last
+            assert process.poll() is None, log.read_text("utf-8", "replace")
+            assert time.monotonic() < deadline, f"no cluster after {_START_TIMEOUT_S} s"
+            time.sleep(0.1)
+        yield _described(folder, settings)
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def _described(folder: Path, settings: Path) -> HdfsCluster:
+    properties = ElementTree.parse(settings).iter("property")  # noqa: S314 - see above
+    values = {entry.findtext("name"): entry.findtext("value") or "" for entry in properties}
+    conf_dir = folder / "conf"
+    conf_dir.mkdir()
+    for name in ("core-site.xml", "hdfs-site.xml"):
+        conf_dir.joinpath(name).write_bytes(settings.read_bytes())
+    return HdfsCluster(
+        conf_dir=conf_dir,
+        address=values["fs.defaultFS"].removeprefix("hdfs://"),
+        webhdfs=values["dfs.namenode.http-address"],
+        class_path=os.pathsep.join([str(conf_dir), *map(str, sorted(JARS.glob("*.jar")))]),
+    )
+
+
+@pytest.fixture(scope="session")
+def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
+    """One cluster for all tests of a run."""
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    with running_hdfs_cluster(tmp_path_factory.mktemp("hdfs")) as cluster:
+        yield cluster
