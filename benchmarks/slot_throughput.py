@@ -44,7 +44,7 @@ class Count(KeyedProcessFunction):
 
 
 class SlotSide:
-    def __init__(self, backend, folder):
+    def __init__(self, backend, folder, function=None):
         self.name = backend
         task = TaskSpec(
             uid="count",
@@ -53,7 +53,7 @@ class SlotSide:
             parallelism=1,
             max_parallelism=MAX_PARALLELISM,
             inputs=[TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))],
-            head=OperatorSpec("count", "count", OperatorKind.PROCESS, Count()),
+            head=OperatorSpec("count", "count", OperatorKind.PROCESS, function or Count()),
             chain=Chain(outputs=[OutputSpec(1, OutputKind.FRAME, "out", COUNTED)]),
         )
         environment = JobEnvironment("b" * 32, "job", 0, {}, backend, 1 << 20, folder)

@@ -13,6 +13,7 @@ import pytest
 
 from pystate.checkpoint.catalog.garbage import GarbageCollection, Orphan, OrphanKind, named_files
 from pystate.checkpoint.catalog.summary import read_snapshot
+from pystate.checkpoint.ownership import NoteKind, Notes, claim
 from pystate.checkpoint.storage import SnapshotLocation
 from tests.checkpoint.snapshots import V0, V1, write_checkpoint, write_incremental, write_savepoint
 
@@ -142,6 +143,38 @@ def test_files_that_another_snapshot_names_stay(tmp_path: Path) -> None:
 
 
 # -- deleting
+
+
+def test_a_claim_is_no_orphan_and_goes_with_what_is_left_of_its_snapshot(tmp_path: Path) -> None:
+    location = write_savepoint(tmp_path)
+    claim(location, V1, None, lambda _: False)
+
+    assert found(tmp_path, jobs=True) == []
+
+    (folder(location) / "_metadata").unlink()
+    assert found(tmp_path) == [("INCOMPLETE", folder(location).name)]
+
+
+def test_shared_files_that_no_checkpoint_refers_to_are_orphans_once_the_job_has_ended(tmp_path: Path) -> None:
+    shared = tmp_path / V0 / "shared"
+    name, needed = (f"{V0[:16]}-{number}-0123abcd-x.sst-0011aabb" for number in (3, 4))
+    put(shared / name)
+    put(shared / "NOTES.txt")
+    write_incremental(tmp_path / V1, put(shared / needed))  # another job's checkpoint in a folder that isn't looked at
+    Notes(SnapshotLocation(str(shared)), NoteKind.USE).write(V1, f"file:{tmp_path}/{V1}", owned=False)
+
+    assert found(tmp_path / V0, state={V0: True}.get) == []
+    assert found(tmp_path / V0) == [], "a job that nobody knows here may run elsewhere"
+    assert found(tmp_path / V0, state={V0: False}.get) == [("UNREFERENCED", f"shared/{name}")]
+    assert found(tmp_path / V0, jobs=True) == [("UNREFERENCED", f"shared/{name}")], "and its folder stays"
+
+    garbage = collection(tmp_path / V0, state={V0: False}.get)
+    assert [garbage.delete(orphan) for orphan in garbage.orphans()] == [True]
+    assert sorted(path.name.partition("-")[0] for path in shared.iterdir()) == [V0[:16], "NOTES.txt", "use"]
+    (note,) = shared.glob("use-*")
+    note.write_bytes(b"x")
+    put(shared / name)
+    assert found(tmp_path / V0, state={V0: False}.get) == [], "nobody knows what is needed"
 
 
 def test_orphans_are_deleted_and_nothing_else(tmp_path: Path) -> None:

@@ -52,12 +52,6 @@ def test_what_was_restored_with_a_claim_goes_like_the_jobs_own():
     assert registry.unregister_unused(9) == ["claimed"]
 
 
-def test_files_of_a_savepoint_are_never_deleted():
-    registry = registered((1, "a"), (1, "b"))
-    registry.keep(["a"])
-    assert registry.unregister_unused(5) == ["b@1"]
-
-
 def test_an_older_checkpoint_that_registers_late_does_not_shorten_a_life():
     registry = SharedStateRegistry()
     registry.register("a", "a", 5)

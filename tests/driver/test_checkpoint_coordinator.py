@@ -23,7 +23,7 @@ from pystate.driver.epoch_tracker import AttemptOverError
 from pystate.driver.restored_state import Snapshot
 from pystate.driver.running_checkpoint import CheckpointRequest
 from pystate.driver.slot_calls import answer_slot_call
-from pystate.driver.snapshot_metadata import JobDescription, snapshot_metadata
+from pystate.driver.snapshot_metadata import JobDescription, Parent, snapshot_metadata
 from pystate.slot.records import KeyColumn
 from pystate.slot.task import TaskInput, TaskSpec
 from pystate.spark.job_plan import vertex_id
@@ -173,6 +173,17 @@ def test_a_savepoint_of_an_idle_job_stands_at_the_last_finished_epoch_and_waits_
     reader = SnapshotReader(completed.path)
     assert reader.metadata.source_position.epoch == 0
     assert [source["offset"] for source in reader.metadata.source_position.sources] == ['{"offset":0}']
+
+
+def test_a_native_savepoint_is_asked_of_the_slots_and_says_so(bench):
+    one = bench()
+    native = one.coordinator.trigger_savepoint(None, hold=False, format=SavepointFormatType.NATIVE).result(10)
+    canonical = one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    one.coordinator.trigger_checkpoint().result(10)
+    assert [request.native for request in one.slots.snapshots] == [True, False, False]
+    assert [request.shared for request in one.slots.snapshots] == [None, None, None]
+    formats = [SnapshotReader(done.path).metadata.format for done in (native, canonical)]
+    assert formats == [SavepointFormatType.NATIVE, SavepointFormatType.CANONICAL]
 
 
 def test_a_savepoint_before_the_first_epoch_is_empty_and_complete(bench):
@@ -664,7 +675,9 @@ def test_a_snapshot_names_the_one_its_job_was_started_from(bench, tmp_path):
         message="é",
     )
 
-    child = snapshot_metadata(pending, job, [task], Snapshot(SnapshotLocation(str(moved)), metadata, starting=True))
+    child = snapshot_metadata(
+        pending, job, [task], Parent.of(Snapshot(SnapshotLocation(str(moved)), metadata, starting=True))
+    )
 
     assert (child.parent, child.parent_id) == (f"file:{moved}", metadata.snapshot_id)
     assert (child.snapshot_id, child.message, child.code_fingerprint) == ("0123456789ab", "é", "c0de" * 16)

@@ -6,6 +6,8 @@ from pystate.common.configuration import Configuration
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.driver.checkpoint_notices import checkpoint_notices
 
+HASHMAP = "pystate.state.hashmap.backend:HashMapKeyedStateBackend"
+ROCKSDB = "pystate.state.rocksdb.backend:RocksDBKeyedStateBackend"
 FILES = {"execution.checkpointing.dir": "/c"}
 INTERVAL = {"execution.checkpointing.interval": "1 s"}
 
@@ -14,6 +16,21 @@ INTERVAL = {"execution.checkpointing.interval": "1 s"}
     ("options", "notices"),
     [
         ({}, []),
+        (FILES | {"execution.state-recovery.claim-mode": "CLAIM", "execution.state-recovery.path": "/s"}, []),
+        (
+            FILES | {"execution.savepoint-restore-mode": "legacy", "execution.state-recovery.path": "/s"},
+            [
+                "execution.state-recovery.claim-mode = LEGACY is deprecated: nobody owns the snapshot, and it must not be "
+                "deleted while the job or any checkpoint of it is needed; choose CLAIM or NO_CLAIM"
+            ],
+        ),
+        (
+            {"execution.state-recovery.claim-mode": "CLAIM", "execution.state-recovery.path": "/s"},
+            [
+                "execution.state-recovery.claim-mode = CLAIM has no effect: execution.checkpointing.dir is not set, so "
+                "nothing ever takes the snapshot's place"
+            ],
+        ),
         (INTERVAL | {"execution.checkpointing.min-pause": "500 ms"}, []),
         (
             INTERVAL | {"execution.checkpointing.min-pause": "5 s"},
@@ -45,6 +62,22 @@ INTERVAL = {"execution.checkpointing.interval": "1 s"}
             ],
         ),
         (FILES | {"execution.checkpointing.incremental": "true", "state.backend.type": "rocksdb"}, []),
+        (FILES | {"execution.checkpointing.incremental": "true", "state.backend.type": ROCKSDB}, []),
+        (
+            FILES | {"execution.checkpointing.incremental": "true", "state.backend.type": HASHMAP},
+            [
+                "execution.checkpointing.incremental has no effect: each checkpoint of the "
+                "pystate.state.hashmap.backend:HashMapKeyedStateBackend state backend holds all state"
+            ],
+        ),
+        (
+            FILES
+            | {"execution.checkpointing.incremental": "true", "state.backend.type": "pystate.state.base.loader:name_of"},
+            [
+                "execution.checkpointing.incremental has an effect only if what pystate.state.base.loader:name_of makes"
+                " takes native snapshots"
+            ],
+        ),
         (
             {
                 "state.backend.type": "rocksdb",

@@ -6,8 +6,10 @@ import pytest
 
 from pystate.checkpoint.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, write_metadata
 from pystate.checkpoint.storage import CheckpointStorage
-from pystate.common.errors import CorruptSnapshotError
+from pystate.common.errors import CorruptSnapshotError, SnapshotError
 from pystate.driver.checkpoint_recovery import DurableCheckpointIds, recover_checkpoints
+from tests.faults.faulty_storage import FAULTS
+from tests.faults.injection import Action, Faults, Step
 
 JOB, OTHER = "a" * 32, "b" * 32
 
@@ -15,8 +17,8 @@ JOB, OTHER = "a" * 32, "b" * 32
 class Storage:
     """The checkpoints that a dead driver has left."""
 
-    def __init__(self, root: Path, *, create_subdir: bool = True) -> None:
-        self.storage = CheckpointStorage(str(root), None, JOB, create_subdir)
+    def __init__(self, root: Path, *, create_subdir: bool = True, scheme: str = "") -> None:
+        self.storage = CheckpointStorage(f"{scheme}{root}", None, JOB, create_subdir)
         self.directory = root / JOB if create_subdir else root
         self.said: list[str] = []
 
@@ -117,3 +119,15 @@ def test_checkpoint_ids_go_on_in_another_process(tmp_path):
     again.continue_above(10)
     assert again.get_and_increment() == 11
     assert DurableCheckpointIds(tmp_path / "ids.json").get_and_increment() == 12
+
+
+@pytest.mark.parametrize("step", [Step.LIST, Step.LOOK])
+def test_a_storage_that_can_not_tell_costs_no_checkpoint(tmp_path, step):
+    faults = Faults(tmp_path / FAULTS)
+    storage = Storage(tmp_path, scheme="faulty://")
+    kept = [storage.complete(1), storage.complete(2)]
+    faults.arm(step, Action.FAIL)
+    with pytest.raises(SnapshotError, match=f"injected at {step.value}"):
+        storage.recover()
+    assert all((path / "_metadata").exists() for path in kept)
+    assert storage.recover() == ([1, 2], 2)

@@ -64,13 +64,14 @@ class Slots:
         for name in self.files[subtask]:
             if location is None:
                 continue
-            known = uploaded.confirmed().get(name)
+            known = None if request.full else uploaded.confirmed().get(name)
             if known is None:
                 data = f"{subtask}-{name}".encode()
                 handle = location.absolute(
                     location.write_state(f"{request.shared_prefix}{name}", lambda sink, data=data: sink.write(data), 0)
                 )
-                known = SharedFile(f"{self.attempt}{subtask}/{name}", handle)
+                again = f"@{request.checkpoint_id}" if request.full else ""
+                known = SharedFile(f"{self.attempt}{subtask}/{name}{again}", handle)
                 written += len(data)
             shared[name] = known
         uploaded.written(request.checkpoint_id, shared)
@@ -144,6 +145,18 @@ def test_a_file_is_there_once_and_goes_when_no_checkpoint_refers_to_it(bench):
     assert (details["checkpointed_size"], details["state_size"]) == (14, 20), "incremental and full size"
     one.checkpoint("c")
     assert one.shared == ["2-c", "2-c"]
+
+
+def test_a_full_checkpoint_refers_to_no_older_file_and_the_next_one_goes_on_with_its(bench):
+    one = bench(**{"execution.checkpointing.num-retained": "2"})
+    one.checkpoint("a")
+    one.slots.files = [["a", "b"], ["a", "b"]]
+    full = one.coordinator.trigger_checkpoint(full=True).result(10)
+    assert one.shared == ["1-a", "1-a", "2-a", "2-a", "2-b", "2-b"]
+    assert all("-2-" in file.handle.path for file in full.metadata.shared_files)
+    later = one.checkpoint("a", "b", "c")
+    assert one.shared == ["2-a", "2-a", "2-b", "2-b", "3-c", "3-c"], "the first is subsumed, and its file with it"
+    assert set(full.metadata.shared_files) < set(later.metadata.shared_files)
 
 
 def test_files_of_all_retained_checkpoints_stay(bench):

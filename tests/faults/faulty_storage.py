@@ -95,6 +95,23 @@ class FaultyFileSystem(LocalFileSystem):  # type: ignore[misc]
         _pass(path2, Step.RENAME)
         super().mv(path1, path2, **options)
 
+    def ls(self, path: str, detail: bool = False, **options: Any) -> Any:
+        _pass(f"{path}/.", Step.LIST)
+        return super().ls(path, detail=detail, **options)
+
+    def info(self, path: str, **options: Any) -> Any:
+        if str(path).endswith("_metadata"):
+            _pass(path, Step.LOOK)
+        return super().info(path, **options)
+
+    def exists(self, path: str, **options: Any) -> bool:
+        """Answer as filesystems do that have no better way: whatever fails, it isn't there."""
+        try:
+            self.info(path, **options)
+        except Exception:
+            return False
+        return True
+
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
         _pass(str(path), Step.DELETE)
         super().rm(path, recursive=recursive, maxdepth=maxdepth)

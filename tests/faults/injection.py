@@ -54,6 +54,8 @@ class Step(Enum):
     SYNC_FILE = "sync-file"
     RENAME = "rename"
     DELETE = "delete"
+    LIST = "list"
+    LOOK = "look"
 
 
 class Action(Enum):

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+_THREADS = 17  # the field of /proc/PID/stat behind the name
+_SLOT_THREADS = 4
+
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
 
@@ -36,6 +39,12 @@ def is_gone(pid: int) -> bool:
     """Return whether a process has ended; one that only waits for its parent to take note has."""
     fields = _stat(pid)
     return fields is None or fields[0] == "Z"
+
+
+def is_slot(pid: int) -> bool:
+    """Return whether a Python worker lives and serves as a slot, which listens, beats and uploads on threads of its own."""
+    fields = _stat(pid)
+    return fields is not None and fields[0] != "Z" and int(fields[_THREADS]) >= _SLOT_THREADS
 
 
 def children(parent: int) -> list[int]:

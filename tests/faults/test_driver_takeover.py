@@ -11,6 +11,8 @@ from pystate.common.errors import CorruptSnapshotError, DriverReplacedError, Job
 from pystate.common.home import read_json, write_json
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.restart_strategy import restart_strategy
+from tests.faults.faulty_storage import FAULTS
+from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
 
@@ -30,10 +32,11 @@ def snapshots(tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture
-def dead_job(run_job, tmp_path):
+def dead_job(run_job, tmp_path, request):
     """A job that ended with three checkpoints, as if its driver had been killed; returns how to take it over."""
-    watched, sink = Watched(tmp_path), Sink()
-    job = run_job(counting(watched, sink), OPTIONS)
+    watched, sink, faults = Watched(tmp_path), Sink(), Faults(tmp_path / FAULTS)
+    mine = {**OPTIONS, **getattr(request, "param", {}), "execution.checkpointing.dir": f"faulty://{tmp_path}/checkpoints"}
+    job = run_job(counting(watched, sink, faults=faults), mine)
     for _ in range(3):
         watched.add(1)
         job.wait_for(lambda: set(sink.rows) >= watched.pairs)
@@ -46,18 +49,19 @@ def dead_job(run_job, tmp_path):
     status = read_json(directory.status)
     write_json(directory.status, {**status, "state": "RESTARTING", "attempt": 1, "end_time": -1})
 
-    def take_over(options=OPTIONS):
+    def take_over(more=None):
+        options = {**mine, **(more or {})}
         # the job manager counts the death of the driver
         counted = restart_strategy(Configuration(options)).after_failure(0).strategy
         RecoveryTerms(counted).write(directory)
-        prepared = run_job(counting(watched, sink), options, job_id=job.job_id)
+        prepared = run_job(counting(watched, sink, faults=faults), options, job_id=job.job_id)
         return prepared, watched, sink
 
     return take_over
 
 
 def damage_state(snapshot: Path) -> None:
-    (state, *_) = [path for path in snapshot.iterdir() if "keyed" in path.name]
+    (state, *_) = [path for path in snapshot.iterdir() if "keyed" in path.name or "MANIFEST" in path.name]
     data = bytearray(state.read_bytes())
     data[len(data) // 2] ^= 1
     state.write_bytes(data)
@@ -82,6 +86,12 @@ def test_epochs_checkpoint_ids_attempts_and_retained_checkpoints_go_on(dead_job,
     assert len(snapshots(tmp_path)) == 3, "those of the dead driver count, and go when they are subsumed"
 
 
+@pytest.mark.parametrize(
+    "dead_job",
+    [{}, {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"}],
+    ids=["hashmap", "rocksdb-incremental"],
+    indirect=True,
+)
 def test_a_checkpoint_with_a_damaged_file_gives_way_to_the_one_before(dead_job, tmp_path, capfd):
     newest = snapshots(tmp_path)[-1]
     damage_state(newest)
@@ -89,6 +99,19 @@ def test_a_checkpoint_with_a_damaged_file_gives_way_to_the_one_before(dead_job, 
     finish(job, watched, sink, tmp_path)
     assert "goes back to the checkpoint before" in capfd.readouterr().err
     assert job.master.coordinator.statistics()["latest"]["restored"]["id"] < int(newest.name[4:])
+
+
+def test_a_storage_that_is_out_of_reach_for_a_while_costs_no_checkpoint(dead_job, tmp_path, capfd):
+    before = snapshots(tmp_path)
+    faults = Faults(tmp_path / FAULTS)
+    faults.arm(Step.LIST, Action.FAIL, times=2)
+    faults.arm(Step.LOOK, Action.FAIL)
+    job, watched, sink = dead_job()
+    finish(job, watched, sink, tmp_path)
+    told = capfd.readouterr().err
+    assert told.count("injected at list") >= 2
+    assert "injected at look" in told
+    assert job.master.coordinator.statistics()["latest"]["restored"]["id"] == int(before[-1].name[4:])
 
 
 def test_a_damaged_checkpoint_without_another_stops_the_job_with_the_files_name(dead_job, tmp_path):
@@ -101,12 +124,12 @@ def test_a_damaged_checkpoint_without_another_stops_the_job_with_the_files_name(
 
 
 def test_the_starting_savepoint_is_not_needed_any_more_once_there_is_a_checkpoint(dead_job, tmp_path):
-    job, watched, sink = dead_job({**OPTIONS, "execution.state-recovery.path": str(tmp_path / "deleted since")})
+    job, watched, sink = dead_job({"execution.state-recovery.path": str(tmp_path / "deleted since")})
     finish(job, watched, sink, tmp_path)
 
 
 def test_kills_count_over_drivers(dead_job):
-    job, _, _ = dead_job({**OPTIONS, "restart-strategy.fixed-delay.attempts": "1"})
+    job, _, _ = dead_job({"restart-strategy.fixed-delay.attempts": "1"})
     job.wait_running()
     kill(job.master._attempt.slot_pids[0])
     with pytest.raises(Exception, match="lost"):

@@ -16,11 +16,13 @@ import pytest
 from pystate.common.home import read_json, write_json
 from pystate.slot.process import folder_prefix
 from tests.e2e.test_command_line import Shell, state
+from tests.faults.injection import IN_DRIVERS, Action, Faults
 from tests.faults.processes import command_of, descendants, is_gone, kill, needs_proc, wait_until
 from tests.faults.workload import RECOVERING, Watched
 
 pytestmark = [needs_proc, pytest.mark.timeout(300)]
 
+ROOT = Path(__file__).parents[2]
 PAIR = re.compile(r"\('(word-\d+)', (\d+)\)")
 
 
@@ -164,6 +166,31 @@ def test_a_job_outlives_its_jvm_and_a_stopped_driver_is_left_alone(job):
     assert job.driver != first
     assert "The job's Spark application is gone" in job.log
     assert "from checkpoint" in job.log
+    job.check_exact()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_driver_killed_at_each_of_its_steps_of_a_checkpoint_loses_nothing(job, tmp_path):
+    faults = Faults(tmp_path / "faults")
+    install = (
+        "import sys, pathlib\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from tests.faults.injection import Faults\n"
+        f"Faults(pathlib.Path({str(faults.folder)!r})).install()\n"
+    )
+    job.shell.program.write_text(install + job.shell.program.read_text())
+    job.watched.add(3)
+    job.start().wait_for_words()
+    for attempt, step in enumerate(IN_DRIVERS, start=1):
+        job.wait_for_checkpoint()
+        driver = job.driver
+        faults.arm(step, Action.KILL)
+        job.watched.add(2)
+        wait_until(lambda step=step: faults.struck(step), 60)
+        assert faults.struck(step) == [driver]
+        job.wait_for_attempt(attempt)
+        job.wait_for_words()
     job.check_exact()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from pystate.common.errors import CheckpointFailedError, JobCancelledError
@@ -97,6 +99,31 @@ def test_a_checkpoint_fails_with_the_storages_reason_and_leaves_nothing(fed, tmp
     assert names == {f"chk-{first}", f"chk-{slow.result().checkpoint_id}"}
     assert not [name for name in files_below(folder / "shared") if name]
     assert not [name for name in files_below(folder) if "inprogress" in name]
+
+
+def test_a_storage_that_fails_now_and_then_costs_checkpoints_and_nothing_else(run_job, tmp_path):
+    root = tmp_path / "storage"
+    faults, chance = Faults(root / FAULTS), random.Random(3)
+    watched, sink = Watched(tmp_path), Sink()
+    options = {**OPTIONS, **RECOVERING, "execution.checkpointing.dir": f"faulty://{root}/checkpoints"}
+    job = run_job(counting(watched, sink, faults=faults), options)
+    job.wait_running()
+    steps = (Step.MAKE_DIRECTORY, Step.WRITE, Step.SYNC_FILE, Step.RENAME, Step.DELETE, Step.LIST, Step.LOOK)
+    for _ in range(12):
+        faults.arm(chance.choice(steps), Action.FAIL, after=chance.randrange(6), times=chance.randrange(1, 3))
+        watched.add(1)
+        job.wait_for(lambda: set(sink.rows) >= watched.pairs)
+    faults.disarm()
+    counts = job.master.coordinator.statistics()["counts"]
+    assert counts["failed"] > 0
+    assert counts["completed"] > 0
+    assert job.status["attempt"] == 0, "a checkpoint that fails is no failure of the job"
+    last = job.master.coordinator.trigger_checkpoint().result(60).checkpoint_id
+    kill(job.master._attempt.slot_pids[0])
+    job.wait_for(lambda: job.status["attempt"] == 1 and job.status["state"] == "RUNNING")
+    assert job.master.coordinator.statistics()["latest"]["restored"]["id"] >= last
+    watched.add(1)
+    finish(job, watched, sink, tmp_path)
 
 
 def test_a_torn_file_shows_at_the_restore_which_goes_back_to_the_checkpoint_before(fed, tmp_path, capfd):

@@ -16,12 +16,14 @@ class CompletedCheckpoint:
         path: URI of the snapshot's directory.
         completion_timestamp: When it completed, ms since 1970.
         owned: Whether it is this job's to delete; a snapshot the job was merely started from is not.
+        claimed: Whether the job was started from it and has made it its own, be it a savepoint.
     """
 
     metadata: CheckpointMetadata
     path: str
     completion_timestamp: int
     owned: bool = True
+    claimed: bool = False
 
     @property
     def checkpoint_id(self) -> int:
@@ -41,4 +43,4 @@ class CompletedCheckpoint:
     @property
     def may_be_deleted(self) -> bool:
         """Whether the job may delete it when it has no more use for it."""
-        return self.owned and not self.is_savepoint
+        return self.claimed or (self.owned and not self.is_savepoint)

@@ -17,7 +17,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.state.base.backend import unreadable_native
 from pystate.state.base.canonical import CanonicalReader
 from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.state.base.loader import create_state_backend, name_of
 from pystate.state.base.native import NativeSource
 
 _CANONICAL = "canonical"
@@ -107,11 +107,11 @@ def _converted(
         )
         try:
             if handle.format != backend.native_format:
-                raise unreadable_native(type(backend).__name__)
+                raise unreadable_native([handle.format], name_of(backend))
             files = tempfile.mkdtemp(dir=folder)
             download(handle, location, files, _TRANSFER_THREADS)
             with location.open(handle.meta) as meta:
-                backend.restore_native([NativeSource(files, meta, location.uri)])
+                backend.restore_native([NativeSource(files, meta, location.uri, handle.key_group_range)])
             snapshot = backend.snapshot()
             try:
                 with tempfile.TemporaryFile(dir=folder) as sink:

@@ -30,10 +30,12 @@ class SharedTarget:
     Attributes:
         location: The directory.
         prefix: How the names of this checkpoint's files begin.
+        anew: Whether files that are there already are written again: the checkpoint refers to no older one's.
     """
 
     location: SnapshotLocation
     prefix: str
+    anew: bool = False
 
 
 class NativeUpload:
@@ -43,7 +45,7 @@ class NativeUpload:
         snapshot: Its files.
         key_groups: Those of the subtask.
         known: What may be referred to, by name in the backend.
-        shared: Where new shared files go.
+        shared: Where new shared files go; None for a self-contained snapshot, all of whose files are its own.
         threads: How many files are written at once.
         keep: Called with the local path and the handle of each shared file, old and new; None for nothing.
         written: Called with the shared files when all is written.
@@ -54,7 +56,7 @@ class NativeUpload:
         snapshot: NativeSnapshot,
         key_groups: KeyGroupRange,
         known: Mapping[str, SharedFile],
-        shared: SharedTarget,
+        shared: SharedTarget | None,
         threads: int,
         keep: Callable[[str, FileStateHandle], None] | None = None,
         written: Callable[[Mapping[str, SharedFile]], None] = lambda _: None,
@@ -78,47 +80,74 @@ class NativeUpload:
         Raises:
             SnapshotError: It can't be written; no shared file is left behind.
         """
-        snapshot, threads = self._snapshot, self._threads
+        snapshot, threads, target = self._snapshot, self._threads, self._shared
+        if target is None:
+            own = {**snapshot.private_files, **snapshot.shared_files}
+            private, meta = self._write_own(location, prefix, inline_threshold, own)
+            return self._handle({}, private, meta, (*private.values(), meta))
         new = {name: path for name, path in snapshot.shared_files.items() if name not in self._known}
         uploaded: list[FileStateHandle] = []
 
         def upload_shared(name: str) -> FileStateHandle:
-            handle = self._shared.location.write_state(f"{self._shared.prefix}{name}", _copier(new[name]), 0)
+            handle = target.location.write_state(f"{target.prefix}{name}", _copier(new[name]), 0)
             if not isinstance(handle, FileStateHandle):
                 message = f"{name} is empty."
                 raise SnapshotError(message, where=new[name])
             uploaded.append(handle)
             return handle
 
-        def upload_private(name: str) -> StateHandle:
-            return location.write_state(f"{prefix}-{name}", _copier(snapshot.private_files[name]), inline_threshold)
-
         try:
             written = dict(zip(new, parallel(threads, upload_shared, new), strict=True))
-            private = dict(
-                zip(snapshot.private_files, parallel(threads, upload_private, snapshot.private_files), strict=True)
-            )
-            meta = location.write_state(f"{prefix}-meta", snapshot.write_meta, inline_threshold)
+            private, meta = self._write_own(location, prefix, inline_threshold, snapshot.private_files)
         except BaseException:
             for handle in uploaded:
                 with contextlib.suppress(PystateError):  # the driver tries again when it hears of the failure
-                    self._shared.location.remove(handle.path)
+                    target.location.remove(handle.path)
             raise
-        shared = {name: self._known.get(name) or self._new_file(name, written[name]) for name in snapshot.shared_files}
+        shared = {
+            name: self._known.get(name) or self._new_file(target, name, written[name]) for name in snapshot.shared_files
+        }
         if self._keep is not None:
             for name, file in shared.items():
                 self._keep(snapshot.shared_files[name], file.handle)
         self._written(shared)
-        sizes = [handle.size for handle in (*written.values(), *private.values(), meta)]
-        first, last = self._key_groups.start, self._key_groups.end
+        return self._handle(shared, private, meta, (*written.values(), *private.values(), meta))
+
+    def _write_own(
+        self, location: SnapshotLocation, prefix: str, inline_threshold: int, files: Mapping[str, str]
+    ) -> tuple[dict[str, StateHandle], StateHandle]:
+        """Write the files that are this snapshot's alone; return their handles by name, and that of the meta file."""
+
+        def upload(name: str) -> StateHandle:
+            return location.write_state(f"{prefix}-{name}", _copier(files[name]), inline_threshold)
+
+        written = dict(zip(files, parallel(self._threads, upload, files), strict=True))
+        return written, location.write_state(f"{prefix}-meta", self._snapshot.write_meta, inline_threshold)
+
+    def _handle(
+        self,
+        shared: Mapping[str, SharedFile],
+        private: Mapping[str, StateHandle],
+        meta: StateHandle,
+        written: Iterable[StateHandle],
+    ) -> IncrementalKeyedStateHandle:
         return IncrementalKeyedStateHandle(
-            first, last, snapshot.format, snapshot.backend_id, shared, private, meta, sum(sizes)
+            self._key_groups.start,
+            self._key_groups.end,
+            self._snapshot.format,
+            self._snapshot.backend_id,
+            shared,
+            private,
+            meta,
+            sum(handle.size for handle in written),
         )
 
-    def _new_file(self, name: str, handle: FileStateHandle) -> SharedFile:
-        absolute = self._shared.location.absolute(handle)
+    def _new_file(self, target: SharedTarget, name: str, handle: FileStateHandle) -> SharedFile:
+        absolute = target.location.absolute(handle)
         assert isinstance(absolute, FileStateHandle)  # noqa: S101 - it is one, made absolute
-        return SharedFile(f"{self._snapshot.backend_id}/{name}", absolute)
+        # under its own key it is not taken for a second upload of the file that is there
+        again = f"@{target.prefix}" if target.anew else ""
+        return SharedFile(f"{self._snapshot.backend_id}/{name}{again}", absolute)
 
     def release(self) -> None:
         """Remove the local files."""

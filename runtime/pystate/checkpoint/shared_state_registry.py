@@ -27,13 +27,11 @@ class SharedStateEntry(Generic[H]):
         handle: Where it is.
         created_by: The checkpoint that brought it.
         last_used_by: The newest checkpoint that refers to it.
-        kept: Whether it is never to be deleted, since a savepoint refers to it, or it is somebody else's.
     """
 
     handle: H
     created_by: int
     last_used_by: int
-    kept: bool = False
 
 
 class SharedStateRegistry(Generic[H]):
@@ -90,11 +88,6 @@ class SharedStateRegistry(Generic[H]):
         if not claimed:
             self._highest_not_claimed = max(self._highest_not_claimed, checkpoint_id)
 
-    def keep(self, keys: Iterable[str]) -> None:
-        """Never delete these files: a savepoint refers to them."""
-        for key in keys:
-            self._entries[key].kept = True
-
     def unregister_unused(self, lowest_retained: int) -> list[H]:
         """Forget what no retained checkpoint refers to.
 
@@ -106,4 +99,4 @@ class SharedStateRegistry(Generic[H]):
         """
         unused = [key for key, entry in self._entries.items() if entry.last_used_by < lowest_retained]
         removed = [self._entries.pop(key) for key in unused]
-        return [entry.handle for entry in removed if not entry.kept and entry.created_by > self._highest_not_claimed]
+        return [entry.handle for entry in removed if entry.created_by > self._highest_not_claimed]

@@ -13,7 +13,7 @@ from pystate.checkpoint.state_rows import RowDecoder, value_decoder
 from pystate.common.errors import SnapshotError, UsageError
 from pystate.common.option_types import nearest_name
 from pystate.common.type_info import TypeInformation
-from pystate.state.base.value_formats import pack
+from pystate.state.base.value_format import pack
 from pystate.state.operator.mode import OperatorStateMode
 
 _PLACES: dict[StateKind, tuple[str, ...]] = {StateKind.LIST: ("index",), StateKind.MAP: ("map_key",)}

@@ -40,8 +40,11 @@ class UploadedFiles:
             files = self._written.get(checkpoint_id)
             if files is None:
                 return
-            # of a file that two checkpoints have written the first one to complete is kept, and the other one deleted
-            self._confirmed = {name: self._confirmed.get(name, file) for name, file in files.items()}
+            known, self._confirmed = self._confirmed, dict(files)
+            for name, file in files.items():
+                # of a file that two checkpoints have written the first one to complete is kept, and the other one deleted
+                if name in known and known[name].key == file.key:
+                    self._confirmed[name] = known[name]
             self._confirmed_id = checkpoint_id
             self._written = {other: held for other, held in self._written.items() if other > checkpoint_id}
 

@@ -24,6 +24,7 @@ from pystate.driver.control_endpoint import ControlEndpoint
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
 from pystate.driver.status import JobStatusStore, failure_dict
+from pystate.spark.python_files import add_python_files
 
 
 class DriverExecutor(LocalExecutor):
@@ -148,6 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _exit_on_signal)
     try:
         configuration = submission_configuration(submission)
+        add_python_files(configuration)
     except PystateError as error:
         status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
         return 1

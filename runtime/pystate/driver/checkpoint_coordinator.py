@@ -40,6 +40,7 @@ from pystate.common.errors import (
     SnapshotExistsError,
 )
 from pystate.common.job_status import JobStatus
+from pystate.common.options import RecoveryClaimMode
 from pystate.driver.checkpoint_settings import CheckpointSettings
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.epoch_tracker import AttemptOverError, EpochTracker
@@ -137,23 +138,41 @@ class CheckpointCoordinator:
         with self._lock:
             return self._points.give_up_latest()
 
-    def start(self, tasks: list[TaskSpec], starting: Snapshot | None) -> None:
+    def has_claimed(self, snapshot: Snapshot) -> bool:
+        """Whether an earlier driver of the job has claimed a snapshot.
+
+        Raises:
+            SnapshotError: The storage can't tell.
+        """
+        return self._points.has_claimed(snapshot)
+
+    def start(
+        self,
+        tasks: list[TaskSpec],
+        starting: Snapshot | None,
+        mode: RecoveryClaimMode = RecoveryClaimMode.NO_CLAIM,
+        job_runs: Callable[[str], bool | None] = lambda _: None,
+    ) -> None:
         """Begin to work for a planned job.
 
         Args:
             tasks: The job's tasks.
-            starting: The snapshot the job starts from; ids of checkpoints go on above its id.
+            starting: The snapshot the job was started from; ids of checkpoints go on above its id.
+            mode: Whose that one is from now on.
+            job_runs: Whether a job has not ended; None for one that nobody knows.
 
         Raises:
             CheckpointFailedError: Checkpoints are on and there is no place to write them.
+            RestoreError: The snapshot is to be the job's, and is another one's.
+            SnapshotError: The storage failed.
         """
         self._tasks = tasks
         self._stats.describe_tasks(CheckpointedTask(task.uid, task.vertex_id, task.name) for task in tasks)
-        self._points.starting = starting
-        if starting is not None:
-            self._ids.continue_above(starting.metadata.checkpoint_id)
         if self._settings.enabled:
             self._storage.initialize()
+        if starting is not None:
+            self._points.start_from(starting, mode, job_runs)
+            self._ids.continue_above(starting.metadata.checkpoint_id)
         self._thread.start()
 
     def close(self, status: JobStatus) -> None:
@@ -334,13 +353,22 @@ class CheckpointCoordinator:
 
     # -- asking for checkpoints
 
-    def trigger_checkpoint(self) -> Future[CompletedCheckpoint]:
-        """Ask for a checkpoint now."""
+    def trigger_checkpoint(self, *, full: bool = False) -> Future[CompletedCheckpoint]:
+        """Ask for a checkpoint now.
+
+        Args:
+            full: Whether it refers to no older one's files, where the job's checkpoints are incremental.
+        """
         self._storage.initialize()
-        return self._enqueue(CheckpointRequest(CheckpointType.CHECKPOINT))
+        return self._enqueue(CheckpointRequest(CheckpointType.CHECKPOINT, full=full))
 
     def trigger_savepoint(
-        self, target_directory: str | None, *, hold: bool, message: str | None = None
+        self,
+        target_directory: str | None,
+        *,
+        hold: bool,
+        message: str | None = None,
+        format: SavepointFormatType = SavepointFormatType.CANONICAL,
     ) -> Future[CompletedCheckpoint]:
         """Ask for a savepoint.
 
@@ -348,12 +376,13 @@ class CheckpointCoordinator:
             target_directory: Where; None for the configured directory.
             hold: No epoch may begin behind it, unless it fails.
             message: What the savepoint says about itself.
+            format: How keyed state is written.
 
         Raises:
             CheckpointFailedError: There is neither.
         """
         location = self._storage.savepoint_location(target_directory)
-        return self._enqueue(CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message))
+        return self._enqueue(CheckpointRequest(CheckpointType.SAVEPOINT, Future(), location, hold, message, format))
 
     def final_checkpoint(self, timeout_s: float) -> None:
         """Take the last checkpoint of a job whose sources are read; nothing where checkpoints are off.
@@ -459,6 +488,8 @@ class CheckpointCoordinator:
             shared=shared,
             shared_prefix=prefix,
             savepoint=entry.pending.is_savepoint,
+            native=entry.pending.is_savepoint and entry.pending.format is SavepointFormatType.NATIVE,
+            full=entry.request.full,
         )
 
     def _held(self) -> bool:
@@ -566,7 +597,7 @@ class CheckpointCoordinator:
         pending = PendingCheckpoint(
             checkpoint_id,
             checkpoint_type=request.checkpoint_type,
-            format=SavepointFormatType.CANONICAL,
+            format=request.format,
             trigger_timestamp=now_ms(),
             tasks=tasks,
             location=location.uri,
@@ -625,9 +656,9 @@ class CheckpointCoordinator:
         try:
             sources.files.update(spark.capture_commit(sources.batch))
             self._check_term()
-            threshold, starting = self._settings.inline_threshold(entry.location), self._points.starting
+            threshold, parent = self._settings.inline_threshold(entry.location), self._points.parent
             settled = self._points.shared.settled
-            metadata = write_snapshot(pending, entry.location, sources, self._job, self._tasks, starting, threshold, settled)
+            metadata = write_snapshot(pending, entry.location, sources, self._job, self._tasks, parent, threshold, settled)
         except Exception as error:  # whatever it was: nobody may wait for this checkpoint any longer
             failure = (
                 error if isinstance(error, PystateError) else SnapshotError(f"The metadata can't be written: {error!r}")
@@ -644,13 +675,13 @@ class CheckpointCoordinator:
             self._decider.report_completed(pending.checkpoint_type)
             self._stats.report_alignment(pending.checkpoint_id, entry.alignment)
             self._stats.report_completed(completed)
-            self._stats.report_discarded(checkpoint.checkpoint_id for checkpoint in subsumed)
             overtaken = [] if pending.is_savepoint else self._running.older_than(pending.checkpoint_id)
             self._lock.notify_all()
         for older in overtaken:
             late = CheckpointFailedError(f"Checkpoint {pending.checkpoint_id} completed first.")
             self._fail(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED, late)
-        self._points.discard_subsumed(subsumed)
+        gone = self._points.discard_subsumed(subsumed)
+        self._stats.report_discarded(checkpoint.checkpoint_id for checkpoint in gone)
         self._statistics.changed()
         told = self._tell(entry, completed=True)
         # a job that is stopped or has read its sources ends behind its last checkpoint: its functions must know of it first

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from pystate.common.configuration import Configuration
-from pystate.common.options import CheckpointingMode, CheckpointingOptions, CheckpointStorageType
+from pystate.common.options import (
+    CheckpointingMode,
+    CheckpointingOptions,
+    CheckpointStorageType,
+    RecoveryClaimMode,
+    StateRecoveryOptions,
+)
 from pystate.common.state_settings import StateSettings
 from pystate.common.time import format_duration
+from pystate.state.base.loader import takes_native_snapshots
 
 
 def checkpoint_notices(configuration: Configuration) -> list[str]:
@@ -13,7 +20,7 @@ def checkpoint_notices(configuration: Configuration) -> list[str]:
     get, options = configuration.get, CheckpointingOptions
     interval, pause = get(options.CHECKPOINTING_INTERVAL), get(options.MIN_PAUSE_BETWEEN_CHECKPOINTS)
     concurrent, every_epoch = get(options.MAX_CONCURRENT_CHECKPOINTS), get(options.EVERY_EPOCH)
-    notices = _snapshot_notices(configuration)
+    notices = [*_snapshot_notices(configuration), *_recovery_notices(configuration)]
     if get(options.CHECKPOINTING_CONSISTENCY_MODE) is CheckpointingMode.AT_LEAST_ONCE:
         notices.append(
             f"{options.CHECKPOINTING_CONSISTENCY_MODE.key} = AT_LEAST_ONCE runs as exactly-once: barriers stand at the end "
@@ -45,8 +52,30 @@ def _snapshot_notices(configuration: Configuration) -> list[str]:
         key = options.INCREMENTAL_CHECKPOINTS.key
         if in_memory:
             notices.append(f"{key} has no effect: checkpoints are kept in the memory of the job's driver")
-        elif settings.backend == "hashmap":
-            notices.append(f"{key} has no effect: each checkpoint of the hashmap state backend holds all state")
+        else:
+            native = takes_native_snapshots(settings.backend)
+            if native is None:
+                notices.append(f"{key} has an effect only if what {settings.backend} makes takes native snapshots")
+            elif not native:
+                notices.append(
+                    f"{key} has no effect: each checkpoint of the {settings.backend} state backend holds all state"
+                )
     if get(options.LOCAL_RECOVERY) and in_memory:
         notices.append(f"{options.LOCAL_RECOVERY.key} has no effect: checkpoints are in the memory of the job's driver")
     return notices
+
+
+def _recovery_notices(configuration: Configuration) -> list[str]:
+    option = StateRecoveryOptions.RESTORE_MODE
+    mode = configuration.get(option)
+    if configuration.get(StateRecoveryOptions.SAVEPOINT_PATH) is None or mode is RecoveryClaimMode.NO_CLAIM:
+        return []
+    if not configuration.get(CheckpointingOptions.CHECKPOINTS_DIRECTORY):
+        key = CheckpointingOptions.CHECKPOINTS_DIRECTORY.key
+        return [f"{option.key} = {mode.value} has no effect: {key} is not set, so nothing ever takes the snapshot's place"]
+    if mode is RecoveryClaimMode.LEGACY:
+        return [
+            f"{option.key} = LEGACY is deprecated: nobody owns the snapshot, and it must not be deleted while the job or "
+            "any checkpoint of it is needed; choose CLAIM or NO_CLAIM"
+        ]
+    return []

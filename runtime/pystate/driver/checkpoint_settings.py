@@ -85,6 +85,7 @@ class CheckpointSettings:
                 get(CheckpointingOptions.SAVEPOINT_DIRECTORY),
                 job_id,
                 get(CheckpointingOptions.CREATE_CHECKPOINT_SUB_DIR),
+                for_processes=True,
             ),
         )
 

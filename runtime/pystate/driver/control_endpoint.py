@@ -57,6 +57,8 @@ class ControlEndpoint:
             master.cancel()
             return {}
         coordinator = master.coordinator
+        if op == "metrics":
+            return master.metrics()
         if op == "checkpoints":
             return coordinator.statistics()
         if op == "checkpoint_details":
@@ -76,21 +78,26 @@ class ControlEndpoint:
             return status
         progress = master.coordinator.progress()
         records = progress.pop("records")
-        vertices = [{**vertex, "metrics": records.get(vertex["uid"], {})} for vertex in status["vertices"]]
-        return {**status, **progress, "vertices": vertices, "restore": master.restore_progress()}
+        vertices = [
+            {**vertex, "metrics": {**records.get(vertex["uid"], {}), **master.io_metrics(vertex["uid"])}}
+            for vertex in status["vertices"]
+        ]
+        restore = master.restore_progress()
+        return {**status, **progress, **master.epoch_progress(), "vertices": vertices, "restore": restore}
 
     def _trigger(self, op: str, master: JobMaster, coordinator: CheckpointCoordinator, arguments: dict[str, Any]) -> None:
         trigger_id = parse_job_id(arguments["trigger_id"])
         target = arguments.get("target_directory")
         if op == "trigger_checkpoint":
-            future = coordinator.trigger_checkpoint()
+            future = coordinator.trigger_checkpoint(full=bool(arguments.get("full")))
         else:
-            check_format(arguments.get("format"))
+            chosen = savepoint_format(arguments.get("format"))
             if op == "stop" and arguments.get("drain"):
                 message = "stop --drain needs event time, which this version does not have."
                 raise CheckpointFailedError(message, hint="stop without --drain")
             cancel = bool(arguments.get("cancel_job"))
-            future = master.savepoint(target, stop=op == "stop", cancel=cancel, message=arguments.get("message"))
+            said = arguments.get("message")
+            future = master.savepoint(target, stop=op == "stop", cancel=cancel, message=said, format=chosen)
         self._operations[trigger_id] = future
         future.add_done_callback(lambda done: self._record(trigger_id, op, done))
 
@@ -118,21 +125,17 @@ class ControlEndpoint:
         return {"status": "IN_PROGRESS", "acknowledged": acknowledged, "total": total, "bytes": size}
 
 
-def check_format(name: str | None) -> SavepointFormatType:
+def savepoint_format(name: str | None) -> SavepointFormatType:
     """Return the savepoint format of that name.
 
     Raises:
-        CheckpointFailedError: There is none, or the backend can't write it.
+        CheckpointFailedError: There is none.
     """
     try:
-        chosen = SavepointFormatType(name or SavepointFormatType.CANONICAL.value)
+        return SavepointFormatType(name or SavepointFormatType.CANONICAL.value)
     except ValueError as error:
         message = f"Could not parse the savepoint format {name!r}. Expected one of: CANONICAL, NATIVE."
         raise CheckpointFailedError(message) from error
-    if chosen is SavepointFormatType.NATIVE:
-        message = "The hashmap backend has no native format of its own."
-        raise CheckpointFailedError(message, hint="leave -type out: canonical savepoints restore on every backend")
-    return chosen
 
 
 def as_person_error(error: BaseException) -> PystateError:

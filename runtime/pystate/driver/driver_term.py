@@ -9,9 +9,34 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 from pystate.common.errors import DriverReplacedError
 from pystate.common.home import read_json, write_json
+
+LEADER_VARIABLE = "PYSTATE_LEADER_TOKEN"
+"""Set in the environment of a driver whose job manager has stand-ins: the job manager's fencing token."""
+
+
+def begin_term(path: Path, leader: int | None, driver: str | None = None) -> None:
+    """Take a job over from whoever had it.
+
+    Args:
+        path: The file that names the driver whose time it is.
+        leader: The fencing token of the job manager in charge; None where it has no stand-in.
+        driver: The token of the driver whose time begins; None ends the last one's time without another beginning.
+
+    Raises:
+        DriverReplacedError: A job manager with a higher token has begun another driver's term.
+    """
+    named = read_json(path)
+    if named is not None and leader is not None and (named.get("leader") or 0) > leader:
+        message = (
+            f"The job manager of term {leader} is not in charge of the job any more; that of term {named['leader']} is."
+        )
+        raise DriverReplacedError(message, where=str(path))
+    term: dict[str, Any] = {"driver": driver, "pid": os.getpid()}
+    write_json(path, term if leader is None else {**term, "leader": leader})
 
 
 class DriverTerm:
@@ -19,15 +44,27 @@ class DriverTerm:
 
     Args:
         path: The file that names the driver whose time it is.
+        leader: The fencing token of the job manager that started the driver; None where it has no stand-in.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, leader: int | None = None) -> None:
         self._path = path
+        self._leader = leader
         self._token = secrets.token_hex(16)
 
+    @staticmethod
+    def of_this_process(path: Path) -> DriverTerm:
+        """Return a term under the job manager that started this process."""
+        leader = os.environ.get(LEADER_VARIABLE)
+        return DriverTerm(path, None if leader is None else int(leader))
+
     def begin(self) -> None:
-        """Take the job over from whoever had it."""
-        write_json(self._path, {"driver": self._token, "pid": os.getpid()})
+        """Take the job over from whoever had it.
+
+        Raises:
+            DriverReplacedError: The job manager that started this driver has been replaced itself.
+        """
+        begin_term(self._path, self._leader, self._token)
 
     def check(self) -> None:
         """Make sure that nobody has taken the job over since.

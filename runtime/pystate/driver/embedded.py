@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration, load_configuration
+from pystate.common.file_system_settings import initialize
 from pystate.common.home import JobDirectory, PystateHome, new_job_id
 from pystate.datastream.executor import Executor, JobExecutionResult, for_widest_step
 from pystate.driver.job_master import JobMaster
 from pystate.driver.status import JobStatusStore
+from pystate.spark.python_files import add_python_files
 from pystate.spark.session import create_session
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class LocalExecutor(Executor):
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
         """Run the job to its end."""
+        initialize(configuration)
         directory = self.job_directory()
         status = self.new_status(directory, job_name)
         spark = self.spark_session(for_widest_step(configuration, graph))
@@ -86,6 +89,7 @@ class EmbeddedExecutor(LocalExecutor):
         for notice in loaded.notices:
             sys.stderr.write(f"{notice}\n")
         super().__init__(loaded.configuration, home)
+        add_python_files(loaded.configuration)
         # modules beside the program must be found by the workers too
         sys.path.insert(0, str(Path(sys.argv[0] or os.curdir).absolute().parent))
 

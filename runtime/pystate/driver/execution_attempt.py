@@ -18,18 +18,21 @@ from typing import TYPE_CHECKING, Any
 from pystate.api.job_graph import SinkKind
 from pystate.common.control import new_secret
 from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError, error_from_dict
+from pystate.common.execution_target import local_threads
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_tracker import AttemptOverError
+from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.restored_state import RestoredState
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.slot_pool import SlotPool
 from pystate.slot.output import LINE_FIELD
 from pystate.slot.process import Deployment, folder_prefix
 from pystate.slot.task import JobEnvironment
-from pystate.spark.application import local_threads
+from pystate.spark.application import driver_address
 from pystate.spark.exchange import SlotDirectory, fetch_output
 from pystate.spark.job_plan import JobPlan, SinkPlan
 from pystate.spark.slot_job import SlotJob
+from pystate.spark.source_backlog import backlog_rows
 from pystate.spark.source_checks import OUR_QUERIES, spark_sources
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 from pystate.spark.stage_times import alignment_ms
@@ -76,6 +79,7 @@ class ExecutionAttempt:
         scratch: A folder of this attempt alone.
         startup_timeout_s: How long slots may take to register.
         trigger_interval_ms: The least time between two epochs' starts.
+        metrics: Takes what slots and stages measure.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class ExecutionAttempt:
         *,
         startup_timeout_s: float,
         trigger_interval_ms: int,
+        metrics: JobMetrics,
     ) -> None:
         self._spark = spark
         self._plan = plan
@@ -101,6 +106,7 @@ class ExecutionAttempt:
         self._scratch = scratch
         self._startup_timeout_s = startup_timeout_s
         self._trigger_interval_ms = trigger_interval_ms
+        self._metrics = metrics
         self._slot_count = plan.width
         one_machine = local_threads(str(spark.sparkContext.master)) is not None
         self._pool = SlotPool(
@@ -109,7 +115,7 @@ class ExecutionAttempt:
             self._slot_count,
             new_secret(),
             self,
-            host="127.0.0.1" if one_machine else str(spark.conf.get("spark.driver.host")),
+            host="127.0.0.1" if one_machine else driver_address(spark),
             unix_sockets=one_machine,
         )
         self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._slot_count, self._slots_ended)
@@ -171,8 +177,13 @@ class ExecutionAttempt:
         message = f"Slot {slot} was lost: {reason}."
         self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(message)))
 
+    def slot_metrics(self, report: dict[str, Any]) -> None:
+        """Take what a slot has measured."""
+        self._metrics.slots.report(self._environment.attempt, report)
+
     def _start(self, on_running: Callable[[], object]) -> None:
         self._scratch.mkdir(parents=True)
+        self._metrics.slots.begin_attempt(self._environment.attempt)
         self._pool.start()
         self._slot_job.start()
         restored = self._restored
@@ -196,7 +207,7 @@ class ExecutionAttempt:
         self._coordinator.attempt_started(
             self._pool, self.spark_checkpoint, restored.epoch, restored.batch_id, self._checkpoints_failed
         )
-        frame = streaming_frame(self._plan, self._frames, self._slots, self._environment)
+        frame = streaming_frame(self._plan, self._frames, self._slots, self._environment, self._metrics.sources)
         writer = frame.writeStream.foreachBatch(self._run_batch).option(
             "checkpointLocation", str(self.spark_checkpoint.path)
         )
@@ -244,6 +255,11 @@ class ExecutionAttempt:
             elif not query.isActive:
                 self._query_ended(query)
 
+    def backlog(self) -> int | None:
+        """Return how many rows the sources had not delivered yet at the end of the last epoch; None where they don't say."""
+        query = self._query
+        return None if query is None else backlog_rows(query)
+
     def _query_ended(self, query: StreamingQuery) -> None:
         error = query.exception()
         if error is None:
@@ -258,12 +274,14 @@ class ExecutionAttempt:
         epoch = batch_id + self._restored.epoch - self._restored.batch_id
         try:
             self._coordinator.begin_epoch(epoch, batch_id)
+            self._metrics.epoch_begun()
             frame.write.format("noop").mode("overwrite").save()
             self._coordinator.check_all_finished(epoch)
             self._measure_alignment(epoch)
             for sink in self._plan.sinks:
                 self._deliver(sink, epoch)
             self._coordinator.finish_epoch(epoch, batch_id)
+            self._metrics.epoch_finished(epoch)
         except AttemptOverError:
             raise
         except PystateError as error:

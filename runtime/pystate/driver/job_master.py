@@ -16,6 +16,7 @@ import pystate
 from pystate.api.job_graph import StreamGraph
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.local_copies import remove_local_copies
+from pystate.checkpoint.metadata import SavepointFormatType
 from pystate.common.configuration import Configuration
 from pystate.common.errors import (
     CorruptSnapshotError,
@@ -25,7 +26,8 @@ from pystate.common.errors import (
     SparkLostError,
     UserFunctionError,
 )
-from pystate.common.home import JobDirectory
+from pystate.common.execution_target import local_threads
+from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.common.options import (
     CoreOptions,
@@ -42,9 +44,11 @@ from pystate.driver.code_fingerprint import code_fingerprint
 from pystate.driver.driver_term import DriverTerm
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
+from pystate.driver.job_liveness import job_runs
+from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.restart_strategy import RestartBackoffTimeStrategy, is_fatal, restart_strategy, restart_warnings
-from pystate.driver.restore import RestorePlan, load_snapshot
+from pystate.driver.restore import RestorePlan, starting_snapshot
 from pystate.driver.restore_report import RestoreReport
 from pystate.driver.restored_state import RestoredState, Snapshot
 from pystate.driver.snapshot_metadata import JobDescription
@@ -53,7 +57,9 @@ from pystate.slot.local_backup import local_roots
 from pystate.slot.process import remove_dead_folders
 from pystate.slot.task import JobEnvironment
 from pystate.spark.application import check_cores, is_alive
+from pystate.spark.executor_check import check_executors, modules_of_workers
 from pystate.spark.job_plan import JobPlan, check_column_names
+from pystate.spark.plan_nodes import plan_nodes
 from pystate.spark.planner import JobPlanner
 from pystate.spark.source_checks import spark_sources
 from pystate.spark.translator import source_frame, source_type
@@ -98,7 +104,7 @@ class JobMaster:
         self._spark = spark
         self._directory = directory
         self._status = status
-        self._term = DriverTerm(directory.term)
+        self._term = DriverTerm.of_this_process(directory.term)
         self._supervised = supervised
         self._say = say
         self._epochs = EpochNumbers(directory.epochs)
@@ -112,6 +118,7 @@ class JobMaster:
         self._was_running = False
         self._failed_at_start: tuple[str, str | None] | None = None
         self._state_settings = StateSettings.of(configuration)
+        self._metrics = JobMetrics(spark.sparkContext)
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
         self.coordinator = CheckpointCoordinator(
             JobDescription(
@@ -140,6 +147,7 @@ class JobMaster:
             PystateError: It failed.
         """
         self._term.begin()
+        self._status.runs_in(str(self._spark.sparkContext.applicationId))
         taken_over = self._number > 0
         if taken_over:
             self._strategy = self._counted_on(self._strategy)
@@ -177,8 +185,27 @@ class JobMaster:
         restore, attempt = self._restore, self._attempt
         return None if restore is None or attempt is None else restore.progress(attempt.restored_bytes)
 
+    def metrics(self) -> dict[str, Any]:
+        """Return what is measured of the job, see `JobMetrics.to_plain`."""
+        return self._metrics.to_plain(self.coordinator)
+
+    def epoch_progress(self) -> dict[str, Any]:
+        """Return how long the last epochs took, see `JobMetrics.epoch_times`, and `backlog`: rows not read yet, if known."""
+        attempt = self._attempt
+        return {**self._metrics.epoch_times(), "backlog": None if attempt is None else attempt.backlog()}
+
+    def io_metrics(self, uid: str) -> dict[str, int]:
+        """Return bytes and times of a task's subtasks in all, see `JobMetrics.io`."""
+        return self._metrics.io(uid)
+
     def savepoint(
-        self, target_directory: str | None, *, stop: bool, cancel: bool, message: str | None = None
+        self,
+        target_directory: str | None,
+        *,
+        stop: bool,
+        cancel: bool,
+        message: str | None = None,
+        format: SavepointFormatType = SavepointFormatType.CANONICAL,
     ) -> Future[CompletedCheckpoint]:
         """Take a savepoint; with `stop` or `cancel` the job ends behind it, and goes on if it fails.
 
@@ -187,8 +214,9 @@ class JobMaster:
             stop: The job ends as FINISHED.
             cancel: The job ends as CANCELED.
             message: What the savepoint says about itself.
+            format: How keyed state is written.
         """
-        future = self.coordinator.trigger_savepoint(target_directory, hold=stop or cancel, message=message)
+        future = self.coordinator.trigger_savepoint(target_directory, hold=stop or cancel, message=message, format=format)
         if stop or cancel:
             end_state = JobStatus.FINISHED if stop else JobStatus.CANCELED
             outer: Future[CompletedCheckpoint] = Future()
@@ -209,10 +237,12 @@ class JobMaster:
         with self._lock:
             self._stop_state = state
             attempt = self._attempt
-        if attempt is not None:
-            outcome = AttemptOutcome.FINISHED if state is JobStatus.FINISHED else AttemptOutcome.CANCELLED
-            attempt.end(AttemptEnd(outcome))
-        outer.set_result(done.result())
+        try:
+            if attempt is not None:
+                outcome = AttemptOutcome.FINISHED if state is JobStatus.FINISHED else AttemptOutcome.CANCELLED
+                attempt.end(AttemptEnd(outcome))
+        finally:
+            outer.set_result(done.result())  # the savepoint is there, however the job ends
 
     def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, list[DataFrame], RestorePlan]:
         configuration = self._configuration
@@ -229,16 +259,20 @@ class JobMaster:
         for warning in [*plan.warnings, *self._state_settings.notices]:
             self._say(f"WARNING: {warning}")
         check_cores(self._spark, plan.width, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
+        if local_threads(str(self._spark.sparkContext.master)) is None:
+            check_executors(self._spark, modules_of_workers(configuration))
         if taken_over:
             self.coordinator.recover(self._say)
         snapshot = self.coordinator.latest_snapshot()
+        mode = configuration.get(StateRecoveryOptions.RESTORE_MODE)
         path = configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
-        starting = load_snapshot(path) if snapshot is None and path is not None else None
+        starting = starting_snapshot(path, mode, self.coordinator.has_claimed, needed=snapshot is None)
         snapshot = snapshot or starting
         restore = RestorePlan(
             plan,
             spark_sources(plan, frames),
             allow_non_restored=configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE),
+            mode=mode,
         )
         if snapshot is not None:
             restore.adopt_max_parallelism(snapshot)
@@ -250,8 +284,11 @@ class JobMaster:
             *checkpoint_notices(configuration),
             *restart_warnings(configuration),
         ]
-        self._status.describe_plan(self._name, plan.tasks, warnings, checkpoint_config(configuration))
-        self.coordinator.start(plan.tasks, starting)
+        checkpointing = checkpoint_config(configuration)
+        self._status.describe_plan(self._name, plan.tasks, plan_nodes(plan), warnings, checkpointing)
+        home = PystateHome(self._directory.path.parent.parent)
+        self._metrics.describe(plan)
+        self.coordinator.start(plan.tasks, starting, mode, lambda job_id: job_runs(home, job_id))
         return plan, frames, restore
 
     def _run_attempts(self, plan: JobPlan, frames: list[DataFrame], restore: RestorePlan) -> int:
@@ -362,6 +399,7 @@ class JobMaster:
             scratch / str(number),
             startup_timeout_s=self._configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000,
             trigger_interval_ms=self._configuration.get(PystateOptions.EPOCH_INTERVAL),
+            metrics=self._metrics,
         )
         with self._lock:
             self._attempt = attempt
@@ -372,6 +410,7 @@ class JobMaster:
         if restored.checkpoint_id is not None:
             self._restore = RestoreReport(restored.checkpoint_id, restored.keyed_bytes(plan.tasks))
         end = attempt.run(self._is_running)
+        self._metrics.attempt_over()
         with self._lock:
             self._attempt = None
         self._restore = None

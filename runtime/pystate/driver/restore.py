@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pystate.checkpoint.metadata import read_metadata
 from pystate.checkpoint.running_epoch import RunningEpoch
 from pystate.checkpoint.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 from pystate.checkpoint.storage import resolve_snapshot
-from pystate.common.errors import JobGraphError, RestoreError
+from pystate.common.errors import JobGraphError, PystateError, RestoreError
+from pystate.common.options import RecoveryClaimMode
 from pystate.common.type_info import TypeInformation
 from pystate.driver.restored_state import RestoredState, Snapshot
 from pystate.slot.chain import OperatorSpec, needs_slot
@@ -36,6 +39,31 @@ def load_snapshot(path: str) -> Snapshot:
     return Snapshot(location, read_metadata(location.read_metadata(), location.uri), starting=True)
 
 
+def starting_snapshot(
+    path: str | None, mode: RecoveryClaimMode, has_claimed: Callable[[Snapshot], bool], *, needed: bool
+) -> Snapshot | None:
+    """Return the snapshot a job was started from; None for none, and where the job has no use for it any more.
+
+    Args:
+        path: Where it is, or was; None for a start from nothing.
+        mode: Whose it is.
+        has_claimed: Whether the job has claimed it.
+        needed: Whether the job has no checkpoint of its own. With one it still has to delete what it has claimed.
+
+    Raises:
+        PystateError: It is needed, and isn't there or is damaged.
+    """
+    if path is None or not (needed or mode is RecoveryClaimMode.CLAIM):
+        return None
+    try:
+        starting = load_snapshot(path)
+        return starting if needed or has_claimed(starting) else None
+    except PystateError:
+        if needed:
+            raise
+        return None  # newer checkpoints have taken its place
+
+
 class RestorePlan:
     """Fits snapshots to one job.
 
@@ -43,12 +71,21 @@ class RestorePlan:
         plan: The job.
         sources: The job's sources, in the order Spark reads them.
         allow_non_restored: Whether state of operators the job doesn't have may be left behind.
+        mode: Whose the snapshot is that the job is started from.
     """
 
-    def __init__(self, plan: JobPlan, sources: list[SparkSource], *, allow_non_restored: bool) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        sources: list[SparkSource],
+        *,
+        allow_non_restored: bool,
+        mode: RecoveryClaimMode = RecoveryClaimMode.NO_CLAIM,
+    ) -> None:
         self._plan = plan
         self._sources = sources
         self._allow_non_restored = allow_non_restored
+        self._mode = mode
 
     def adopt_max_parallelism(self, snapshot: Snapshot) -> None:
         """Give the job's tasks the number of key groups their state has.
@@ -142,10 +179,8 @@ class RestorePlan:
     ) -> dict[str, RestoredOperator]:
         """Return the old state of each operator that falls to a slot."""
         uids = [operator.uid for task in self._plan.tasks for operator in task.operators]
-        return {
-            uid: RestoredOperator.of(assignment, uid, index, snapshot.location.uri, owned=not snapshot.starting)
-            for uid in uids
-        }
+        owned = not snapshot.starting or self._mode is not RecoveryClaimMode.NO_CLAIM
+        return {uid: RestoredOperator.of(assignment, uid, index, snapshot.location.uri, owned=owned) for uid in uids}
 
     def _assignment(self, snapshot: Snapshot) -> StateAssignment:
         with_state = {operator.uid for operator in snapshot.metadata.operators if operator.has_state}

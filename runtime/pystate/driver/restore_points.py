@@ -11,11 +11,14 @@ from pystate.checkpoint.memory_storage import snapshot_location
 from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
+from pystate.common.options import RecoveryClaimMode
 from pystate.driver.checkpoint_recovery import recover_checkpoints
 from pystate.driver.checkpoint_settings import CheckpointSettings
 from pystate.driver.restored_state import Snapshot
 from pystate.driver.shared_state import SharedState
-from pystate.driver.snapshot_disposal import discard_all
+from pystate.driver.snapshot_claiming import SnapshotClaiming
+from pystate.driver.snapshot_disposal import Discards
+from pystate.driver.snapshot_metadata import Parent
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 
@@ -28,6 +31,7 @@ class RestorePoints:
 
     Attributes:
         starting: The snapshot the job was started from, or None.
+        parent: What the job's snapshots say of that one, also after it is gone; None for a start from nothing.
         shared: The files that several checkpoints refer to.
     """
 
@@ -40,7 +44,11 @@ class RestorePoints:
         if settings.every_epoch:
             self._running_epochs = RunningEpochStore(settings.storage.task_owned_location)
         self._left_out = False
+        self._discards = Discards()
+        directory = settings.storage.job_directory if settings.storage.has_checkpoint_directory else None
+        self._claiming = SnapshotClaiming(job_id, directory)
         self.starting: Snapshot | None = None
+        self.parent: Parent | None = None
 
     def recover(self, say: Callable[[str], None]) -> int:
         """Take over the checkpoints of an earlier driver of the job; return the highest id of any.
@@ -56,7 +64,44 @@ class RestorePoints:
         self._store.recover(recovered.completed)
         self.shared.recover(recovered.completed)
         self._left_out = recovered.left_out
+        for metadata in (one.metadata for one in recovered.completed):
+            self.parent = None if metadata.parent is None else Parent(metadata.parent, metadata.parent_id)
         return recovered.highest_id
+
+    def start_from(
+        self, starting: Snapshot, mode: RecoveryClaimMode, job_runs: Callable[[str], bool | None] = lambda _: None
+    ) -> None:
+        """Take note of the snapshot the job was started from; to be called behind `recover`, by each driver of the job.
+
+        Args:
+            starting: The snapshot.
+            mode: Whose it is from now on.
+            job_runs: Whether a job has not ended; None for one that nobody knows.
+
+        Raises:
+            RestoreError: Another job owns it.
+            SnapshotError: The storage failed.
+        """
+        self.starting, self.parent = starting, Parent.of(starting)
+        metadata = starting.metadata
+        if not self._settings.storage.has_checkpoint_directory:
+            mode = RecoveryClaimMode.NO_CLAIM  # checkpoints die with the driver: the next one starts from the snapshot again
+        if mode is not RecoveryClaimMode.CLAIM:
+            self._claiming.warn_of_owner(starting)
+        if mode is RecoveryClaimMode.CLAIM:
+            self._claiming.claim(starting, job_runs)
+            claimed = CompletedCheckpoint(metadata, starting.location.uri, metadata.timestamp_ms, claimed=True)
+            self._store.recover([claimed, *self._store.checkpoints])
+        if mode is not RecoveryClaimMode.NO_CLAIM:
+            self.shared.adopt(metadata, claimed=mode is RecoveryClaimMode.CLAIM)
+
+    def has_claimed(self, snapshot: Snapshot) -> bool:
+        """Whether an earlier driver of the job has claimed a snapshot.
+
+        Raises:
+            SnapshotError: The storage can't tell.
+        """
+        return self._claiming.has_claimed(snapshot)
 
     def delete_orphans(self, next_id: int) -> None:
         """Delete shared files that no checkpoint refers to, at the start of an attempt: none is under way.
@@ -84,17 +129,22 @@ class RestorePoints:
         """Take in a checkpoint; return those it subsumes, which are to be discarded."""
         return self._store.add(completed)
 
-    def discard_subsumed(self, subsumed: list[CompletedCheckpoint]) -> None:
-        """Delete checkpoints that `add` returned, and the shared files that are of no use without them."""
-        discard_all(snapshot_location(checkpoint.path) for checkpoint in subsumed)
+    def discard_subsumed(self, subsumed: list[CompletedCheckpoint]) -> list[CompletedCheckpoint]:
+        """Delete checkpoints that `add` returned, and the shared files that are of no use without them.
+
+        Returns:
+            Those that are gone. The others are tried again the next time.
+        """
+        gone = self._discards.discard(subsumed)
         kept = self._store.checkpoints
         if subsumed and kept:
             self.shared.subsumed(kept[0].checkpoint_id)
+        return gone
 
     def latest(self) -> Snapshot | None:
         """Return the job's latest checkpoint, else the snapshot it was started from."""
         latest = self._store.latest
-        if latest is None:
+        if latest is None or latest.claimed:
             return self.starting
         return Snapshot(snapshot_location(latest.path), latest.metadata, starting=False)
 
@@ -123,11 +173,18 @@ class RestorePoints:
         """Delete what the end of the job leaves to nobody."""
         before = self._store.checkpoints
         gone = self._store.discard_on(status, self._settings.retention)
-        discard_all(snapshot_location(checkpoint.path) for checkpoint in gone)
-        if status.is_terminal and not self._left_out:
-            self.shared.recover(checkpoint for checkpoint in before if checkpoint not in gone)
-            self.shared.delete_orphans()
-        if self._running_epochs is not None and status.is_terminal:
+        if before and before[-1] in gone and before[-1].claimed:
+            gone.remove(before[-1])  # nothing newer was ever taken: it is the only copy of the state
+        retained = [checkpoint for checkpoint in before if checkpoint not in gone]
+        self._discards.discard(gone)
+        if not status.is_terminal:
+            return
+        for checkpoint in retained:
+            if checkpoint.claimed:
+                self._claiming.release(snapshot_location(checkpoint.path))
+        if not self._left_out:
+            self.shared.end([checkpoint.metadata for checkpoint in retained])
+        if self._running_epochs is not None:
             try:
                 self._running_epochs.clear()
             except PystateError as error:

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.checkpoint.metadata import CheckpointType
+from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import PystateError
@@ -23,6 +23,8 @@ class CheckpointRequest:
         location: Where a savepoint goes; None where that follows from the checkpoint's number.
         hold: No epoch may begin behind it, unless it fails.
         message: What the snapshot says about itself.
+        format: How keyed state is written.
+        full: Whether a checkpoint refers to no older one's files, where the job's are incremental.
     """
 
     checkpoint_type: CheckpointType
@@ -30,6 +32,8 @@ class CheckpointRequest:
     location: SnapshotLocation | None = None
     hold: bool = False
     message: str | None = None
+    format: SavepointFormatType = SavepointFormatType.CANONICAL
+    full: bool = False
 
 
 @dataclass

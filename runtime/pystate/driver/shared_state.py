@@ -6,7 +6,6 @@ even where the slot that wrote it is dead, and a driver never takes another one'
 
 from __future__ import annotations
 
-import re
 import secrets
 import sys
 import threading
@@ -16,11 +15,11 @@ from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.handles import FileStateHandle
 from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.checkpoint.metadata import AnyKeyedStateHandle, CheckpointMetadata
+from pystate.checkpoint.ownership import place_of_shared
+from pystate.checkpoint.shared_folder import SHARED_FILE, SharedFolder, shared_folders
 from pystate.checkpoint.shared_state_registry import SharedStateRegistry
 from pystate.checkpoint.storage import CheckpointStorage, SnapshotLocation
 from pystate.common.errors import PystateError
-
-_FILE = re.compile(r"\.?([0-9a-f]{1,16})-(\d+)-[0-9a-f]{8}-.+")
 
 
 class SharedState:
@@ -35,6 +34,8 @@ class SharedState:
     def __init__(self, storage: CheckpointStorage, job_id: str, *, writes: bool) -> None:
         self._writes = writes
         self._location = storage.shared_location if storage.has_checkpoint_directory else None
+        self._job_id = job_id
+        self._directory = storage.job_directory if storage.has_checkpoint_directory else None
         self._job = job_id[:16]
         self._driver = secrets.token_hex(4)
         self._registry: SharedStateRegistry[FileStateHandle] = SharedStateRegistry()
@@ -97,6 +98,44 @@ class SharedState:
             for checkpoint in sorted(retained, key=lambda one: one.checkpoint_id):
                 self._register(checkpoint.metadata)
 
+    def adopt(self, metadata: CheckpointMetadata, *, claimed: bool) -> None:
+        """Go on with the shared files of the checkpoint the job starts from.
+
+        A note beside the files tells others that this job uses them, for as long as any of its checkpoints may.
+
+        Args:
+            metadata: Of that checkpoint.
+            claimed: Whether the files are the job's from now on; else they are never deleted.
+
+        Raises:
+            PystateError: The note can't be written.
+        """
+        for uri in shared_folders(metadata):
+            uses = SharedFolder(uri).uses
+            known = uses.read().get(self._job_id)
+            if known is None or known.owned != claimed:
+                uses.remove(self._job_id)
+                uses.write(self._job_id, self._directory, owned=claimed)
+        files = [(file.key, file.handle) for file in metadata.shared_files]
+        with self._lock:
+            self._registry.register_restored(files, metadata.checkpoint_id, claimed=claimed)
+
+    def end(self, retained: Iterable[CheckpointMetadata]) -> None:
+        """Delete the files that nobody needs when the job has ended, but for those it has left in other jobs' folders.
+
+        Args:
+            retained: The job's checkpoints that stay.
+        """
+        retained = list(retained)
+        held = {file.handle.path for metadata in retained for file in metadata.shared_files}
+        with self._lock:
+            handles = self._registry.handles()
+            self._registry = SharedStateRegistry()
+            for metadata in retained:
+                self._register(metadata)
+        self._delete_foreign(handle for handle in handles if handle.path not in held)
+        self.delete_orphans()
+
     def delete_orphans(self, below: int | None = None) -> None:
         """Delete the job's files that no retained checkpoint refers to, while no checkpoint is under way.
 
@@ -105,7 +144,7 @@ class SharedState:
         """
         with self._lock:
             held = {self._name(handle) for handle in self._registry.handles()}
-        found = [(name, _FILE.fullmatch(name)) for name in self._names() if name not in held]
+        found = [(name, SHARED_FILE.fullmatch(name)) for name in self._names() if name not in held]
         self._delete_names(
             name
             for name, match in found
@@ -120,13 +159,14 @@ class SharedState:
         return f"{self._job}-{checkpoint_id}-{self._driver}-"
 
     def _name(self, handle: FileStateHandle) -> str | None:
-        """Return the name of a file of the job's own directory; None for one anywhere else, which is never deleted."""
-        if self._location is None:
-            return None
-        directory, _, name = handle.path.rpartition("/")
-        match = _FILE.fullmatch(name)
-        ours = directory == self._location.uri.rstrip("/") and match is not None and match[1] == self._job
+        """Return the name of a file of the job's own; None for one of another job, or in another directory."""
+        directory, name = place_of_shared(handle)
+        match = SHARED_FILE.fullmatch(name)
+        ours = not self._is_foreign(directory) and match is not None and match[1] == self._job
         return name if ours else None
+
+    def _is_foreign(self, directory: str) -> bool:
+        return self._location is None or directory != self._location.uri.rstrip("/")
 
     def _names(self) -> list[str]:
         if self._location is None:
@@ -138,7 +178,31 @@ class SharedState:
             return []
 
     def _delete(self, handles: Iterable[FileStateHandle]) -> None:
+        handles = list(handles)
         self._delete_names(name for name in map(self._name, handles) if name is not None)
+        self._delete_foreign(handle for handle in handles if self._name(handle) is None)
+
+    def _delete_foreign(self, handles: Iterable[FileStateHandle]) -> None:
+        """Delete files that other jobs wrote: those that this job has claimed, and no other one needs.
+
+        The job leaves a folder with the last file in it that its checkpoints refer to.
+        """
+        folders: dict[str, list[FileStateHandle]] = {}
+        for handle in handles:
+            if self._name(handle) is None:
+                folders.setdefault(place_of_shared(handle)[0], []).append(handle)
+        with self._lock:
+            used = {place_of_shared(handle)[0] for handle in self._registry.handles()}
+        for uri, files in folders.items():
+            try:
+                folder = SharedFolder(uri)
+                note = folder.uses.read().get(self._job_id)
+                if note is not None and note.owned:
+                    folder.free(files, besides=self._job_id)
+                if note is not None and uri not in used:
+                    folder.uses.remove(self._job_id)
+            except PystateError as error:  # nobody knows whether they are needed
+                _warn(error)
 
     def _delete_names(self, names: Iterable[str]) -> None:
         for name in names:

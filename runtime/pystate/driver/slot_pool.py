@@ -32,6 +32,9 @@ class SlotEvents(Protocol):
     def slot_lost(self, slot: int, reason: str) -> None:
         """Take note that a slot is gone."""
 
+    def slot_metrics(self, report: dict[str, Any]) -> None:
+        """Take what a slot has measured."""
+
 
 class _Slot:
     """One registered slot."""
@@ -176,7 +179,9 @@ class SlotPool:
 
         def shut_down(slot: _Slot) -> None:
             with contextlib.suppress(PystateError):  # it is gone already, which is what we want
-                slot.control.call("shutdown", final=final)
+                last_word = slot.control.call("shutdown", final=final)
+                if isinstance(last_word, dict):
+                    self._events.slot_metrics(last_word)
 
         with self._changed:
             if self._closing:
@@ -242,6 +247,8 @@ class SlotPool:
                 if slot in self._slots:
                     self._slots[slot].last_heartbeat = time.monotonic()
                     self._slots[slot].restored = arguments.get("restored", 0)
+            if arguments.get("metrics") is not None:
+                self._events.slot_metrics(arguments["metrics"])
             return None
         # a slot that was stopped or cut off may come back while the next attempt runs; what it acknowledges late is deleted
         if attempt != self._attempt or (self._failure is not None and op != "acknowledge"):

@@ -5,18 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.memory_storage import snapshot_location
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import PystateError
 
 _KEPT_FAILURES = 1000
 
 
-def discard(location: SnapshotLocation) -> None:
-    """Delete a snapshot; where that fails, say so and leave it."""
+def discard(location: SnapshotLocation) -> bool:
+    """Delete a snapshot; where that fails, say so, leave it and return False."""
     try:
         location.discard()
     except PystateError as error:
         sys.stderr.write(f"WARNING: {error}\n")
+        return False
+    return True
 
 
 class FailedCheckpoints:
@@ -42,7 +46,16 @@ class FailedCheckpoints:
         return {checkpoint_id: self._locations[checkpoint_id] for checkpoint_id in late if checkpoint_id in self._locations}
 
 
-def discard_all(locations: Iterable[SnapshotLocation]) -> None:
-    """Delete several snapshots."""
-    for location in locations:
-        discard(location)
+class Discards:
+    """Deletes completed checkpoints, and tries again with the next ones where the storage failed. Not locked."""
+
+    def __init__(self) -> None:
+        self._left: list[CompletedCheckpoint] = []
+
+    def discard(self, checkpoints: Iterable[CompletedCheckpoint]) -> list[CompletedCheckpoint]:
+        """Delete checkpoints; return those that are gone, earlier ones that were left among them."""
+        gone: list[CompletedCheckpoint] = []
+        waiting, self._left = [*self._left, *checkpoints], []
+        for checkpoint in waiting:
+            (gone if discard(snapshot_location(checkpoint.path)) else self._left).append(checkpoint)
+        return gone

@@ -10,6 +10,7 @@ from pystate.checkpoint.handles import StateHandle
 from pystate.checkpoint.metadata import CheckpointMetadata, OperatorState, SourcePosition, write_metadata
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.storage import SnapshotLocation, snapshot_id_of
+from pystate.common.sensitive_keys import without_secrets
 from pystate.driver.restored_state import Snapshot
 from pystate.slot.task import TaskSpec
 from pystate.spark.spark_checkpoint import captured_sources, pack_archive, source_offsets
@@ -31,6 +32,25 @@ class JobDescription:
     code_fingerprint: str | None = None
 
 
+@dataclass(frozen=True)
+class Parent:
+    """The snapshot that a job was started from, as its own snapshots name it.
+
+    Attributes:
+        uri: Its directory, where it was then.
+        snapshot_id: Its short id; None where it isn't known.
+    """
+
+    uri: str
+    snapshot_id: str | None
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> Parent:
+        """Return what is said of a snapshot."""
+        metadata, uri = snapshot.metadata, snapshot.location.uri
+        return Parent(uri, metadata.snapshot_id or snapshot_id_of(uri, metadata.job_id))
+
+
 @dataclass
 class SourceFiles:
     """Spark's logs at a cut.
@@ -50,7 +70,7 @@ def write_snapshot(
     sources: SourceFiles,
     job: JobDescription,
     tasks: list[TaskSpec],
-    starting: Snapshot | None,
+    parent: Parent | None,
     inline_threshold: int,
     settled: Callable[[CheckpointMetadata], CheckpointMetadata] = lambda metadata: metadata,
 ) -> CheckpointMetadata:
@@ -62,7 +82,7 @@ def write_snapshot(
         sources: Spark's logs at the cut.
         job: What snapshots say of the job.
         tasks: The job's tasks.
-        starting: The snapshot the job was started from, or None.
+        parent: The snapshot the job was started from, or None.
         inline_threshold: Up to this many bytes of Spark's logs go into the metadata.
         settled: Gives the metadata its final handles.
 
@@ -72,7 +92,7 @@ def write_snapshot(
     archive = pack_archive(sources.files)
     handle = location.write_state(SPARK_LOGS, lambda file: file.write(archive) and None, inline_threshold)
     pending.mark_source_committed(source_position(sources, handle))
-    metadata = settled(snapshot_metadata(pending, job, tasks, starting))
+    metadata = settled(snapshot_metadata(pending, job, tasks, parent))
     location.write_metadata(write_metadata(metadata))
     return metadata
 
@@ -95,7 +115,7 @@ def source_position(sources: SourceFiles, handle: StateHandle) -> SourcePosition
 
 
 def snapshot_metadata(
-    pending: PendingCheckpoint, job: JobDescription, tasks: list[TaskSpec], starting: Snapshot | None
+    pending: PendingCheckpoint, job: JobDescription, tasks: list[TaskSpec], parent: Parent | None
 ) -> CheckpointMetadata:
     """Return the content of `_metadata`."""
     operators = [state for task in tasks for state in _operator_states(pending, task)]
@@ -111,20 +131,15 @@ def snapshot_metadata(
         max_parallelism=max(task.max_parallelism for task in tasks),
         operators=operators,
         source_position=pending.source_position,
-        parent=None if starting is None else starting.location.uri,
-        parent_id=None if starting is None else _id_of(starting),
+        parent=None if parent is None else parent.uri,
+        parent_id=None if parent is None else parent.snapshot_id,
         snapshot_id=snapshot_id_of(pending.location, job.job_id),
         message=pending.message,
         code_fingerprint=job.code_fingerprint,
-        configuration=job.configuration,
+        configuration=without_secrets(job.configuration),
         pystate_version=job.pystate_version,
         spark_version=job.spark_version,
     )
-
-
-def _id_of(snapshot: Snapshot) -> str | None:
-    metadata = snapshot.metadata
-    return metadata.snapshot_id or snapshot_id_of(snapshot.location.uri, metadata.job_id)
 
 
 def _operator_states(pending: PendingCheckpoint, task: TaskSpec) -> list[OperatorState]:

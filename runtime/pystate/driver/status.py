@@ -47,8 +47,10 @@ class JobStatusStore:
             "failures": [],
             "failure_count": 0,
             "vertices": [],
+            "plan": [],
             "plan_warnings": [],
             "checkpoint_config": None,
+            "application_id": None,
         }
         earlier = read_json(self._path)
         if earlier is not None:
@@ -100,13 +102,19 @@ class JobStatusStore:
                 self._write()
 
     def describe_plan(
-        self, name: str, tasks: list[TaskSpec], warnings: list[str], checkpoint_config: dict[str, Any]
+        self,
+        name: str,
+        tasks: list[TaskSpec],
+        nodes: list[dict[str, Any]],
+        warnings: list[str],
+        checkpoint_config: dict[str, Any],
     ) -> None:
         """Take over what is known once the job has been planned.
 
         Args:
             name: The job's name.
             tasks: Its vertices.
+            nodes: The nodes of its plan, see `plan_nodes`.
             warnings: What people should change.
             checkpoint_config: The options of checkpointing in force.
         """
@@ -126,9 +134,16 @@ class JobStatusStore:
                 parallelism=max(task.parallelism for task in tasks),
                 max_parallelism=max(task.max_parallelism for task in tasks),
                 vertices=vertices,
+                plan=nodes,
                 plan_warnings=list(warnings),
                 checkpoint_config=checkpoint_config,
             )
+            self._write()
+
+    def runs_in(self, application_id: str) -> None:
+        """Take note of the Spark application that runs the job now."""
+        with self._lock:
+            self._data["application_id"] = application_id
             self._write()
 
     def _write(self) -> None:

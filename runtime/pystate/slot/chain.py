@@ -79,14 +79,14 @@ class Chain:
 
     def all_outputs(self) -> list[OutputSpec]:
         """Return the outputs of the whole tree, each once."""
-        found = [*self.outputs, *(output for node in self._nodes() for output in node.outputs)]
+        found = [*self.outputs, *(output for node in self.nodes() for output in node.outputs)]
         return list({output.tag: output for output in found}.values())
 
     def all_operators(self) -> list[OperatorSpec]:
         """Return the operators of the whole tree."""
-        return [node.operator for node in self._nodes()]
+        return [node.operator for node in self.nodes()]
 
-    def _nodes(self) -> Iterator[ChainNode]:
+    def nodes(self) -> Iterator[ChainNode]:
         """Yield every node once: behind a union one node follows several."""
         seen: set[int] = set()
         stack = list(self.children)

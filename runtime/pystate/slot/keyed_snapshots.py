@@ -18,6 +18,7 @@ from pystate.common.options import RocksDBOptions
 from pystate.slot.restore_progress import RestoreProgress, bytes_to_read
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot, unreadable_native
+from pystate.state.base.loader import name_of
 from pystate.state.base.native import NativeSource
 
 
@@ -35,23 +36,28 @@ class KeyedSnapshots:
         self._threads = backend.configuration.get(RocksDBOptions.CHECKPOINT_TRANSFER_THREAD_NUM)
         self._uploaded = UploadedFiles()
 
-    def freeze(self, checkpoint_id: int, shared: SharedTarget | None) -> KeyedStateSnapshot | NativeUpload:
+    def freeze(
+        self, checkpoint_id: int, shared: SharedTarget | None, *, native: bool = False
+    ) -> KeyedStateSnapshot | NativeUpload:
         """Freeze the last flushed epoch.
 
         Args:
             checkpoint_id: Which checkpoint is taken.
-            shared: Where files go that later checkpoints may refer to; None for a canonical file.
+            shared: Where files go that later checkpoints may refer to; None for a snapshot with all state.
+            native: Whether that is to be in the backend's own files, where the backend has such, instead of a canonical one.
 
         Raises:
             StateError: The backend can't do it.
         """
-        native = None if shared is None else self._backend.snapshot_native()
-        if native is None or shared is None:
+        own = self._backend.snapshot_native() if native or shared is not None else None
+        if own is None:
             return self._backend.snapshot()
+        if shared is None:  # later checkpoints must not refer to it, so nobody takes note of it
+            return NativeUpload(own, self._backend.key_group_range, {}, None, self._threads)
         return NativeUpload(
-            native,
+            own,
             self._backend.key_group_range,
-            self._uploaded.confirmed(),
+            {} if shared.anew else self._uploaded.confirmed(),
             shared,
             self._threads,
             None if self._copies is None else partial(self._copies.link, checkpoint_id),
@@ -89,8 +95,9 @@ class KeyedSnapshots:
 
     def _restore_native(self, restored: RestoredOperator, handles: list[IncrementalKeyedStateHandle]) -> None:
         backend, parent, location = self._backend, self._backend.working_directory, restored.snapshot_location()
-        if parent is None or {handle.format for handle in handles} != {backend.native_format}:
-            raise unreadable_native(type(backend).__name__)
+        formats = {handle.format for handle in handles}
+        if parent is None or formats != {backend.native_format}:
+            raise unreadable_native(formats, name_of(backend))
         progress = restored.progress or RestoreProgress()
         sources: list[NativeSource] = []
         try:
@@ -99,7 +106,7 @@ class KeyedSnapshots:
                     directory = tempfile.mkdtemp(prefix="restored-", dir=parent)
                     download(handle, location, directory, self._threads, progress.add)
                     meta = opened.enter_context(location.open(handle.meta))
-                    sources.append(NativeSource(directory, meta, restored.location))
+                    sources.append(NativeSource(directory, meta, restored.location, handle.key_group_range))
                 base = backend.restore_native(sources)
         except BaseException:
             for source in sources:

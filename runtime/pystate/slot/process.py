@@ -10,7 +10,7 @@ import tempfile
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark import cloudpickle
@@ -19,9 +19,11 @@ from pystate.checkpoint.local_copies import remove_local_copies
 from pystate.common.configuration import Configuration
 from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ControlError, PystateError
+from pystate.common.file_system_settings import initialize
 from pystate.slot.data_server import DataServer
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.local_backup import local_roots
+from pystate.slot.metrics_reporter import SlotMetricsReporter
 from pystate.slot.restore_progress import RestoreProgress
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import SnapshotRequest, Subtask
@@ -40,7 +42,7 @@ class SlotDescription:
     """
 
     coordinator: tuple[str, int]
-    secret: bytes
+    secret: bytes = field(repr=False)
     job_id: str
     attempt: int
     unix_sockets: bool = True
@@ -83,6 +85,7 @@ class SlotProcess:
         self._local_roots: list[str] = []
         self._subtasks: dict[str, Subtask] = {}
         self._progress = RestoreProgress()
+        self._metrics = SlotMetricsReporter(self._subtasks)
         remove_dead_folders(description.job_id, description.attempt)
         self._directory = tempfile.mkdtemp(prefix=f"{folder_prefix(description.job_id)}{description.attempt}-{index}-")
         host = own_address(description.coordinator)
@@ -140,8 +143,8 @@ class SlotProcess:
         ended = False  # the first beat comes at once: the end of its connection is how a death is noticed
         while not ended:
             try:
-                restored = self._progress.done
-                client.call("heartbeat", slot=self._index, attempt=self._description.attempt, restored=restored)
+                told = {"restored": self._progress.done, "metrics": self._metrics.report()}
+                client.call("heartbeat", slot=self._index, attempt=self._description.attempt, **told)
                 alive = os.getppid() == parent
             except ControlError:
                 alive = False
@@ -167,13 +170,15 @@ class SlotProcess:
         if op == "shutdown":
             self._final = request["final"]
             self._ended.set()
-            return None
+            return self._metrics.report()
         message = f"A slot does not know the op {op!r}."
         raise ControlError(message)
 
     def _deploy(self, deployment: Deployment) -> None:
         environment = JobEnvironment(**{**deployment.environment, "working_directory": self._directory})
-        self._local_roots = local_roots(Configuration(environment.configuration))
+        configuration = Configuration(environment.configuration)
+        initialize(configuration)
+        self._local_roots = local_roots(configuration)
         restored = {uid: replace(found, progress=self._progress) for uid, found in deployment.restored.items()}
         opened: dict[str, Subtask] = {}
         for task in deployment.tasks:

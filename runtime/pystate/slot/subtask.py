@@ -43,6 +43,8 @@ class SnapshotRequest:
         shared: The URI of the directory for files that later checkpoints may refer to; None for a checkpoint with all state.
         shared_prefix: How the names of this checkpoint's files begin there.
         savepoint: Whether it is a savepoint.
+        native: Whether all state is written in the state backend's own files, as a native savepoint.
+        full: Whether an incremental checkpoint refers to no older one's files.
     """
 
     checkpoint_id: int
@@ -53,11 +55,15 @@ class SnapshotRequest:
     shared: str | None = None
     shared_prefix: str = ""
     savepoint: bool = False
+    native: bool = False
+    full: bool = False
 
     @property
     def shared_target(self) -> SharedTarget | None:
         """Where files go that later checkpoints may refer to; None for a checkpoint with all state."""
-        return None if self.shared is None else SharedTarget(SnapshotLocation(self.shared), self.shared_prefix)
+        if self.shared is None:
+            return None
+        return SharedTarget(SnapshotLocation(self.shared), self.shared_prefix, self.full)
 
 
 class Coordinator(Protocol):
@@ -190,6 +196,7 @@ class Subtask:
                 finished = True
                 if request is not None:
                     self._take_snapshot(request)
+            self.operator.metrics.epoch_finished(int((time.perf_counter() - started) * 1000))
         finally:
             with self._changed:
                 if not finished:
@@ -266,7 +273,9 @@ class Subtask:
             claim.at_end = True
 
     def _keep(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
-        self._filling.append(output.tag, batch.serialize().to_pybytes(), batch.num_rows)
+        data = batch.serialize().to_pybytes()
+        self._filling.append(output.tag, data, batch.num_rows)
+        self.operator.metrics.batch_out(output.tag, batch.num_rows, len(data))
 
     def _new_output(self) -> KeptOutput:
         return KeptOutput(self._environment.kept_output_bytes, self._environment.working_directory)
@@ -299,7 +308,9 @@ class Subtask:
         started = time.perf_counter()
         start_delay_ms = max(0, int(time.time() * 1000) - request.trigger_timestamp)
         try:
-            frozen = self.operator.snapshot_state(request.checkpoint_id, request.trigger_timestamp, request.shared_target)
+            frozen = self.operator.snapshot_state(
+                request.checkpoint_id, request.trigger_timestamp, request.shared_target, native=request.native
+            )
         except Exception as error:
             # As in Flink a failure of the synchronous part fails the task, however many failed checkpoints are tolerated: it
             # is the functions' and the backend's own, and the storage has no part in it.

@@ -23,6 +23,7 @@ from pystate.slot.output import OutputBuffer, OutputSpec, line_prefix
 from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn, RecordCodec
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.slot.task_metrics import TaskMetrics
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend
 from pystate.state.base.compression import snapshot_codec
 from pystate.state.base.keys import KeyCodec
@@ -48,6 +49,7 @@ class TaskOperator:
         backend: The keyed state, None where the task isn't keyed.
         copies: Keeps second copies of the state on this machine; None for none.
         operators: Those of the task, the last first, the head last.
+        metrics: What is measured of the subtask.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class TaskOperator:
         self.task = task
         self.subtask = subtask
         self.records_in = 0
+        self.metrics = TaskMetrics(task)
         self.operators: list[Operator] = []
         self._environment = environment
         self._clock = clock
@@ -114,6 +117,7 @@ class TaskOperator:
             operator.open()
         for operator in self.operators:
             operator.state.finish_epoch()  # what functions wrote by now is where the first epoch begins
+        self.metrics.sample_gauges()
         if self.copies is not None:
             self.copies.restored(checkpoint_id, f"{self.task.name} (uid {self.task.uid}), subtask {self.subtask}")
         self._process = self._make_process()
@@ -130,13 +134,16 @@ class TaskOperator:
         if not 0 <= input_index < len(self._process):
             message = f"A batch came for input {input_index} of a task with {len(self._process)}."
             raise ControlError(message, where=f"uid {self.task.uid}")
-        self._process[input_index](batch)
+        with self.metrics.busy:
+            self._process[input_index](batch)
         self.records_in += batch.num_rows
+        self.metrics.batch_in(batch.num_rows, batch.nbytes)
 
     def flush_output(self) -> None:
         """Hand on what the output buffers still hold."""
-        for buffer in self._buffers.values():
-            buffer.flush()
+        with self.metrics.busy:
+            for buffer in self._buffers.values():
+                buffer.flush()
 
     def finish_epoch(self) -> None:
         """Make the epoch's changes part of the state, all or none.
@@ -144,13 +151,14 @@ class TaskOperator:
         Raises:
             StateError: A value isn't of its state's type; the epoch must be rolled back.
         """
-        changes = [change for operator in self.operators for change in operator.finish_epoch()]
-        if self.backend is not None:
-            self.backend.flush_epoch()
-        for change in changes:
-            change()
-        for operator in self.operators:
-            operator.touched = False
+        with self.metrics.busy:
+            changes = [change for operator in self.operators for change in operator.finish_epoch()]
+            if self.backend is not None:
+                self.backend.flush_epoch()
+            for change in changes:
+                change()
+            for operator in self.operators:
+                operator.touched = False
 
     def roll_back_epoch(self) -> PystateError | None:
         """Forget the epoch's changes and output.
@@ -166,13 +174,16 @@ class TaskOperator:
         touched = [operator.spec for operator in self.operators if operator.roll_back_epoch()]
         return _beyond_rollback(touched[-1]) if touched else None
 
-    def snapshot_state(self, checkpoint_id: int, timestamp: int, shared: SharedTarget | None = None) -> FrozenTask:
+    def snapshot_state(
+        self, checkpoint_id: int, timestamp: int, shared: SharedTarget | None = None, *, native: bool = False
+    ) -> FrozenTask:
         """Freeze the state of all operators, between two epochs.
 
         Args:
             checkpoint_id: Which checkpoint is taken.
             timestamp: When it was triggered, ms since 1970.
             shared: Where an incremental checkpoint puts files that later ones may refer to; None for one with all state.
+            native: Whether one with all state is to be in the state backend's own files.
 
         Raises:
             Exception: What a function's `snapshot_state` raised; all state is as a finished epoch or function left it.
@@ -182,7 +193,7 @@ class TaskOperator:
             for operator in self.operators:
                 frozen.operators.append(operator.snapshot_state(checkpoint_id, timestamp))
                 if operator.backend is not None and self._keyed is not None:
-                    keyed = self._keyed.freeze(checkpoint_id, shared)
+                    keyed = self._keyed.freeze(checkpoint_id, shared, native=native)
                     if isinstance(keyed, NativeUpload):
                         frozen.operators[-1].native = keyed
                     else:
@@ -217,6 +228,7 @@ class TaskOperator:
 
     def _operator(self, spec: OperatorSpec, backend: KeyedStateBackend | None) -> Operator:
         context = SubtaskRuntimeContext(spec, self.task, self.subtask, self._environment, backend)
+        self.metrics.operators[spec.uid] = context.metrics
         return Operator(spec, context, backend, self.key_groups, self._clock)
 
     def _make_process(self) -> list[ProcessBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 
 from pystate.api.state import ValueStateDescriptor
 from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
+from pystate.checkpoint.native_state import NativeUpload, SharedTarget
 from pystate.checkpoint.shared_state_registry import SharedStateRegistry
+from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Row, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
-from pystate.common.key_groups import KeyGroupRange
+from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.state.base.backend import KeyedStateSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
@@ -112,6 +116,60 @@ def test_after_a_restore_from_another_jobs_checkpoint_all_is_written_again(root:
     for path in names([theirs]):
         os.unlink(path_of(path))
     assert len(Operator(root, 1, [ours]).values(KEYS)) == 60, "their files may go"
+
+
+def test_a_native_savepoint_shares_nothing_with_checkpoints(root: str) -> None:
+    operator = filled(root)
+    (before,) = operator.checkpoint(1)
+    folder = os.path.join(root, "savepoint")
+    os.mkdir(folder)
+    upload = operator.snapshots[0].freeze(2, None, native=True)
+    assert isinstance(upload, NativeUpload)
+    savepoint = upload.write(SnapshotLocation(folder), "x", 0)
+    upload.release()
+    operator.ended(2, completed=True)
+    assert savepoint.shared == {}, "no file of a checkpoint is referred to"
+    assert savepoint.files.keys() >= before.shared.keys()
+    assert savepoint.checkpointed_size == savepoint.state_size
+    (after,) = operator.checkpoint(3)
+    assert after.shared == before.shared, "no checkpoint refers to its files"
+    for path in names([before]):
+        os.unlink(path_of(path))
+    moved = shutil.move(folder, os.path.join(root, "moved"))
+    for parallelism in (1, 3):
+        restored = Operator(moved, parallelism, [savepoint], owned=True)
+        assert len(restored.values(KEYS)) == 60
+        for new in restored.checkpoint(4):
+            assert new.checkpointed_size == new.state_size, "the first checkpoint behind it is a full one"
+        restored.close()
+
+
+def test_a_full_checkpoint_writes_all_again_under_keys_of_its_own(root: str) -> None:
+    operator = filled(root)
+    (first,) = operator.checkpoint(1)
+    upload = operator.snapshots[0].freeze(2, SharedTarget(operator.shared, "2-", anew=True))
+    assert isinstance(upload, NativeUpload)
+    full = upload.write(SnapshotLocation(root), "chk-2", 100)
+    upload.release()
+    operator.ended(2, completed=True)
+    assert full.checkpointed_size == full.state_size
+    assert first.shared.keys() == full.shared.keys()
+    assert not {file.key for file in first.shared.values()} & {file.key for file in full.shared.values()}
+    (third,) = operator.checkpoint(3)
+    assert third.shared == full.shared
+    for path in names([first]):
+        os.unlink(path_of(path))
+    assert len(Operator(root, 1, [third]).values(KEYS)) == 60
+
+
+def test_a_native_savepoint_of_another_backend_is_canonical() -> None:
+    backend = create_state_backend(
+        "hashmap",
+        key_codec=KeyCodec(None),
+        key_group_range=key_group_range(0, 1, MAX_PARALLELISM),
+        max_parallelism=MAX_PARALLELISM,
+    )
+    assert isinstance(KeyedSnapshots(backend).freeze(1, None, native=True), KeyedStateSnapshot)
 
 
 def test_what_is_not_confirmed_is_written_again(root: str) -> None:

@@ -18,6 +18,8 @@ from pystate.checkpoint.catalog.summary import read_snapshot
 from pystate.checkpoint.handles import FileStateHandle, StateHandle
 from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
 from pystate.checkpoint.metadata import CheckpointMetadata
+from pystate.checkpoint.ownership import is_note
+from pystate.checkpoint.shared_folder import SHARED_FILE, SharedFolder
 from pystate.checkpoint.state_sink import storage_errors
 from pystate.checkpoint.storage import (
     METADATA_FILE,
@@ -41,6 +43,7 @@ class OrphanKind(Enum):
     INCOMPLETE = "snapshot that never completed"
     IN_PROGRESS = "half-written file"
     UNNAMED = "file that its snapshot doesn't name"
+    UNREFERENCED = "shared file that no checkpoint refers to"
     UNKNOWN_JOB = "folder of an unknown job without a checkpoint"
 
 
@@ -144,6 +147,8 @@ class GarbageCollection:
             if ours and self._is_old(one, files) and not any(uri in named for uri, _ in files):
                 yield Orphan(OrphanKind.INCOMPLETE, one.uri, sum(_size(info) for _, info in files))
             return
+        if one.name == SHARED_DIRECTORY and not unsure:
+            yield from self._unreferenced(one, named)
         known = complete or one.name in (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY)
         for name, info in sorted(one.files.items()):
             uri = f"{one.uri}/{name}"
@@ -152,8 +157,30 @@ class GarbageCollection:
             if _IN_PROGRESS.fullmatch(name):
                 if known:
                     yield Orphan(OrphanKind.IN_PROGRESS, uri, _size(info))
-            elif complete and not unsure and _WRITTEN.fullmatch(name):
+            elif complete and not unsure and _WRITTEN.fullmatch(name) and not is_note(name):
                 yield Orphan(OrphanKind.UNNAMED, uri, _size(info))
+
+    def _unreferenced(self, one: Directory, named: set[str]) -> Iterator[Orphan]:
+        """Iterate over the files in the folder of a job that has ended, which no checkpoint needs, be it another job's."""
+        job = one.uri.rsplit("/", 2)[-2]
+        state = self._job_state(job) if _JOB_DIRECTORY.fullmatch(job) else True
+        if state is True or (state is None and not self._jobs):
+            return
+        found = {
+            name: info
+            for name, info in sorted(one.files.items())
+            if SHARED_FILE.fullmatch(name) and f"{one.uri}/{name}" not in named and self._is_old_file(info)
+        }
+        if not found:
+            return
+        try:
+            needed = SharedFolder(one.uri).needed()
+        except PystateError as error:
+            self.kept.append(f"{one.uri} is left alone: {error.message}")
+            return
+        for name in found.keys() - needed:
+            if not _IN_PROGRESS.fullmatch(name):
+                yield Orphan(OrphanKind.UNREFERENCED, f"{one.uri}/{name}", _size(found[name]))
 
     def _is_written(self, one: Directory) -> bool:
         """Whether a job that runs may still be writing a checkpoint."""
@@ -170,10 +197,17 @@ class GarbageCollection:
             files = list(_all_files(one))
             if any(METADATA_FILE in other.files for other in below):
                 self.kept.append(f"{one.uri} is left alone: it holds checkpoints that can be restored")
-            elif unsure or any(uri in named for uri, _ in files):
+            elif unsure or any(uri in named for uri, _ in files) or self._is_used(one):
                 self.kept.append(f"{one.uri} is left alone: another snapshot names files in it, or may do so")
             elif self._is_old(one, files):
                 yield Orphan(OrphanKind.UNKNOWN_JOB, one.uri, sum(_size(info) for _, info in files))
+
+    def _is_used(self, one: Directory) -> bool:
+        """Whether checkpoints elsewhere refer to files in a job's folder, or may do so."""
+        try:
+            return bool(SharedFolder(f"{one.uri}/{SHARED_DIRECTORY}").needed())
+        except PystateError:
+            return True
 
     def _is_old(self, one: Directory, files: list[tuple[str, dict[str, Any]]]) -> bool:
         if files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -14,6 +15,7 @@ from pystate.api.checkpointed import (
     RawOperatorStateOutput,
 )
 from pystate.api.functions import KeyedStateStore, RuntimeContext
+from pystate.api.metrics import MetricGroup
 from pystate.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -30,6 +32,7 @@ from pystate.api.state import (
     ValueStateDescriptor,
 )
 from pystate.common.errors import StateError
+from pystate.slot.operator_metrics import OperatorMetrics, OperatorScope
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
 
@@ -47,6 +50,9 @@ class SubtaskRuntimeContext(RuntimeContext):
         subtask: The index of the subtask.
         environment: The job.
         backend: The keyed state, None for operators that don't stand directly behind key_by().
+
+    Attributes:
+        metrics: What the operator's function has registered.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class SubtaskRuntimeContext(RuntimeContext):
         self._subtask = subtask
         self._environment = environment
         self._backend = backend
+        self.metrics = OperatorMetrics(_scope(operator, task, subtask, environment))
 
     def get_task_name(self) -> str:
         """Return the operator's name."""
@@ -86,6 +93,10 @@ class SubtaskRuntimeContext(RuntimeContext):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a value of the job's configuration."""
         return str(self._environment.configuration.get(key, default_value))
+
+    def get_metrics_group(self) -> MetricGroup:
+        """Return the group of the operator's metrics."""
+        return self.metrics.group
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """Return the keyed value state of that name."""
@@ -115,6 +126,22 @@ class SubtaskRuntimeContext(RuntimeContext):
             message = f"{descriptor!r} declares {descriptor.kind.value} state, {kind.value} state was asked for."
             raise StateError(message, where=f"uid {self._operator.uid}")
         return self._backend.get_partitioned_state(descriptor)
+
+
+def _scope(operator: OperatorSpec, task: TaskSpec, subtask: int, environment: JobEnvironment) -> OperatorScope:
+    host, slot = socket.gethostname(), f"slot-{subtask}"
+    variables = {
+        "<host>": host,
+        "<tm_id>": slot,
+        "<job_id>": environment.job_id,
+        "<job_name>": environment.job_name,
+        "<task_id>": task.vertex_id,
+        "<task_name>": task.name,
+        "<operator_name>": operator.name,
+        "<subtask_index>": str(subtask),
+    }
+    components = (host, "taskmanager", slot, environment.job_name, operator.name, str(subtask))
+    return OperatorScope(operator.uid, components, variables)
 
 
 @dataclass(frozen=True)

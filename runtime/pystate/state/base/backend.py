@@ -279,7 +279,7 @@ class KeyedStateBackend(ABC):
             CorruptSnapshotError: One is damaged.
             StateError: The backend isn't empty.
         """
-        raise unreadable_native(type(self).__name__)
+        raise unreadable_native(["other"], type(self).__name__)
 
     @abstractmethod
     def state_names(self) -> list[str]:
@@ -294,17 +294,18 @@ class KeyedStateBackend(ABC):
         """Free what the backend holds. Open snapshots stay readable until they are released."""
 
 
-def unreadable_native(backend: str) -> RestoreError:
+def unreadable_native(formats: Iterable[str], backend: str) -> RestoreError:
     """Return the error for a native snapshot of another backend.
 
     Args:
+        formats: Whose files it is made of.
         backend: What shall read it, for people.
     """
     message = (
-        "The checkpoint is incremental: its keyed state is in the own files of the state backend that took it, which "
-        f"{backend} can't read."
+        f"The snapshot is native or incremental: its keyed state is in the own files of the {' and '.join(sorted(formats))} "
+        f"state backend that took it, which {backend} can't read."
     )
-    hint = "start with the old state backend, take a savepoint, and start from that with the new one"
+    hint = "start with the old state backend, take a savepoint of the canonical format, and start from that with the new one"
     return RestoreError(message, hint=hint)
 
 

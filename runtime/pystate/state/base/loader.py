@@ -66,6 +66,13 @@ def create_state_backend(
     return backend
 
 
+def name_of(backend: KeyedStateBackend) -> str:
+    """Return what people call a backend: its name where it has one, else that of its class."""
+    kind = type(backend)
+    path = f"{kind.__module__}:{kind.__qualname__}"
+    return next((f"the {name} state backend" for name, known in _BACKENDS.items() if known == path), kind.__qualname__)
+
+
 def check_state_backend(name: str) -> None:
     """Refuse a name or path that leads to no backend.
 
@@ -73,6 +80,18 @@ def check_state_backend(name: str) -> None:
         ConfigurationError: So it is.
     """
     _factory(name)
+
+
+def takes_native_snapshots(name: str) -> bool | None:
+    """Return whether a backend can be written as its own files; None where the factory is a function, which doesn't say.
+
+    Raises:
+        ConfigurationError: There is no such backend.
+    """
+    factory = _factory(name)
+    if not isinstance(factory, type) or not issubclass(factory, KeyedStateBackend):
+        return None
+    return factory.snapshot_native is not KeyedStateBackend.snapshot_native
 
 
 def _factory(name: str) -> Callable[..., object]:

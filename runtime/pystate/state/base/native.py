@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from pystate.common.key_groups import KeyGroupRange
+
 
 class NativeSnapshot(ABC):
     """The files that hold the last flushed epoch, kept as they are until `release`. Methods may be called from any thread.
@@ -41,8 +43,10 @@ class NativeSource:
         directory: A folder below the backend's working directory with the files by their names; the backend's from now on.
         meta: What `NativeSnapshot.write_meta` wrote, open for reading.
         where: What errors name as the place.
+        key_groups: Those that it is said to have, which must be those that it has.
     """
 
     directory: str
     meta: BinaryIO
     where: str
+    key_groups: KeyGroupRange

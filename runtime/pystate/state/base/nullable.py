@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.state.base.serializers import TypeSerializer
-from pystate.state.base.value_formats import pack
+from pystate.state.base.value_format import pack
 
 _NIL: bytes = pack(None)
 

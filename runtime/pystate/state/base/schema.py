@@ -32,7 +32,8 @@ from pystate.state.base.serializers import (
     serializer_from_snapshot,
 )
 from pystate.state.base.ttl.serializer import Convert, TtlSerializer, timed_conversion
-from pystate.state.base.value_formats import pack, unpack
+from pystate.state.base.untyped_format import unpack
+from pystate.state.base.value_format import pack
 
 VOID_NAMESPACE = b"\x00"
 """How sub-keys of state begin that is scoped by key alone."""

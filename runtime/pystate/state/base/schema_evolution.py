@@ -15,7 +15,9 @@ from typing import Any
 from pystate.common.errors import RestoreError, StateError
 from pystate.common.row import Row
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.state.base.value_formats import Format, format_for, unpack
+from pystate.state.base.untyped_format import unpack
+from pystate.state.base.value_format import Format
+from pystate.state.base.value_formats import format_for
 
 Convert = Callable[[Any], Any]
 

@@ -12,7 +12,9 @@ from typing import Any
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.state.base.schema_evolution import Resolution, SchemaCompatibility, resolve_types
-from pystate.state.base.value_formats import format_for, is_immutable, pack, unpack, unpack_plain
+from pystate.state.base.untyped_format import unpack, unpack_plain
+from pystate.state.base.value_format import pack
+from pystate.state.base.value_formats import format_for, is_immutable
 
 __all__ = [
     "Resolution",

@@ -50,7 +50,8 @@ class RestoredDatabases:
         self._parent = parent
         self._memory = memory
         self._metas = [NativeMeta.read(source.meta, source.where) for source in sources]
-        for meta in self._metas:
+        for source, meta in zip(sources, self._metas, strict=True):
+            _check_key_groups(source, meta)
             check_header_fits(meta.header, backend)
         _check_disjoint(self._metas)
         self.base = self._best()
@@ -155,6 +156,15 @@ def _decoded(rows: Iterator[Row], codec: KeyCodec) -> Iterator[Row]:
 
 def _prefix(key_group: int) -> bytes:
     return key_group.to_bytes(KEY_GROUP_BYTES, "big")
+
+
+def _check_key_groups(source: NativeSource, meta: NativeMeta) -> None:
+    if meta.header.key_group_range != source.key_groups:
+        message = (
+            f"A native snapshot is another than the metadata says: it has key groups {meta.header.key_group_range}, not "
+            f"{source.key_groups}."
+        )
+        raise CorruptSnapshotError(message, where=source.where, hint=_ANOTHER)
 
 
 def _check_disjoint(metas: Sequence[NativeMeta]) -> None:

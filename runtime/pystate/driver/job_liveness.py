@@ -1,0 +1,48 @@
+"""Whether a job of this installation has ended, read from its files: neither driver nor job manager has to run for it."""
+
+from __future__ import annotations
+
+import os
+
+from pystate.common.errors import UsageError
+from pystate.common.home import JobDirectory, PystateHome, read_json
+from pystate.common.job_status import JobStatus
+
+_ENDED_RECORD = "ENDED"  # `RecordPhase.ENDED` of the job manager's record
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process of that id exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def has_ended(directory: JobDirectory) -> bool:
+    """Whether a job is known to have ended: what can't be read must not cost anybody a snapshot."""
+    try:
+        status, record = read_json(directory.status), read_json(directory.latest_record)
+        if status is not None and JobStatus(status["state"]).is_terminal:
+            return True
+        if record is not None:
+            return bool(record["phase"] == _ENDED_RECORD)
+        # a plain `python job.py` has no record, and leaves an old status when it is killed
+        term = read_json(directory.term)
+        return term is None or not is_alive(int(term["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def job_runs(home: PystateHome, job_id: str) -> bool | None:
+    """Whether a job has not ended; None for one that this installation doesn't know."""
+    try:
+        directory = home.job(job_id)
+    except UsageError:
+        return None
+    if not directory.path.is_dir():
+        return None
+    return not has_ended(directory)

@@ -1,0 +1,116 @@
+"""Runs a program up to its execute() and writes down what would run: `python -m pystate.driver.program_plan REQUEST ANSWER`.
+
+REQUEST and ANSWER are JSON files. A process of its own: the program may do what it likes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from pystate.api.job_graph import StreamGraph
+from pystate.api.json_plan import json_plan
+from pystate.common.configuration import Configuration
+from pystate.common.errors import JobGraphError, PystateError
+from pystate.common.home import read_json, write_json
+from pystate.common.options import CoreOptions, PipelineOptions
+from pystate.datastream.executor import Executor, JobExecutionResult, register_executor
+from pystate.driver.__main__ import program_place, program_trace, submission_configuration
+from pystate.driver.status import failure_dict
+from pystate.spark.python_files import add_python_files
+from pystate.spark.session import create_session
+
+
+class _PlanTaken(BaseException):
+    """Ends the program at its execute(); no `except Exception` of it keeps that back."""
+
+
+class PlanExecutor(Executor):
+    """Takes the program's plan in the place of running it.
+
+    Args:
+        configuration: What file and command line say.
+        folder: For the log of a Spark session, where the program asks for one.
+    """
+
+    def __init__(self, configuration: Configuration, folder: Path) -> None:
+        self._configuration = configuration
+        self._folder = folder
+        self._session: Any = None
+        self.plan: dict[str, Any] | None = None
+
+    def close(self) -> None:
+        """End the session, where there is one."""
+        if self._session is not None:
+            self._session.stop()
+
+    def base_configuration(self) -> Configuration:
+        """Return what file and command line say."""
+        return self._configuration.copy()
+
+    def spark_session(self, configuration: Configuration) -> Any:
+        """Return a session; programs look at their data with it. No query is started."""
+        if self._session is None:
+            self._session = create_session(configuration, "pystate info", self._folder / "spark.log")
+        return self._session
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
+        """Take the plan and end the program."""
+        parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+        auto_uids = bool(configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
+        try:
+            plan = json_plan(graph, parallelism, auto_uids=auto_uids)
+        except PystateError as error:
+            self.plan = {"failure": failure_dict(error, traceback.format_exc())}
+            raise _PlanTaken from error
+        self.plan = {"name": job_name, "parallelism": parallelism, "notices": graph.notices, "plan": plan}
+        raise _PlanTaken
+
+
+def take_plan(job_file: Path, arguments: list[str], executor: PlanExecutor) -> dict[str, Any]:
+    """Run the program up to its execute(); return its plan, or `{"failure": ...}`."""
+    sys.argv = [str(job_file), *arguments]
+    register_executor(executor)
+    try:
+        add_python_files(executor.base_configuration())
+        sys.path.insert(0, str(job_file.parent))
+        with contextlib.suppress(_PlanTaken):
+            runpy.run_path(str(job_file), run_name="__main__")
+        if executor.plan is None:
+            message = f"{job_file.name} never calls execute()."
+            raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
+        return executor.plan
+    except PystateError as error:
+        return {"failure": failure_dict(error, traceback.format_exc())}
+    except SystemExit as error:
+        ended = JobGraphError(
+            f"{job_file.name} ended with exit code {error.code} before its execute().", where=str(job_file)
+        )
+        return {"failure": failure_dict(ended, "")}
+    except Exception as error:
+        failure = failure_dict(error, program_trace(error, job_file))
+        return {"failure": {**failure, "where": program_place(error, job_file)}}
+
+
+def main(words: list[str]) -> int:
+    """Answer one request."""
+    asked, answer = Path(words[0]), Path(words[1])
+    request = read_json(asked)
+    executor = PlanExecutor(submission_configuration(request), asked.parent)
+    write_json(answer, take_plan(Path(request["job_file"]), list(request["arguments"]), executor), mode=0o600)
+    executor.close()
+    return 0
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # a session that the program has asked for, and threads of its own, must not keep the process
+    os._exit(code)

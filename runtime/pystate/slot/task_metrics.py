@@ -1,0 +1,140 @@
+"""What one subtask measures: records, bytes and time by batch, and what its functions have registered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from pystate.common.metrics import MetricKind, MetricSample, RateWindow, counter, gauge
+from pystate.slot.operator_counts import OperatorCounts
+from pystate.slot.operator_metrics import OperatorMetrics
+from pystate.slot.task import TaskSpec
+
+_COUNTED = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
+_NS_PER_MS = 1_000_000
+
+
+class BusyTime:
+    """Measures what is done inside `with`."""
+
+    def __init__(self) -> None:
+        # time spent before, and since when; one object that is replaced, so that another thread never sees half of a change
+        self._state = (0, 0)
+
+    def __enter__(self) -> None:
+        """Begin."""
+        self._state = (self._state[0], time.perf_counter_ns())
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        spent, since = self._state
+        self._state = (spent + time.perf_counter_ns() - since, 0)
+
+    def so_far_ns(self) -> int:
+        """Return the time measured, what is under way included; may be called from another thread."""
+        spent, since = self._state
+        return spent + (max(0, time.perf_counter_ns() - since) if since else 0)
+
+
+class TaskMetrics:
+    """The metrics of one subtask.
+
+    The subtask's thread counts; another one may call `collect`. All counts grow as long as the subtask lives, also where an
+    epoch is given up and run again.
+
+    Args:
+        task: What the subtask runs.
+
+    Attributes:
+        busy: Measures the time spent on records, and at the ends of epochs.
+        operators: What the functions have registered, by operator uid.
+    """
+
+    def __init__(self, task: TaskSpec) -> None:
+        self.busy = BusyTime()
+        self.operators: dict[str, OperatorMetrics] = {}
+        self._operator_counts = OperatorCounts(task)
+        self._records_in = 0
+        self._bytes_in = 0
+        self._bytes_out = 0
+        self._rows_out = {output.tag: 0 for output in task.outputs}
+        self._epochs = 0
+        self._last_epoch_ms = -1
+        self._started_ns = time.perf_counter_ns()
+        self._windows: dict[tuple[str | None, str], RateWindow] = {}
+
+    # -- counting, on the subtask's thread
+
+    def batch_in(self, rows: int, size: int) -> None:
+        """Count a batch that was read, of `size` bytes."""
+        self._records_in += rows
+        self._bytes_in += size
+
+    def batch_out(self, tag: int, rows: int, size: int) -> None:
+        """Count a batch of an output, of `size` bytes."""
+        self._rows_out[tag] += rows
+        self._bytes_out += size
+
+    def epoch_finished(self, duration_ms: int) -> None:
+        """Count an epoch, and let gauges look."""
+        self._epochs += 1
+        self._last_epoch_ms = duration_ms
+        self.sample_gauges()
+
+    def sample_gauges(self) -> None:
+        """Call the functions of all gauges, on the thread that runs the operators."""
+        for operator in self.operators.values():
+            operator.sample_gauges()
+
+    # -- telling
+
+    def collect(self, now_s: float) -> list[MetricSample]:
+        """Return all samples.
+
+        Args:
+            now_s: Monotonic seconds; rates are taken from one call to the next ones.
+        """
+        counts = {
+            "numRecordsIn": self._records_in,
+            "numRecordsOut": sum(self._rows_out.values()),
+            "numBytesIn": self._bytes_in,
+            "numBytesOut": self._bytes_out,
+        }
+        samples: list[MetricSample] = []
+        for name in _COUNTED:
+            samples += self._counted(None, name, counts[name], now_s)
+        samples += self._times(now_s)
+        samples.append(counter("numEpochs", self._epochs))
+        samples.append(gauge("lastEpochDurationMs", self._last_epoch_ms))
+        rows_out: Mapping[int, int] = dict(self._rows_out)
+        for uid, (read, written) in self._operator_counts.counts(counts["numRecordsIn"], rows_out).items():
+            for name, count in (("numRecordsIn", read), ("numRecordsOut", written)):
+                if count is not None:
+                    samples += self._counted(uid, name, count, now_s)
+        for operator in list(self.operators.values()):
+            operator.look(now_s)
+            samples += operator.samples()
+        return samples
+
+    def _counted(self, uid: str | None, name: str, count: int, now_s: float) -> list[MetricSample]:
+        rate = self._rate(uid, name, count, now_s)
+        return [
+            MetricSample(name, MetricKind.COUNTER, count, uid),
+            MetricSample(f"{name}PerSecond", MetricKind.GAUGE, rate, uid),
+        ]
+
+    def _times(self, now_s: float) -> list[MetricSample]:
+        lived_ns = time.perf_counter_ns() - self._started_ns
+        busy_ns = min(self.busy.so_far_ns(), lived_ns)
+        busy_ms = busy_ns / _NS_PER_MS
+        return [
+            gauge("busyTimeMsPerSecond", min(1000.0, self._rate(None, "busy", busy_ms, now_s))),
+            gauge("idleTimeMsPerSecond", self._rate(None, "idle", (lived_ns - busy_ns) / _NS_PER_MS, now_s)),
+            counter("accumulateBusyTimeMs", int(busy_ms)),
+            counter("accumulateIdleTimeMs", int((lived_ns - busy_ns) / _NS_PER_MS)),
+        ]
+
+    def _rate(self, uid: str | None, name: str, count: float, now_s: float) -> float:
+        window = self._windows.setdefault((uid, name), RateWindow())
+        window.update(now_s, count)
+        return round(window.rate, 3)

@@ -1,0 +1,80 @@
+"""What the form of a type's values in msgpack is."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgpack
+
+from pystate.common.errors import StateError
+
+
+class _Packers(threading.local):
+    """A packer per thread: making one costs more than using it, and one can't be shared."""
+
+    def __init__(self) -> None:
+        self.pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True, unicode_errors="surrogatepass").pack
+
+
+_packers = _Packers()
+
+
+def pack(plain: Any) -> bytes:
+    """Return msgpack bytes of plain data."""
+    return _packers.pack(plain)
+
+
+class Right(NamedTuple):
+    """What makes a value right as it is, so that nobody needs to convert it: its exact type and, of an int, its range."""
+
+    python_type: type
+    low: int = 0
+    high: int = -1
+
+
+class Format(ABC):
+    """The form of one type's values.
+
+    Attributes:
+        name: The type's name.
+        has_extensions: Whether its bytes may hold msgpack extensions or maps.
+        right: When a value is right as it is; None where the format must look.
+    """
+
+    name: str
+    has_extensions: bool = False
+    right: Right | None = None
+
+    def check(self, value: Any) -> Any:
+        """Return the value as a state keeps it; of mutable values only the outside is looked at.
+
+        Raises:
+            StateError: The value isn't of the type.
+        """
+        self.to_plain(value)
+        return value
+
+    @abstractmethod
+    def to_plain(self, value: Any) -> Any:
+        """Return plain data for msgpack; raises StateError where the value, or something in it, isn't of the type."""
+
+    @abstractmethod
+    def from_plain(self, plain: Any) -> Any:
+        """Return the value; raises StateError, ValueError or TypeError where the data is none of this type."""
+
+    def to_bytes(self, value: Any) -> bytes:
+        """Return the value's bytes."""
+        return pack(self.to_plain(value))
+
+    def wrong(self, value: Any, hint: str | None = None) -> StateError:
+        """Return the error for a value of another type."""
+        return StateError(f"{self.shown(value)} is not of type {self.name}.", hint=hint)
+
+    @staticmethod
+    def shown(value: Any) -> str:
+        """Return a short text for a value and its Python type."""
+        text = repr(value)
+        return f"{text if len(text) <= 80 else f'{text[:77]}...'} ({type(value).__qualname__})"
