@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from pystate.api.metrics import MetricGroup
 from pystate.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -79,6 +80,14 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a value of the job's configuration."""
+
+    @abstractmethod
+    def get_metrics_group(self) -> MetricGroup:
+        """Return the group of the operator's metrics."""
+
+    def get_metric_group(self) -> MetricGroup:
+        """Return the group of the operator's metrics, under the name that it has in Java and in PyFlink's tables."""
+        return self.get_metrics_group()
 
 
 class Function(ABC):  # noqa: B024 - the root of all functions; none of its methods must be overridden

@@ -35,6 +35,7 @@ from pystate.api.functions import (
     RuntimeContext,
     SinkFunction,
 )
+from pystate.api.metrics import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
 from pystate.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -95,8 +96,10 @@ __all__ = [
     "CoProcessFunction",
     "ConnectedStreams",
     "CustomStateBackend",
+    "Counter",
     "DataStream",
     "DataStreamSink",
+    "Distribution",
     "EmbeddedRocksDBStateBackend",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
@@ -106,6 +109,7 @@ __all__ = [
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "Gauge",
     "HashMapStateBackend",
     "JobExecutionResult",
     "JobManagerCheckpointStorage",
@@ -123,6 +127,9 @@ __all__ = [
     "MapStateDescriptor",
     "MemoryStateBackend",
     "MergingState",
+    "Meter",
+    "Metric",
+    "MetricGroup",
     "OperatorStateStore",
     "ProcessFunction",
     "RawKeyedStateOutput",

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import MapStateDescriptor
 from pystate.common.errors import StateError
+from pystate.common.metrics import sorted_figures
 from pystate.common.type_info import TypeInformation
 from pystate.slot.chain import Chain, OperatorSpec
 from pystate.slot.output import OutputKind, OutputSpec
@@ -155,6 +156,7 @@ class OperatorTestHarness:
         old = self._snapshot
         restored = {} if old is None else {UID: old.restored}
         self._operator.open(restored, None if old is None else old.checkpoint_id)
+        self._look_at_metrics()
         self._opened = True
 
     def end_epoch(self) -> None:
@@ -165,6 +167,7 @@ class OperatorTestHarness:
         """
         self._operator.flush_output()
         self._operator.finish_epoch()
+        self._operator.metrics.sample_gauges()
         self._output_before = len(self._output)
         self._in_epoch = False
 
@@ -208,6 +211,7 @@ class OperatorTestHarness:
     def set_processing_time(self, milliseconds: int) -> None:
         """Set the clock, ms since 1970; it stands at 0 in the beginning and doesn't run."""
         self._now = milliseconds
+        self._look_at_metrics()
 
     def get_processing_time(self) -> int:
         """Return what the clock shows."""
@@ -234,6 +238,15 @@ class OperatorTestHarness:
         backend = self._operator.backend
         return 0 if backend is None else backend.entry_count()
 
+    def get_metrics(self) -> dict[str, int | float | bool | str]:
+        """Return what the function's metrics say, by name: groups and name joined by dots.
+
+        A counter and a gauge have their value there; a meter its rate, and `NAME_count`; a distribution `NAME_count`,
+        `NAME_sum`, `_min`, `_max` and `_mean`. Gauges say what they said at the end of the last epoch, and meters go by the
+        clock of `set_processing_time`.
+        """
+        return dict(sorted_figures(self._operator.metrics.operators[UID].samples()))
+
     def close(self) -> None:
         """Close the function and drop the state; may be called again."""
         self._operator.close()
@@ -259,6 +272,9 @@ class OperatorTestHarness:
             arrays.append(pa.array([self._key_codec.key_group(internal(key), groups) for key in keys], pa.int32()))
             fields += [self._key.field(), pa.field(KEY_GROUP_FIELD, pa.int32())]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _look_at_metrics(self) -> None:
+        self._operator.metrics.operators[UID].look(self._now / 1000)
 
     def _between_epochs(self) -> None:
         if self._in_epoch:

@@ -1,0 +1,265 @@
+"""The routes about metrics: Flink's, and the text that Prometheus reads."""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+from starlette.responses import Response
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import UsageError
+from pystate.common.home import parse_job_id
+from pystate.common.metric_catalog import BY_NAME
+from pystate.common.metric_options import PrometheusReporterOptions
+from pystate.common.metrics import MetricSample, gauge, value_text
+from pystate.jobmanager.job_metrics import TIMEOUT_SECONDS
+from pystate.jobmanager.metrics_view import Figure, JobMetricsView, SubtaskView, TaskView, figures
+from pystate.jobmanager.prometheus_text import CONTENT_TYPE, PrometheusText
+from pystate.jobmanager.rest import messages
+from pystate.jobmanager.rest.errors import Json
+from pystate.jobmanager.rest.parameters import SUBTASK_INDEX, VERTEX_ID, Parameter
+from pystate.jobmanager.rest.route import RestRequest, RestRoute
+from pystate.jobmanager.rest.schemas import INTEGER, NUMBER, TEXT, TRUTH, array, either, nullable, record
+from pystate.jobmanager.supervised_job import SupervisedJob
+
+_AGGREGATES: dict[str, Callable[[list[float]], float]] = {
+    "min": min,
+    "max": max,
+    "sum": math.fsum,
+    "avg": lambda values: math.fsum(values) / len(values),
+}
+_ASKED_AT_ONCE = 16
+_MOST_SUBTASKS = 1 << 15
+
+_METRICS = array(record({"id": TEXT}, {"value": TEXT}))
+_AGGREGATED = array(record({"id": TEXT}, dict.fromkeys(_AGGREGATES, NUMBER)))
+_ALL_METRICS = record(
+    {
+        "name": TEXT,
+        "state": TEXT,
+        "up": TRUTH,
+        "metrics": array(
+            record(
+                {
+                    "task": nullable(TEXT),
+                    "vertex": nullable(TEXT),
+                    "operator": nullable(TEXT),
+                    "subtask": nullable(INTEGER),
+                    "name": TEXT,
+                    "kind": TEXT,
+                    "unit": nullable(TEXT),
+                    "value": either(TEXT, NUMBER, TRUTH),
+                }
+            )
+        ),
+    }
+)
+
+
+def _words(_name: str, value: Any) -> tuple[str, ...]:
+    return () if value is None else tuple(word for word in (part.strip() for part in str(value).split(",")) if word)
+
+
+def _aggregates(name: str, value: Any) -> tuple[str, ...]:
+    chosen = tuple(word.lower() for word in _words(name, value))
+    unknown = [word for word in chosen if word not in _AGGREGATES]
+    if unknown:
+        message = f"The aggregation {unknown[0]!r} is not known; it must be one of {', '.join(_AGGREGATES)}."
+        raise UsageError(message)
+    return chosen
+
+
+def _job_ids(name: str, value: Any) -> tuple[str, ...]:
+    return tuple(parse_job_id(word) for word in _words(name, value))
+
+
+def _subtask_range(name: str, value: Any) -> frozenset[int] | None:
+    words = _words(name, value)
+    if not words:
+        return None
+    chosen: set[int] = set()
+    for word in words:
+        first, _, last = word.partition("-")
+        ends = (first, last or first)
+        if not all(end.isascii() and end.isdigit() and len(end) <= 5 for end in ends) or int(ends[1]) >= _MOST_SUBTASKS:
+            message = f"The parameter {name!r} must be a list of subtasks such as 0,2-4."
+            raise UsageError(message)
+        chosen.update(range(int(ends[0]), int(ends[1]) + 1))
+    return frozenset(chosen)
+
+
+_GET = Parameter[tuple[str, ...]]("get", "The metrics that are wanted, by id; none for a list of the ids.", TEXT, _words)
+_AGG = Parameter[tuple[str, ...]]("agg", "The aggregations that are wanted; none for all.", TEXT, _aggregates)
+_JOBS = Parameter[tuple[str, ...]]("jobs", "The jobs that are wanted; none for all.", TEXT, _job_ids)
+_SUBTASKS = Parameter[frozenset[int] | None]("subtasks", "The subtasks that are wanted; none for all.", TEXT, _subtask_range)
+
+
+# -- Flink's
+
+
+def _job_manager(request: RestRequest) -> Response:
+    return _listed(figures(_job_manager_samples(request)), request[_GET])
+
+
+def _jobs(request: RestRequest) -> Response:
+    chosen = request[_JOBS]
+    jobs = [job for job in request.dispatcher.jobs() if (job.job_id in chosen if chosen else not job.state().is_terminal)]
+    return _aggregated([figures(view.job) for view in _views(jobs).values()], request[_GET], request[_AGG])
+
+
+def _job(request: RestRequest) -> Response:
+    return _listed(figures(request.job.metrics.current().job), request[_GET])
+
+
+def _vertex(request: RestRequest) -> Response:
+    found: dict[str, Figure] = {}
+    for task, subtask in _subtasks(request):
+        found |= {f"{subtask.index}.{name}": value for name, value in figures(subtask.samples, task).items()}
+    return _listed(found, request[_GET])
+
+
+def _subtask(request: RestRequest) -> Response:
+    wanted = request[SUBTASK_INDEX]
+    found = [figures(subtask.samples, task) for task, subtask in _subtasks(request) if subtask.index == wanted]
+    return _listed(found[0] if found else {}, request[_GET])
+
+
+def _vertex_subtasks(request: RestRequest) -> Response:
+    chosen = request[_SUBTASKS]
+    found = [figures(one.samples, task) for task, one in _subtasks(request) if chosen is None or one.index in chosen]
+    return _aggregated(found, request[_GET], request[_AGG])
+
+
+def _subtasks(request: RestRequest) -> Iterable[tuple[TaskView, SubtaskView]]:
+    task = request.job.metrics.current().task(request[VERTEX_ID])
+    return [] if task is None else [(task, subtask) for subtask in task.subtasks]
+
+
+def _listed(values: Mapping[str, Figure], wanted: tuple[str, ...]) -> Response:
+    if not wanted:
+        return Json([{"id": name} for name in sorted(values)])
+    return Json([{"id": name, "value": value_text(values[name])} for name in wanted if name in values])
+
+
+def _aggregated(stores: list[dict[str, Figure]], wanted: tuple[str, ...], aggregates: tuple[str, ...]) -> Response:
+    if not wanted:
+        return Json([{"id": name} for name in sorted({name for store in stores for name in store})])
+    told = []
+    for name in wanted:
+        values = [store[name] for store in stores if name in store]
+        numbers = [float(value) for value in values if not isinstance(value, (str, bool)) and math.isfinite(value)]
+        if numbers and len(numbers) == len(values):  # of texts there is no sum
+            told.append({"id": name, **{word: _AGGREGATES[word](numbers) for word in aggregates or _AGGREGATES}})
+    return Json(told)
+
+
+# -- ours
+
+
+def _prometheus(request: RestRequest) -> Response:
+    configuration = Configuration(dict(request.context.configuration))
+    text = PrometheusText(
+        prefix=configuration.get(PrometheusReporterOptions.PREFIX),
+        filter_values=configuration.get(PrometheusReporterOptions.FILTER_LABEL_VALUE_CHARACTER),
+        host=socket.gethostname(),
+    )
+    text.add_job_manager(_job_manager_samples(request))
+    jobs = [job for job in request.dispatcher.jobs() if not job.state().is_terminal]
+    views = _views(jobs)
+    for job in jobs:
+        view = views.get(job.job_id)
+        if view is None:
+            view = JobMetricsView(is_up=False)
+        # of a driver that should answer and doesn't, old numbers would look like new ones
+        text.add_job(job.job_id, str(job.status()["name"]), view, whole=view.is_up or job.has_no_driver)
+    return Response(text.text(), media_type=CONTENT_TYPE)
+
+
+def _all_of_job(request: RestRequest) -> dict[str, Any]:
+    job = request.job
+    status, view = job.status(), job.metrics.current()
+    metrics = [entry for sample in view.job for entry in _entries(sample, None, None)]
+    for task in view.tasks:
+        for subtask in task.subtasks:
+            metrics += [entry for sample in subtask.samples for entry in _entries(sample, task, subtask.index)]
+    return {"name": status["name"], "state": status["state"], "up": view.is_up, "metrics": metrics}
+
+
+def _entries(sample: MetricSample, task: TaskView | None, subtask: int | None) -> Iterable[dict[str, Any]]:
+    known = None if sample.groups else BY_NAME.get(sample.name)
+    for end, value in sample.figures().items():
+        finite = not isinstance(value, float) or math.isfinite(value)
+        yield {
+            "task": None if task is None else task.name,
+            "vertex": None if task is None else task.vertex_id,
+            "operator": None if task is None else task.operator_name(sample),
+            "subtask": subtask,
+            "name": ".".join(sample.path) + end,
+            "kind": sample.kind.value,
+            "unit": None if known is None else known.unit,
+            "value": value if finite else value_text(value),
+        }
+
+
+def _job_manager_samples(request: RestRequest) -> list[MetricSample]:
+    overview = messages.overview(job.status() for job in request.dispatcher.jobs())
+    names = {
+        "numRunningJobs": "jobs-running",
+        "numRegisteredTaskManagers": "taskmanagers",
+        "taskSlotsTotal": "slots-total",
+        "taskSlotsAvailable": "slots-available",
+    }
+    return [gauge(name, overview[field]) for name, field in names.items()]
+
+
+def _views(jobs: list[SupervisedJob]) -> dict[str, JobMetricsView]:
+    """Return the metrics of jobs whose drivers are asked all at once; those that don't answer in time are left out."""
+    if not jobs:
+        return {}
+    pool = ThreadPoolExecutor(max_workers=min(_ASKED_AT_ONCE, len(jobs)), thread_name_prefix="metrics")
+    try:
+        asked = {job.job_id: pool.submit(job.metrics.current) for job in jobs}
+        done, _ = wait(asked.values(), 2 * TIMEOUT_SECONDS)
+        return {job_id: one.result() for job_id, one in asked.items() if one in done and one.exception() is None}
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+_VERTEX = "/jobs/{job_id}/vertices/{vertex_id}"
+_VERTEX_SUBTASKS = f"{_VERTEX}/subtasks/metrics"
+
+ROUTES = (
+    RestRoute("GET", "/jobmanager/metrics", _job_manager, "The job manager's metrics.", _METRICS, query=(_GET,)),
+    RestRoute("GET", "/jobs/metrics", _jobs, "Metrics over several jobs.", _AGGREGATED, query=(_GET, _AGG, _JOBS)),
+    RestRoute("GET", "/jobs/{job_id}/metrics", _job, "A job's metrics.", _METRICS, query=(_GET,)),
+    RestRoute("GET", f"{_VERTEX}/metrics", _vertex, "The metrics of all subtasks of a task.", _METRICS, query=(_GET,)),
+    RestRoute(
+        "GET",
+        _VERTEX_SUBTASKS,
+        _vertex_subtasks,
+        "Metrics over several subtasks of a task.",
+        _AGGREGATED,
+        query=(_GET, _AGG, _SUBTASKS),
+    ),
+    RestRoute(
+        "GET",
+        f"{_VERTEX}/subtasks/{{subtask_index}}/metrics",
+        _subtask,
+        "The metrics of one subtask.",
+        _METRICS,
+        query=(_GET,),
+    ),
+    RestRoute("GET", "/metrics", _prometheus, "Everything, for Prometheus.", None, media_type="text/plain"),
+    RestRoute(
+        "GET",
+        "/pystate/jobs/{job_id}/metrics",
+        _all_of_job,
+        "All metrics of a job, with units.",
+        _ALL_METRICS,
+        owner_only=True,
+    ),
+)
