@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobmanager.harness import ManagerProcess, ManagerThread
+from tests.jobmanager.rest.in_process import InProcess
 
 
 @pytest.fixture
@@ -24,3 +25,10 @@ def manager_process(tmp_path: Path) -> Iterator[ManagerProcess]:
         yield served.start()
     finally:
         served.stop()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[InProcess]:
+    application = InProcess(tmp_path / "home")
+    yield application
+    application.close()

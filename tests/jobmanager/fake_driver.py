@@ -1,4 +1,5 @@
-"""A driver without Spark that keeps the contract between job manager and driver. The job's arguments tell it how to behave.
+"""A driver without Spark that keeps the contract between job manager and driver. The job's arguments tell it how to behave,
+and those in FAKE_DRIVER_ARGUMENTS.
 
 --init S            seconds in INITIALIZING (default 0.05)
 --fail-init         FAILED instead of RUNNING
@@ -11,6 +12,7 @@
 --name NAME         the job's name
 --die-until N       --die holds for attempts below N only
 --last-word TEXT    said in front of the death of --die
+--application ID    the job's Spark application
 --restart N MS      the job may be restarted N times, MS after each failure
 --ended STATE       a savepoint behind which the job ends in STATE is complete
 --print N           print N lines once RUNNING, and one behind the end
@@ -19,6 +21,10 @@
 --savepoint-fails   savepoints fail
 --write-savepoint   savepoints have a file _metadata
 --most N            FAILED instead of RUNNING at a parallelism above N
+--die-above N       the process dies in front of RUNNING at a parallelism above N
+--slow-above N      a minute in INITIALIZING at a parallelism above N
+--never-again FILE  FAILED instead of RUNNING where FILE is there; the first driver makes it
+--own-parallelism N the operator has N subtasks, whatever -p says
 --no-directory      a savepoint without a directory is refused
 --exit CODE         the exit code behind the end
 """
@@ -27,6 +33,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -52,6 +59,7 @@ from pystate.driver.checkpoint_config import checkpoint_config
 from pystate.driver.failure_history import with_failure
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from tests.jobmanager.metrics_answer import metrics_answer
 
 USER_TRACE = f"""Traceback (most recent call last):
   File "/jobs/count.py", line 12, in process_element
@@ -68,7 +76,7 @@ class FakeDriver:
     def __init__(self, home: PystateHome, job_id: str, arguments: list[str]) -> None:
         self.directory = home.job(job_id)
         self.job_id = job_id
-        self.arguments = arguments
+        self.arguments = [*arguments, *shlex.split(os.environ.get("FAKE_DRIVER_ARGUMENTS", ""))]
         self.submission = read_json(self.directory.submission)
         self.end = threading.Event()
         self.end_state = "FINISHED"
@@ -87,6 +95,7 @@ class FakeDriver:
             "vertices": [],
             "plan_warnings": [],
             "checkpoint_config": None,
+            "application_id": self.option("--application") or None,
         }
         earlier = read_json(self.directory.status)
         if earlier is not None:
@@ -124,12 +133,26 @@ class FakeDriver:
         time.sleep(float(self.option("--listen-after", "0")))
         address = {"pid": os.getpid(), "host": server.host, "port": server.port}
         write_json(self.directory.driver, address, mode=0o600)
+        parallelism = self.status["parallelism"]
+        slow = parallelism > int(self.option("--slow-above", "128"))
+        if slow and self.end.wait(60):
+            self.move("CANCELED")
+            return 0
         time.sleep(float(self.option("--init", "0.05")))
+        if parallelism > int(self.option("--die-above", "128")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "--never-again" in self.arguments:
+            mark = Path(self.option("--never-again"))
+            if mark.exists():
+                self.fail(RestoreError("The savepoint does not fit.", where="operator 'count'"))
+                return 1
+            mark.touch()
         if "--fail-init" in self.arguments or self.status["parallelism"] > int(self.option("--most", "128")):
             error = RestoreError("The savepoint does not fit.", where="operator 'count'", hint="run -n leaves it out")
             self.fail(error)
             return 1
         vertex = {"id": "a" * 32, "uid": "count", "name": "count -> print", "parallelism": self.status["parallelism"]}
+        vertex["parallelism"] = int(self.option("--own-parallelism", str(vertex["parallelism"])))
         self.status["vertices"] = [{**vertex, "status": "CREATED"}]
         self.status["checkpoint_config"] = checkpoint_config(Configuration(self.submission["configuration"]))
         self.status["plan_warnings"] = ["the operator 'map' has no uid"] if "--warn" in self.arguments else []
@@ -175,7 +198,9 @@ class FakeDriver:
         op = request["op"]
         if op == "status":
             return {**self.status, **self.progress()}
-        if self.status["state"] in ("INITIALIZING", "RESTARTING"):
+        if self.status["state"] in ("INITIALIZING", "RESTARTING") and not (
+            op == "cancel" and "--slow-above" in self.arguments
+        ):
             message = f"The job is {self.status['state']}; it can't do {op!r} yet."
             raise ControlError(message)
         if op == "cancel":
@@ -185,6 +210,8 @@ class FakeDriver:
         tracker = read_statistics(self.directory.checkpoints, 100, now) or CheckpointStatsTracker(100, now)
         if op == "checkpoints":
             return tracker.to_rest()
+        if op == "metrics":
+            return metrics_answer(tracker, self.status["parallelism"])
         if op == "checkpoint_details":
             return tracker.details(request["checkpoint_id"])
         if op == "checkpoint_subtasks":
@@ -203,8 +230,11 @@ class FakeDriver:
         started = self.status["timestamps"].get("RUNNING")
         if "--epochs" not in self.arguments or started is None:
             return {}
-        epoch = (now() - started) // int(self.option("--epochs"))
-        return {"epoch": epoch, "records_in": 100 * epoch, "records_out": 50 * epoch}
+        length = int(self.option("--epochs"))
+        epoch = (now() - started) // length
+        times = [length + 7 * (number % 5) for number in range(max(0, epoch - 120), epoch)]
+        told = {"epoch_durations": times, "epoch_running": length // 2, "backlog": 1000 + 10 * epoch}
+        return {"epoch": epoch, "records_in": 100 * epoch, "records_out": 50 * epoch, **told}
 
     def print_lines(self, every: float) -> None:
         number = 0
@@ -229,6 +259,7 @@ class FakeDriver:
             message = "stop --drain needs event time, which this version does not have."
             raise CheckpointFailedError(message, hint="stop without --drain")
         self.operations[trigger_id] = op
+        print(f"triggered {op}", file=sys.stderr, flush=True)
         threading.Thread(target=self.complete, args=(op, request, target), daemon=True).start()
         return {}
 

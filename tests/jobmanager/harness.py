@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pystate.common.configuration import Configuration
 from pystate.common.home import PystateHome, read_json
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.server import job_manager
@@ -24,14 +25,16 @@ REPOSITORY = Path(__file__).parents[2]
 FAKE_DRIVER = (str(Path(__file__).parent / "fake_driver.py"),)
 PYTHON_PATH = os.pathsep.join((str(REPOSITORY / "runtime"), str(REPOSITORY)))
 _SERVE = """
-import logging, sys
+import json, logging, sys
+from pystate.common.configuration import Configuration
 from pystate.common.home import PystateHome
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.server import job_manager
 from pystate.jobmanager.server import serve
 logging.basicConfig(level=logging.INFO)
 home = PystateHome(sys.argv[1])
-serve(home, "127.0.0.1", int(sys.argv[2]), DriverLauncher(home, sys.argv[3:]))
+configuration = Configuration(json.loads(sys.argv[3]))
+serve(home, "127.0.0.1", int(sys.argv[2]), DriverLauncher(home, sys.argv[4:]), configuration)
 """
 
 
@@ -129,9 +132,9 @@ class ManagerThread(Manager):
         super().__init__(root)
         self._stack = contextlib.ExitStack()
 
-    def start(self) -> ManagerThread:
+    def start(self, configuration: Configuration | None = None) -> ManagerThread:
         launcher = DriverLauncher(self.home, FAKE_DRIVER)
-        run = self._stack.enter_context(job_manager(self.home, "127.0.0.1", 0, launcher))
+        run = self._stack.enter_context(job_manager(self.home, "127.0.0.1", 0, launcher, configuration))
         thread = threading.Thread(target=run.server.run, kwargs={"sockets": [run.listener]})
         thread.start()
 
@@ -150,15 +153,16 @@ class ManagerThread(Manager):
 class ManagerProcess(Manager):
     """A job manager in a process of its own, which can be killed."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, settings: dict[str, str] | None = None) -> None:
         super().__init__(root)
+        self.settings = settings or {}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> ManagerProcess:
         self.home.root.mkdir(exist_ok=True)
         with self.home.jobmanager_log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _SERVE, str(self.home.root), "0", *FAKE_DRIVER],
+                [sys.executable, "-c", _SERVE, str(self.home.root), "0", json.dumps(self.settings), *FAKE_DRIVER],
                 env={**os.environ, "PYTHONPATH": PYTHON_PATH},
                 stdout=log,
                 stderr=log,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,14 @@ import pytest
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import PystateHome, new_job_id, write_json
-from pystate.jobmanager.job_record import JobRecord, RecordPhase, Submission, environment_from_json
+from pystate.jobmanager.job_record import (
+    JobRecord,
+    RecordPhase,
+    Submission,
+    environment_from_json,
+    record_token,
+    remove_older_records,
+)
 
 
 @pytest.fixture
@@ -48,10 +56,48 @@ def test_a_damaged_record_is_an_error_that_names_the_file(tmp_path, damage):
 def test_a_record_of_another_version_is_refused(tmp_path):
     directory = PystateHome(tmp_path).job(new_job_id())
     directory.path.mkdir(parents=True)
-    write_json(directory.record, {"version": 2, "phase": "STARTED"})
+    write_json(directory.record, {"version": 3, "phase": "STARTED"})
 
-    with pytest.raises(PystateError, match="has version 2; this job manager knows 1"):
+    with pytest.raises(PystateError, match="has version 3; this job manager knows 2"):
         JobRecord.read(directory)
+
+
+def test_a_record_of_version_1_is_read(tmp_path):
+    directory = PystateHome(tmp_path).job(new_job_id())
+    directory.path.mkdir(parents=True)
+    content = {"job_id": "ab" * 16, "name": "count", "submitted_at": 1, "phase": "STARTED", "pid": 7}
+    write_json(directory.record, {"version": 1, **content, "cancel_requested": False, "exit_code": None, "verdict": None})
+
+    assert JobRecord.read(directory) == JobRecord("ab" * 16, "count", 1, RecordPhase.STARTED, 7)
+
+
+def test_every_flipped_bit_of_a_record_is_noticed(tmp_path):
+    directory = PystateHome(tmp_path).job(new_job_id())
+    directory.path.mkdir(parents=True)
+    record = JobRecord("ab" * 16, "count", 1, RecordPhase.STARTED, 77, machine="here")
+    record.write(directory)
+    sound = directory.record.read_bytes()
+
+    for position in range(len(sound)):
+        damaged = bytearray(sound)
+        damaged[position] ^= 1 << position % 8
+        directory.record.write_bytes(damaged)
+        with contextlib.suppress(PystateError):
+            assert JobRecord.read(directory) == record  # a blank that became a line's end, for one
+
+
+def test_the_record_with_the_highest_token_counts(tmp_path):
+    directory = PystateHome(tmp_path).job(new_job_id())
+    directory.path.mkdir(parents=True)
+    first = JobRecord("ab" * 16, "count", 1)
+    first.write(directory, 9)
+    first.with_changes(pid=10).write(directory, 10)
+    first.with_changes(pid=8).write(directory, 9)
+
+    assert JobRecord.read(directory).pid == 10
+    assert record_token(directory) == 10
+    remove_older_records(directory, 10)
+    assert [path.name for path in directory.path.iterdir()] == ["record-00000000000000000010.json"]
 
 
 def test_a_submission_has_defaults(submission):

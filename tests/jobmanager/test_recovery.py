@@ -5,6 +5,7 @@ import signal
 
 from pystate.common.home import read_json
 from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.jobmanager.job_record import JobRecord, RecordPhase
 from tests.jobmanager.harness import eventually
 
 
@@ -77,8 +78,8 @@ def test_a_driver_started_by_a_job_manager_that_died_before_it_could_say_so_is_f
     job = manager.submit()
     manager.wait_for(job, "RUNNING")
     manager.kill()
-    record = manager.home.job(job).record
-    record.write_text(record.read_text().replace('"STARTED"', '"SUBMITTED"'))
+    directory = manager.home.job(job)
+    JobRecord.read(directory).with_changes(phase=RecordPhase.SUBMITTED).write(directory)
 
     manager.start()
 
@@ -92,7 +93,7 @@ def test_a_job_whose_driver_was_never_started_has_failed(manager_process):
     manager.kill()
     directory = manager.home.job(job)
     directory.status.unlink()
-    directory.record.write_text(directory.record.read_text().replace('"ENDED"', '"SUBMITTED"'))
+    JobRecord.read(directory).with_changes(phase=RecordPhase.SUBMITTED).write(directory)
 
     manager.start()
 
@@ -110,8 +111,30 @@ def test_a_damaged_record_leaves_the_other_jobs_alone(manager_process):
 
     manager.start()
 
-    assert [job["id"] for job in manager.request("GET", "/jobs")[1]["jobs"]] == [good]
+    assert manager.state(good) == "FINISHED"
+    assert {job["id"] for job in manager.request("GET", "/jobs")[1]["jobs"]} == {good, bad}
     assert str(manager.home.job(bad).record) in manager.home.jobmanager_log.read_text()
+
+
+def test_a_job_with_a_damaged_record_has_failed_with_that_error_unless_its_driver_lives(manager_process):
+    manager = manager_process
+    running, dead = manager.submit(), manager.submit()
+    for job in (running, dead):
+        manager.wait_for(job, "RUNNING")
+    manager.kill()
+    os.kill(pid_of(manager, dead), signal.SIGKILL)
+    eventually(lambda: dead not in DriverLauncher(manager.home).find_running())
+    for job in (running, dead):
+        manager.home.job(job).record.write_bytes(b"\0" * 100)
+
+    manager.start()
+
+    assert (manager.state(running), manager.state(dead)) == ("RUNNING", "FAILED")
+    cause = manager.request("GET", f"/jobs/{dead}/execution-result")[1]["job-execution-result"]["failure-cause"]
+    assert "The job record is damaged" in cause["pystate"]["message"]
+    assert cause["pystate"]["where"].endswith("record.json.damaged")
+    assert manager.request("PATCH", f"/jobs/{running}")[0] == 202
+    manager.wait_for(running, "CANCELED")
 
 
 def test_sigterm_ends_the_job_manager_and_leaves_the_jobs_alone(manager_process):

@@ -12,8 +12,9 @@ import pytest
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.home import PystateHome, write_json
+from pystate.driver.job_liveness import job_runs
 from pystate.jobmanager.savepoint_disposal import dispose
-from pystate.jobmanager.snapshot_owners import SnapshotInUseError, check_unused, job_runs
+from pystate.jobmanager.snapshot_owners import SnapshotInUseError, check_unused
 from tests.checkpoint.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 from tests.jobmanager.checkpoint_statistics import Statistics
 from tests.jobmanager.harness import Manager, eventually

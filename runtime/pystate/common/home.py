@@ -16,6 +16,7 @@ from typing import Any
 from pystate.common.errors import UsageError
 
 _JOB_ID = re.compile(r"[0-9a-fA-F]{32}")
+_FENCED_RECORD = re.compile(r"record-(\d{20})\.json")
 
 
 def new_job_id() -> str:
@@ -83,9 +84,29 @@ class JobDirectory:
         self.recovery = path / "recovery.json"  # written by the driver: whether and when to start another one if it dies
         self.checkpoint_ids = path / "checkpoint-ids.json"  # written by the driver: the next checkpoint id
         self.environment = path / "environment.json"  # 0600; what a driver is started with again; deleted when the job ends
+        # 0600; written by the job manager: what is needed to start a job again that is being stopped for that
+        self.resubmission = path / "resubmission.json"
         self.operations = path / "operations"  # written by the driver: <trigger-id>.json per savepoint, stop, checkpoint
         self.stdout = path / "stdout"  # what an attached job prints
         self.log = path / "job.log"  # Spark's and our noise; also the prints of a detached job
+
+    def record_of(self, token: int | None) -> Path:
+        """Return the record of the job manager with a fencing token; None for one without stand-ins."""
+        return self.record if token is None else self.path / f"record-{token:020d}.json"
+
+    def record_tokens(self) -> list[int]:
+        """Return the fencing tokens of the job managers that have left a record, in rising order."""
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
+            return []
+        return sorted(int(match[1]) for match in map(_FENCED_RECORD.fullmatch, names) if match)
+
+    @property
+    def latest_record(self) -> Path:
+        """The record that counts: that of the highest token."""
+        tokens = self.record_tokens()
+        return self.record_of(tokens[-1] if tokens else None)
 
     def operation(self, trigger_id: str) -> Path:
         """Return the file of one triggered operation."""

@@ -1,4 +1,4 @@
-"""`python -m pystate.jobmanager --home ROOT [--address A] [--port N]`: serve a home in the foreground."""
+"""`python -m pystate.jobmanager --home ROOT [--address A] [--port N] [-D key=value]`: serve a home in the foreground."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 
+from pystate.common.configuration import Configuration, parse_dynamic_properties
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome
 from pystate.common.service_options import RestOptions
@@ -18,10 +19,12 @@ def main() -> int:
     parser.add_argument("--home", required=True, help="the folder of this installation")
     parser.add_argument("--address", default=RestOptions.ADDRESS.default, help="what to listen on")
     parser.add_argument("--port", type=int, default=RestOptions.PORT.default, help="the port, or the next free one")
+    parser.add_argument("-D", dest="properties", action="append", default=[], help="an option: key=value")
     arguments = parser.parse_args()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-5s %(name)s - %(message)s")
     try:
-        serve(PystateHome(arguments.home), arguments.address, arguments.port)
+        configuration = Configuration(parse_dynamic_properties(arguments.properties))
+        serve(PystateHome(arguments.home), arguments.address, arguments.port, configuration=configuration)
     except PystateError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -17,6 +17,8 @@ from typing import Any, Protocol
 from pystate.common.control import connect, receive_message, send_message
 from pystate.common.errors import ControlError, error_from_dict
 from pystate.common.home import JobDirectory, PystateHome, read_json
+from pystate.driver.driver_term import LEADER_VARIABLE
+from pystate.driver.job_liveness import is_alive
 from pystate.jobmanager.job_record import Submission
 
 DRIVER_COMMAND = ("-m", "pystate.driver")
@@ -89,8 +91,16 @@ class DriverLauncher:
         self._home = home
         self._command = list(command)
 
-    def start(self, job_id: str, submission: Submission, environment: Mapping[str, str]) -> ChildDriver:
+    def start(
+        self, job_id: str, submission: Submission, environment: Mapping[str, str], leader: int | None = None
+    ) -> ChildDriver:
         """Start the driver of a job in a session of its own, so that no signal meant for us or a terminal reaches it.
+
+        Args:
+            job_id: The job.
+            submission: What it is to run.
+            environment: Its environment variables; ours where empty.
+            leader: Our fencing token; None where we have no stand-in.
 
         Raises:
             OSError: The process can't be started.
@@ -99,6 +109,9 @@ class DriverLauncher:
         command = [submission.python, *self._command, "--home", str(self._home.root), "--job-id", job_id]
         command += ["--", submission.job_file, *submission.arguments]
         variables = {**(environment or os.environ), "PYSTATE_HOME": str(self._home.root), JOB_ID_VARIABLE: job_id}
+        variables.pop(LEADER_VARIABLE, None)
+        if leader is not None:
+            variables[LEADER_VARIABLE] = str(leader)
         directory.driver.unlink(missing_ok=True)  # the address of an earlier driver
         with contextlib.ExitStack() as files:
             log = files.enter_context(_open_private(directory.log))
@@ -179,17 +192,6 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
     if reply["ok"]:
         return reply["value"]
     raise error_from_dict(reply["error"])
-
-
-def is_alive(pid: int) -> bool:
-    """Return whether a process of that id exists."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _open_private(path: Path) -> Any:

@@ -48,6 +48,10 @@ class JobCheckpoints:
         """Return counts, summary and the latest checkpoints."""
         return dict(self._ask("checkpoints", CheckpointStatsTracker.to_rest))
 
+    def left_behind(self) -> dict[str, Any]:
+        """Return the same from the job's file, without asking anybody."""
+        return self._left_behind().to_rest()
+
     def details(self, checkpoint_id: int) -> dict[str, Any]:
         """Return one checkpoint with its operators.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
@@ -12,7 +14,7 @@ from typing import Any
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import JobDirectory, read_json, write_json
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
 _MAX_PARALLELISM = 1 << 15
 
 
@@ -25,9 +27,16 @@ class RecordPhase(str, Enum):
     ENDED = "ENDED"  # the driver is gone, and it is known how the job ended
 
 
+class DamagedRecordError(PystateError):
+    """A job's record can't be understood."""
+
+
 @dataclass(frozen=True)
 class JobRecord:
     """`record.json`: written by the job manager before and after each step, so that a new one can go on from it.
+
+    Where several job managers stand in for each other, each writes to a file with its own fencing token in its name, and the
+    highest token counts: what a job manager writes that has been replaced is read by nobody.
 
     Attributes:
         job_id: 32 hex digits.
@@ -38,6 +47,7 @@ class JobRecord:
         cancel_requested: Whether someone asked to cancel, so that the request outlives this process.
         exit_code: The driver's exit code, negative for a signal; None while it runs or where nobody saw it.
         verdict: How the job ended where the driver left no word: `state`, `failure`, `end_time`.
+        machine: Where the driver was started, see `this_machine`; None in records of older versions.
     """
 
     job_id: str
@@ -48,34 +58,71 @@ class JobRecord:
     cancel_requested: bool = False
     exit_code: int | None = None
     verdict: dict[str, Any] | None = None
+    machine: str | None = None
 
     def with_changes(self, **changes: Any) -> JobRecord:
         """Return a copy with other values."""
         return replace(self, **changes)
 
-    def write(self, directory: JobDirectory) -> None:
-        """Write it atomically."""
-        write_json(directory.record, {"version": RECORD_VERSION, **asdict(self), "phase": self.phase.value}, mode=0o600)
+    def write(self, directory: JobDirectory, token: int | None = None) -> None:
+        """Write it atomically.
+
+        Args:
+            directory: The job's files.
+            token: The fencing token of the job manager; None where it has no stand-in.
+        """
+        content = {**asdict(self), "phase": self.phase.value}
+        data = {"version": RECORD_VERSION, "crc32": _checksum(content), **content}
+        write_json(directory.record_of(token), data, mode=0o600)
 
     @staticmethod
     def read(directory: JobDirectory) -> JobRecord | None:
         """Read it; None where there is none.
 
         Raises:
-            PystateError: It is damaged, or of a version this job manager doesn't know.
+            DamagedRecordError: It is damaged.
+            PystateError: It is of a version this job manager doesn't know.
         """
+        path = directory.latest_record
         try:
-            data = read_json(directory.record)
+            data = read_json(path)
             if data is None:
                 return None
             version = data.pop("version")
-            if version != RECORD_VERSION:
+            if version not in (1, RECORD_VERSION):
                 message = f"The job record has version {version}; this job manager knows {RECORD_VERSION}."
-                raise PystateError(message, where=str(directory.record))
+                raise PystateError(message, where=str(path))
+            if version == RECORD_VERSION and data.pop("crc32") != _checksum(data):
+                message = "The job record is damaged: its checksum is another one."
+                raise DamagedRecordError(message, where=str(path))
             return JobRecord(**{**data, "phase": RecordPhase(data["phase"])})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             message = f"The job record is damaged: {error}."
-            raise PystateError(message, where=str(directory.record)) from error
+            raise DamagedRecordError(message, where=str(path)) from error
+
+    @staticmethod
+    def set_aside(directory: JobDirectory) -> Path:
+        """Rename a damaged record, so that another one can be written; return where it is now."""
+        path = directory.latest_record
+        aside = path.with_name(f"{path.name}.damaged")
+        path.replace(aside)
+        return aside
+
+
+def record_token(directory: JobDirectory) -> int | None:
+    """Return the token of the job manager whose record counts; None where the record was written without one."""
+    return max(directory.record_tokens(), default=None)
+
+
+def remove_older_records(directory: JobDirectory, token: int) -> None:
+    """Delete the records of job managers that came before one; what they write later counts for nothing."""
+    for older in directory.record_tokens():
+        if older < token:
+            directory.record_of(older).unlink(missing_ok=True)
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 import secrets
 import socket
@@ -13,11 +12,15 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pystate.common.errors import UsageError
+from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, write_file_atomically
 
 MAX_BODY_BYTES = 4 << 20
 INSTANCE_HEADER = "pystate-instance"
+
+
+class RequestTooLargeError(PystateError):
+    """A request has more bytes than is read of one."""
 
 
 def home_token(home: PystateHome) -> str:
@@ -91,24 +94,18 @@ class RequestGuard:
         return address.is_loopback or self._any_address
 
 
-def is_authorized(headers: Headers, token: str) -> bool:
-    """Return whether the request has the home's token."""
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
-
-
 async def read_body(chunks: AsyncIterator[bytes]) -> bytes:
     """Read a request's body.
 
     Raises:
-        UsageError: It is larger than `MAX_BODY_BYTES`.
+        RequestTooLargeError: It is larger than `MAX_BODY_BYTES`.
     """
     body = bytearray()
     async for chunk in chunks:
         body += chunk
         if len(body) > MAX_BODY_BYTES:
             message = f"The request is larger than {MAX_BODY_BYTES} bytes."
-            raise UsageError(message)
+            raise RequestTooLargeError(message)
     return bytes(body)
 
 

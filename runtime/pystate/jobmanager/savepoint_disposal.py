@@ -9,6 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from pystate.checkpoint.catalog.summary import read_snapshot
+from pystate.checkpoint.shared_folder import free_shared_files
 from pystate.checkpoint.storage import SnapshotLocation, resolve_snapshot
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, new_job_id, parse_job_id
@@ -24,14 +26,20 @@ class DisposalNotFoundError(PystateError):
 
 
 def dispose(home: PystateHome, location: SnapshotLocation) -> None:
-    """Delete a snapshot.
+    """Delete a snapshot, and of an incremental one the shared files that no other checkpoint needs.
 
     Raises:
-        SnapshotInUseError: A job of the home needs it.
+        SnapshotInUseError: A job needs it.
         SnapshotError: It is none, or can't be deleted.
     """
     check_unused(home, location)
+    try:
+        metadata = read_snapshot(location)
+    except PystateError:  # a damaged one doesn't say which files it needs: they stay
+        metadata = None
     location.discard()
+    for error in [] if metadata is None else free_shared_files(metadata):
+        logger.warning("shared files of %s stay: %s", location.uri, error)
 
 
 class SavepointDisposals:

@@ -13,16 +13,30 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 import pystate
+from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
-from pystate.common.home import PystateHome, read_json, write_json
-from pystate.jobmanager.app import create_app
+from pystate.common.home import PystateHome, read_json, write_file_atomically, write_json
+from pystate.common.job_manager_options import JobManagerOptions
+from pystate.common.security_options import SecurityOptions
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.jobmanager.high_availability.leader_gate import LeaderGate
+from pystate.jobmanager.high_availability.lease import LeaseTerms
+from pystate.jobmanager.high_availability.standby import StandbyJobManager
+from pystate.jobmanager.high_availability.storage import SharedStorage, shared_storage
+from pystate.jobmanager.job_folders import JobFolders
+from pystate.jobmanager.job_store import JobStoreTerms
+from pystate.jobmanager.leadership import this_machine
 from pystate.jobmanager.request_guard import home_token
+from pystate.jobmanager.rest.app import create_app
+from pystate.jobmanager.rest_security import RestSecurity
 from pystate.jobmanager.supervised_job import now_ms
 
 logger = logging.getLogger(__name__)
@@ -40,7 +54,13 @@ class AlreadyRunningError(PystateError):
     exit_code = ALREADY_RUNNING_EXIT_CODE
 
 
-def serve(home: PystateHome, address: str, port: int, launcher: DriverLauncher | None = None) -> None:
+def serve(
+    home: PystateHome,
+    address: str,
+    port: int,
+    launcher: DriverLauncher | None = None,
+    configuration: Configuration | None = None,
+) -> None:
     """Serve a home until SIGTERM or SIGINT. Jobs go on; the next job manager finds them again.
 
     Args:
@@ -48,15 +68,21 @@ def serve(home: PystateHome, address: str, port: int, launcher: DriverLauncher |
         address: What to listen on.
         port: The port, or the next free one above it; 0 for any.
         launcher: Starts drivers.
+        configuration: The options of the job manager; the defaults where there is none.
 
     Raises:
         AlreadyRunningError: Another job manager serves the home.
-        PystateError: The address can't be used.
+        PystateError: The address or the storage for high availability can't be used.
     """
-    with job_manager(home, address, port, launcher) as run:
-        # uvicorn raises the signal again once it has shut down, which must not end us before the file is gone
-        signal.signal(signal.SIGTERM, lambda _number, _frame: None)
-        signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    with job_manager(home, address, port, launcher, configuration) as run:
+
+        def end(_number: int, _frame: FrameType | None) -> None:
+            run.server.should_exit = True
+
+        # heeded before uvicorn listens to signals; and once it has shut down, it raises the signal again, which must not end
+        # us before the file is gone
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
         run.server.run(sockets=[run.listener])
 
 
@@ -70,43 +96,137 @@ class JobManagerRun:
 
 @contextmanager
 def job_manager(
-    home: PystateHome, address: str, port: int, launcher: DriverLauncher | None = None
+    home: PystateHome,
+    address: str,
+    port: int,
+    launcher: DriverLauncher | None = None,
+    configuration: Configuration | None = None,
 ) -> Iterator[JobManagerRun]:
     """Own a home: lock it, take its jobs over, listen, and leave the address there for as long as this lasts."""
+    configuration = configuration or Configuration()
+    storage = shared_storage(configuration)
     home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _only_one(home), bind(address, port) as listener:
-        dispatcher = Dispatcher(home, launcher or DriverLauncher(home))
+    with _only_one(home):
+        if storage is not None:
+            # who asks by the home proves the same as who asks by the storage
+            write_file_atomically(home.token, f"{storage.prepare()}\n".encode(), mode=0o600)
+        security = RestSecurity.of(configuration, home_token(home))
+        security.check_address(address)
+        with bind(address, port) as listener:
+            entry = {
+                "pid": os.getpid(),
+                "address": _reachable(address),
+                "port": int(listener.getsockname()[1]),
+                "scheme": security.scheme,
+                "ca": configuration.get(SecurityOptions.SSL_REST_CA),
+                "version": pystate.__version__,
+                "started_at": now_ms(),
+                "instance": secrets.token_hex(16),
+            }
+            jobs = _Jobs(home, launcher or DriverLauncher(home), configuration, security, address, entry)
+            with jobs.alone() if storage is None else jobs.with_stand_ins(storage) as app:
+                server = uvicorn.Server(
+                    uvicorn.Config(
+                        app,
+                        log_config=None,
+                        access_log=False,
+                        lifespan="off",
+                        ws="none",
+                        server_header=False,
+                        timeout_graceful_shutdown=_GRACE_SECONDS,
+                        **security.server_options(),
+                    )
+                )
+                jobs.server = server
+                write_json(home.jobmanager, entry, mode=0o600)
+                logger.info("job manager %s serves %s on %s:%d", pystate.__version__, home.root, address, entry["port"])
+                try:
+                    yield JobManagerRun(server, listener)
+                finally:
+                    _forget_address(home)
+                    logger.info("job manager ends")
+
+
+class _Jobs:
+    """Makes the application of a job manager.
+
+    Attributes:
+        server: What serves it, once it is there.
+    """
+
+    def __init__(
+        self,
+        home: PystateHome,
+        launcher: DriverLauncher,
+        configuration: Configuration,
+        security: RestSecurity,
+        address: str,
+        entry: dict[str, Any],
+    ) -> None:
+        self._home = home
+        self._launcher = launcher
+        self._configuration = configuration
+        self._security = security
+        self._address = address
+        self._entry = entry
+        self.server: uvicorn.Server | None = None
+
+    @contextmanager
+    def alone(self) -> Iterator[ASGIApp]:
+        """Serve the home's jobs, which no other job manager serves."""
+        dispatcher = self._dispatcher()
         dispatcher.recover()
-        instance = secrets.token_hex(16)
-        app = create_app(dispatcher, address=address, token=home_token(home), instance=instance)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                ws="none",
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE_SECONDS,
-            )
-        )
-        bound_port = int(listener.getsockname()[1])
-        entry = {
-            "pid": os.getpid(),
-            "address": _reachable(address),
-            "port": bound_port,
-            "version": pystate.__version__,
-            "started_at": now_ms(),
-            "instance": instance,
-        }
-        write_json(home.jobmanager, entry, mode=0o600)
-        logger.info("job manager %s serves %s on %s:%d", pystate.__version__, home.root, address, bound_port)
+        dispatcher.keep_house()
         try:
-            yield JobManagerRun(server, listener)
+            yield self._app(dispatcher)
         finally:
             dispatcher.close()
-            _forget_address(home)
-            logger.info("job manager ends")
+
+    @contextmanager
+    def with_stand_ins(self, storage: SharedStorage) -> Iterator[ASGIApp]:
+        """Serve the jobs in a storage that job managers share, while this one leads."""
+        gate = LeaderGate(storage.lease.leader, self._address, self._entry["instance"])
+        manager = StandbyJobManager(
+            storage,
+            LeaseTerms.of(self._configuration),
+            {
+                **self._entry,
+                "address": _advertised(self._address),
+                "home": str(self._home.root),
+                "machine": this_machine(),
+            },
+            gate,
+            lambda term: self._dispatcher(folders=JobFolders(self._home, storage.jobs), leadership=term),
+            self._app,
+        )
+        manager.start()
+        try:
+            yield gate
+        finally:
+            manager.close()
+
+    def _dispatcher(self, **changes: Any) -> Dispatcher:
+        return Dispatcher(
+            self._home,
+            self._launcher,
+            store=JobStoreTerms.of(self._configuration),
+            old_logs=self._configuration.get(JobManagerOptions.FLINK_LOG_MAX),
+            **changes,
+        )
+
+    def _app(self, dispatcher: Dispatcher) -> ASGIApp:
+        return create_app(
+            dispatcher,
+            address=self._address,
+            security=self._security,
+            instance=self._entry["instance"],
+            configuration=self._configuration.to_dict(),
+            shut_down=self._shut_down,
+        )
+
+    def _shut_down(self) -> None:
+        if self.server is not None:
+            self.server.should_exit = True
 
 
 @contextmanager
@@ -166,6 +286,11 @@ def _only_one(home: PystateHome) -> Iterator[None]:
 def _forget_address(home: PystateHome) -> None:
     with suppress(FileNotFoundError):
         home.jobmanager.unlink()
+
+
+def _advertised(address: str) -> str:
+    """Return an address that clients on other machines can connect to, where we listen on more than the loopback."""
+    return socket.getfqdn() if address in ("0.0.0.0", "::", "") else address  # noqa: S104 - not bound here
 
 
 def _reachable(address: str) -> str:

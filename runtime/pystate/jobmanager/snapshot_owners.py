@@ -11,14 +11,13 @@ from typing import Any
 from pystate.checkpoint.catalog.garbage import named_files
 from pystate.checkpoint.catalog.summary import read_snapshot
 from pystate.checkpoint.metadata import CheckpointType
+from pystate.checkpoint.ownership import claimant
 from pystate.checkpoint.stats_file import read_statistics
 from pystate.checkpoint.storage import MEMORY_SCHEME, METADATA_FILE, SnapshotLocation, parse_location
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import JobDirectory, PystateHome, read_json
-from pystate.common.job_status import JobStatus
 from pystate.common.options import StateRecoveryOptions
-from pystate.jobmanager.driver_process import is_alive
-from pystate.jobmanager.job_record import JobRecord, RecordPhase
+from pystate.driver.job_liveness import has_ended, job_runs
 
 
 class SnapshotInUseError(PystateError):
@@ -33,24 +32,14 @@ class _Checkpoints:
     restored: str | None
 
 
-def job_runs(home: PystateHome, job_id: str) -> bool | None:
-    """Whether a job has not ended; None for one that this installation doesn't know."""
-    try:
-        directory = home.job(job_id)
-    except UsageError:
-        return None
-    if not directory.path.is_dir():
-        return None
-    return not _has_ended(directory)
-
-
 def check_unused(home: PystateHome, location: SnapshotLocation) -> None:
     """Make sure that no job of the home that has not ended needs a snapshot.
 
-    A job needs what it was started from until it has a checkpoint of its own, and its own checkpoints.
+    A job needs what it was started from until it has a checkpoint of its own, its own checkpoints, and what it has claimed.
 
     Raises:
         SnapshotInUseError: One does.
+        SnapshotError: The directory can't be read, or it can't be told who has claimed the snapshot.
     """
     place = _place(location.uri)
     try:
@@ -58,6 +47,11 @@ def check_unused(home: PystateHome, location: SnapshotLocation) -> None:
         own = metadata.job_id if metadata.checkpoint_type is CheckpointType.CHECKPOINT else None
     except PystateError:  # whoever disposes of a damaged one needs no other reason
         own = None
+    owner = claimant(location)
+    if owner is not None and job_runs(home, owner) is not False:
+        message = f"Job {owner} has claimed it, and deletes it when it has newer checkpoints."
+        hint = f"if that job is gone for good, delete the file claim-{owner}-* in the directory first"
+        raise SnapshotInUseError(message, where=location.uri, hint=hint)
     for job_id, directory in _running(home):
         if job_id == own:
             message = f"It is a checkpoint of job {job_id}, which has not ended; the job deletes it when it has newer ones."
@@ -82,22 +76,8 @@ def _running(home: PystateHome) -> Iterator[tuple[str, JobDirectory]]:
             directory = home.job(entry)
         except UsageError:
             continue
-        if not _has_ended(directory):
+        if not has_ended(directory):
             yield entry, directory
-
-
-def _has_ended(directory: JobDirectory) -> bool:
-    try:
-        status, record = read_json(directory.status), JobRecord.read(directory)
-        if status is not None and JobStatus(status["state"]).is_terminal:
-            return True
-        if record is not None:
-            return record.phase is RecordPhase.ENDED
-        # a plain `python job.py` has no record, and leaves an old status when it is killed
-        term = read_json(directory.term)
-        return term is None or not is_alive(int(term["pid"]))
-    except (PystateError, ValueError, KeyError, TypeError):
-        return False  # what can't be read must not cost anybody a snapshot
 
 
 def _starting_paths(directory: JobDirectory) -> Iterator[str]:

@@ -14,11 +14,15 @@ from typing import Any
 from pystate.common.errors import CheckpointFailedError, JobTerminatedError, PystateError
 from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json, write_json
 from pystate.common.job_status import JobStatus
+from pystate.driver.driver_term import begin_term
 from pystate.driver.failure_history import has_failed, with_failure
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.jobmanager.driver_process import DriverProcess, DriverUnreachableError, call_driver
 from pystate.jobmanager.job_checkpoints import JobCheckpoints
+from pystate.jobmanager.job_metrics import JobMetrics
 from pystate.jobmanager.job_record import JobRecord, RecordPhase
+from pystate.jobmanager.leadership import Leadership, LeadershipLostError, OnlyJobManager, this_machine
+from pystate.jobmanager.log_rotation import read_rotated
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +63,8 @@ class SupervisedJob:
         directory: Its files.
         start_again: Starts another driver for the job; returns None where that is the next job manager's to do.
         clock: Milliseconds since 1970.
+        leadership: Whether we may act for the job; nothing is written and no driver started where we may not.
+        ended: Called once the driver of the job that has ended is gone.
     """
 
     def __init__(
@@ -67,12 +73,16 @@ class SupervisedJob:
         directory: JobDirectory,
         start_again: Callable[[SupervisedJob], DriverProcess | None],
         clock: Callable[[], int] = now_ms,
+        leadership: Leadership | None = None,
+        ended: Callable[[SupervisedJob], object] = lambda _job: None,
     ) -> None:
         self.job_id = record.job_id
         self.directory = directory
         self._record = record
         self._start_again = start_again
         self._clock = clock
+        self._leadership = leadership or OnlyJobManager()
+        self._ended = ended
         self._lock = threading.Lock()
         self._gone = threading.Event()
         self._cancelled = threading.Event()
@@ -81,6 +91,8 @@ class SupervisedJob:
         self._calls = threading.BoundedSemaphore(_CALLS_AT_ONCE)
         self._triggered: dict[str, _Triggered] = {}
         self.checkpoints = JobCheckpoints(self.job_id, directory, self._call, self._has_no_driver, clock)
+        statistics = self.checkpoints.left_behind
+        self.metrics = JobMetrics(self._call, self.status, statistics, self._has_no_driver, clock)
         if record.phase is RecordPhase.ENDED:
             self._gone.set()
 
@@ -94,12 +106,17 @@ class SupervisedJob:
         """Whether no driver will write anything for this job any more."""
         return self._gone.is_set()
 
+    @property
+    def has_no_driver(self) -> bool:
+        """Whether no driver runs the job at this moment, as between two of them."""
+        return self._has_no_driver()
+
     # -- the driver's life
 
     def watch(self, process: DriverProcess) -> None:
         """Take note of a living driver and of its end, on a thread of its own."""
-        self._change(phase=RecordPhase.STARTED, pid=process.pid, exit_code=None)
-        threading.Thread(target=self._await_end, args=(process,), name=f"watch-{self.job_id}", daemon=True).start()
+        self._change(phase=RecordPhase.STARTED, pid=process.pid, exit_code=None, machine=this_machine())
+        self._on_a_thread("watch", lambda: self._await_end(process))
         if self._record.cancel_requested:
             self._deliver_cancel()
 
@@ -113,8 +130,13 @@ class SupervisedJob:
                 else:
                     self._set(phase=RecordPhase.ENDED)
             self.directory.environment.unlink(missing_ok=True)
-        finally:
+        except LeadershipLostError:
+            raise  # it is for others to say how the job ends
+        except BaseException:
             self._gone.set()
+            raise
+        self._gone.set()
+        self._ended(self)
 
     def driver_died(self, message: str) -> None:
         """Take note that no driver runs the job; start another one where the job has not ended and its strategy allows it.
@@ -131,10 +153,56 @@ class SupervisedJob:
 
     def restart(self, delay_ms: int = 0) -> None:
         """Start another driver after a while, on a thread of its own."""
-        threading.Thread(target=self._restart, args=(delay_ms,), name=f"restart-{self.job_id}", daemon=True).start()
+        self._on_a_thread("restart", lambda: self._restart(delay_ms))
+
+    def take_over(self, message: str) -> None:
+        """Go on with a job whose driver was on another machine; it can't be asked there whether it lives, and is fenced.
+
+        Args:
+            message: Why it is taken over.
+        """
+        with self._lock:
+            self._leadership.check()
+            begin_term(self.directory.term, self._leadership.token)
+            due = self._prepare_takeover(message)
+        if due:
+            self.restart()
+        else:
+            self.give_up(message)
+
+    def _prepare_takeover(self, message: str) -> bool:
+        """Write down that another driver is due; return False where the job has ended. No failure of the job is counted."""
+        status = self._driver_status()
+        if self._record.cancel_requested or (status is not None and JobStatus(status["state"]).is_terminal):
+            return False
+        terms = RecoveryTerms.read(self.directory)
+        if terms is not None and terms.end_state is not None:
+            self._set(verdict={"state": terms.end_state.value, "failure": None, "end_time": self._clock()})
+            return False
+        if status is not None:
+            self._write_restarting(status, {})
+        self._set(phase=RecordPhase.RESTARTING)
+        logger.info("job %s: %s It goes on here.", self.job_id, message)
+        return True
+
+    def _write_restarting(self, status: dict[str, Any], changes: dict[str, Any]) -> None:
+        # there is no driver that could write its status at this time; the next one goes on from what stands there
+        state = JobStatus.RESTARTING.value
+        write_json(
+            self.directory.status,
+            {
+                **status,
+                "state": state,
+                "attempt": int(status["attempt"]) + 1,
+                "vertices": [{**vertex, "status": state} for vertex in status["vertices"]],
+                "timestamps": {**status["timestamps"], state: self._clock()},
+                **changes,
+            },
+        )
 
     def _prepare_restart(self, message: str) -> int | None:
         """Write down that a restart is due and return the delay in ms; None where the job has ended."""
+        self._leadership.check()
         status = self._driver_status()
         if self._record.cancel_requested or status is None or JobStatus(status["state"]).is_terminal:
             return None
@@ -156,15 +224,11 @@ class SupervisedJob:
         if delay_ms is None:
             return None
         RecoveryTerms(decision.strategy).write(self.directory)
-        # there is no driver that could write its status at this time; the next one goes on from what stands there
-        state = JobStatus.RESTARTING.value
-        vertices = [{**vertex, "status": state} for vertex in status["vertices"]]
-        timestamps = {**status["timestamps"], state: now}
-        changes = {"state": state, "attempt": restarts + 1, "vertices": vertices, "timestamps": timestamps}
+        changes: dict[str, Any] = {}
         if not has_failed(status):
             failure = self._failure(message)
-            changes |= {"failure": failure, **with_failure(status, failure, now)}
-        write_json(self.directory.status, {**status, **changes})
+            changes = {"failure": failure, **with_failure(status, failure, now)}
+        self._write_restarting(status, changes)
         self._set(phase=RecordPhase.RESTARTING)
         logger.info("job %s: %s It is restarted in %d ms (attempt %d).", self.job_id, message, delay_ms, restarts + 1)
         return delay_ms
@@ -175,6 +239,8 @@ class SupervisedJob:
             return
         try:
             process = self._start_again(self)
+        except LeadershipLostError:
+            raise
         except PystateError as error:
             self.give_up(f"The job's driver can't be started again: {error.message} ({error.where})")
         except OSError as error:
@@ -223,13 +289,17 @@ class SupervisedJob:
             status["state"] = JobStatus.CANCELLING.value
         return status
 
-    def progress(self) -> dict[str, Any]:
-        """Return the status with what only a living driver knows: `epoch`, `records_in`, `records_out`."""
+    def progress(self, timeout: float = CALL_TIMEOUT_SECONDS) -> dict[str, Any]:
+        """Return the status with what only a living driver knows: `epoch`, `records_in`, `records_out`.
+
+        Args:
+            timeout: Seconds the driver may take; what it doesn't tell in time is left out.
+        """
         status = self.status()
         if not self.driver_is_gone and not JobStatus(status["state"]).is_terminal:
             try:
                 # the state stays ours, which knows of a cancel that the driver has not heard of yet
-                return {**self._call("status"), "state": status["state"]}
+                return {**self._call("status", timeout=timeout), "state": status["state"]}
             except PystateError as error:
                 logger.info("the progress of job %s is not known: %s", self.job_id, error.message)
         return status
@@ -315,11 +385,16 @@ class SupervisedJob:
             raise OperationNotFoundError(message) from refusal
 
     def read_output(self, name: str, offset: int, limit: int) -> tuple[bytes, bool]:
-        """Return the next bytes of `stdout` or `log`, and whether nothing will follow them."""
-        path = self.directory.stdout if name == "stdout" else self.directory.log
+        """Return the next bytes of `stdout` or `log`, and whether nothing will follow them.
+
+        Raises:
+            LogGoneError: What stood there was deleted when the log grew too large.
+        """
         gone = self.driver_is_gone
+        if name != "stdout":
+            return read_rotated(self.directory.log, offset, limit, ended=gone)
         try:
-            with path.open("rb") as file:
+            with self.directory.stdout.open("rb") as file:
                 file.seek(offset)
                 data = file.read(limit)
         except FileNotFoundError:
@@ -341,12 +416,12 @@ class SupervisedJob:
                 return True
         return False
 
-    def _call(self, op: str, **arguments: Any) -> Any:
+    def _call(self, op: str, *, timeout: float = CALL_TIMEOUT_SECONDS, **arguments: Any) -> Any:
         if not self._calls.acquire(blocking=False):
             message = f"The job's driver has not answered {_CALLS_AT_ONCE} earlier requests yet."
             raise DriverUnreachableError(message, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
         try:
-            return call_driver(self.directory, op, timeout=CALL_TIMEOUT_SECONDS, **arguments)
+            return call_driver(self.directory, op, timeout=timeout, **arguments)
         finally:
             self._calls.release()
 
@@ -368,10 +443,23 @@ class SupervisedJob:
                 except PystateError as error:  # the driver still starts, or is about to end
                     logger.debug("job %s can't be cancelled yet: %s", self.job_id, error.message)
 
-        threading.Thread(target=deliver, name=f"cancel-{self.job_id}", daemon=True).start()
+        self._on_a_thread("cancel", deliver)
+
+    def _on_a_thread(self, what: str, act: Callable[[], object]) -> None:
+        def guarded() -> None:
+            try:
+                act()
+            except LeadershipLostError as error:
+                logger.warning("job %s is left alone: %s", self.job_id, error.message)
+
+        threading.Thread(target=guarded, name=f"{what}-{self.job_id}", daemon=True).start()
 
     def _driver_status(self) -> dict[str, Any] | None:
-        status: dict[str, Any] | None = read_json(self.directory.status)
+        try:
+            status: dict[str, Any] | None = read_json(self.directory.status)
+        except ValueError as error:
+            logger.error("the status of job %s is damaged (%s): %s", self.job_id, self.directory.status, error)
+            return None
         return status
 
     def _change(self, **changes: Any) -> None:
@@ -379,8 +467,9 @@ class SupervisedJob:
             self._set(**changes)
 
     def _set(self, **changes: Any) -> None:
+        self._leadership.check()
         record = self._record.with_changes(**changes)
-        record.write(self.directory)
+        record.write(self.directory, self._leadership.token)
         self._record = record
 
 

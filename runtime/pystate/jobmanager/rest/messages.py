@@ -4,38 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pystate
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
+from pystate.common.sensitive_keys import without_secrets
 from pystate.driver.failure_history import MAX_FAILURES
+from pystate.jobmanager.rest.serialized_throwable import serialized_throwable
+from pystate.jobmanager.rest.vertices import Status, plan, task_counts, vertex
 
 FLINK_VERSION = "2.3.0"
 """The Flink whose REST this is; clients look at it."""
 
-Status = dict[str, Any]
-
-_TASK_STATES = (
-    "CREATED",
-    "RUNNING",
-    "FINISHED",
-    "CANCELING",
-    "FAILED",
-    "DEPLOYING",
-    "INITIALIZING",
-    "CANCELED",
-    "SCHEDULED",
-    "RECONCILING",
-)
-_TASK_STATE_OF = {
-    JobStatus.INITIALIZING: "CREATED",
-    JobStatus.RESTARTING: "CREATED",
-    JobStatus.SUSPENDED: "CREATED",
-    JobStatus.CANCELLING: "CANCELING",
-    JobStatus.FAILING: "CANCELING",
-}
 _APPLICATION_STATUS = {
     JobStatus.FINISHED: "SUCCEEDED",
     JobStatus.CANCELED: "CANCELED",
@@ -83,7 +65,7 @@ def dashboard_config() -> dict[str, Any]:
 
 def job_summary(job_id: str, status: Status, now: int) -> dict[str, Any]:
     """An entry of GET /jobs/overview."""
-    counts = {state.lower(): count for state, count in _task_counts(status).items()}
+    counts = {state.lower(): count for state, count in task_counts(status).items()}
     return {
         "jid": job_id,
         "name": status["name"],
@@ -96,7 +78,7 @@ def job_summary(job_id: str, status: Status, now: int) -> dict[str, Any]:
         "last-modification": max(status["timestamps"].values()),
         "tasks": {**counts, "total": sum(counts.values())},
         "pending-operators": 0,
-        "pystate": {"restarts": status["attempt"]},
+        "pystate": {"restarts": status["attempt"], "application-id": status.get("application_id")},
     }
 
 
@@ -117,20 +99,37 @@ def job_details(job_id: str, status: Status, now: int) -> dict[str, Any]:
         "maxParallelism": status["max_parallelism"],
         "now": now,
         "timestamps": timestamps,
-        "vertices": [_vertex(vertex, status, now) for vertex in status["vertices"]],
-        "status-counts": _task_counts(status, per_vertex=True),
-        "plan": {
-            "jid": job_id,
-            "name": status["name"],
-            "type": "STREAMING",
-            "nodes": [_plan_node(vertex) for vertex in status["vertices"]],
-        },
+        "vertices": [vertex(one, status, now) for one in status["vertices"]],
+        "status-counts": task_counts(status, per_vertex=True),
+        "plan": plan(job_id, status),
         "pending-operators": 0,
         "pystate": {
             "attempt": status["attempt"],
             "warnings": status["plan_warnings"],
             "failure": None if status["failure"] is None else failure_cause(status["failure"]),
         },
+    }
+
+
+def job_config(job_id: str, status: Status, configuration: Mapping[str, str], restart_strategy: str) -> dict[str, Any]:
+    """GET /jobs/:id/config.
+
+    Args:
+        job_id: The job.
+        status: Its status.
+        configuration: The options it was submitted with.
+        restart_strategy: When it is restarted, in words.
+    """
+    return {
+        "jid": job_id,
+        "name": status["name"],
+        "execution-config": {
+            "restart-strategy": restart_strategy,
+            "job-parallelism": status["parallelism"],
+            "object-reuse-mode": False,
+            "user-config": {},
+        },
+        "pystate": {"configuration": without_secrets(configuration)},
     }
 
 
@@ -145,6 +144,9 @@ def progress(status: Status) -> dict[str, Any]:
         "epoch": status.get("epoch"),
         "records-in": status.get("records_in"),
         "records-out": status.get("records_out"),
+        "epoch-durations": status.get("epoch_durations", []),
+        "epoch-running": status.get("epoch_running"),
+        "backlog": status.get("backlog"),
         "restore": _restore(status.get("restore")),
     }
 
@@ -207,7 +209,7 @@ def operation_result(operation: dict[str, Any]) -> dict[str, Any]:
     if operation["status"] != "COMPLETED":
         progress = {name: operation[name] for name in ("acknowledged", "total", "bytes") if name in operation}
         return {"status": {"id": "IN_PROGRESS"}, "operation": None, "pystate": progress}
-    checkpoint = operation["kind"] == "checkpoint"
+    checkpoint = is_checkpoint(operation)
     if operation.get("failure") is not None:
         # Flink spells it in two ways
         name = "failureCause" if checkpoint else "failure-cause"
@@ -217,6 +219,11 @@ def operation_result(operation: dict[str, Any]) -> dict[str, Any]:
     else:
         result = {"location": operation["location"]}
     return {"status": {"id": "COMPLETED"}, "operation": result}
+
+
+def is_checkpoint(operation: dict[str, Any]) -> bool:
+    """Return whether a completed operation was a checkpoint, and no savepoint or stop."""
+    return bool(operation["kind"] == "checkpoint")
 
 
 def disposal_result(disposal: dict[str, Any]) -> dict[str, Any]:
@@ -235,53 +242,14 @@ def failure_cause(failure: dict[str, Any]) -> dict[str, Any]:
     ours = {"class": name, "message": message, "where": failure.get("where"), "hint": failure.get("hint")}
     if failure.get("table"):
         ours["table"] = failure["table"]
-    return {"class": name, "stack-trace": stack_trace, "pystate": ours}
+    return {
+        "class": name,
+        "stack-trace": stack_trace,
+        "serialized-throwable": serialized_throwable(name, message, stack_trace),
+        "pystate": ours,
+    }
 
 
 def _duration(status: Status, now: int) -> int:
     end = status["end_time"] if status["end_time"] >= 0 else now
     return int(max(0, end - status["start_time"]))
-
-
-def _task_state(text: str) -> str:
-    state = JobStatus(text)
-    return _TASK_STATE_OF.get(state, state.value)
-
-
-def _task_counts(status: Status, *, per_vertex: bool = False) -> dict[str, int]:
-    counts = dict.fromkeys(_TASK_STATES, 0)
-    for vertex in status["vertices"]:
-        counts[_task_state(vertex["status"])] += 1 if per_vertex else vertex["parallelism"]
-    return counts
-
-
-def _vertex(vertex: dict[str, Any], status: Status, now: int) -> dict[str, Any]:
-    state = _task_state(vertex["status"])
-    started = status["timestamps"].get(JobStatus.RUNNING.value, -1)
-    end = status["end_time"]
-    duration = max(0, (end if end >= 0 else now) - started) if started >= 0 else -1
-    return {
-        "id": vertex["id"],
-        "slotSharingGroupId": "0" * 32,
-        "name": vertex["name"],
-        "maxParallelism": status["max_parallelism"],
-        "parallelism": vertex["parallelism"],
-        "status": state,
-        "start-time": started,
-        "end-time": end,
-        "duration": duration,
-        "tasks": {**dict.fromkeys(_TASK_STATES, 0), state: vertex["parallelism"]},
-        "metrics": {},
-        "uid": vertex["uid"],
-    }
-
-
-def _plan_node(vertex: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "id": vertex["id"],
-        "operator": "",
-        "parallelism": vertex["parallelism"],
-        "operator_strategy": "",
-        "description": vertex["name"],
-        "optimizer_properties": {},
-    }

@@ -1,0 +1,87 @@
+"""The options of the job manager's memory and of its high availability, in groups with Flink's class and constant names."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pystate.common.config_option import ConfigOption
+from pystate.common.option_types import DurationType, EnumType, IntegerType, StringType
+
+DEFAULT_CLUSTER_ID = "/default"
+
+
+class HighAvailabilityMode(str, Enum):
+    """Whether another job manager takes over when one is lost."""
+
+    NONE = "NONE"
+    FILESYSTEM = "filesystem"
+
+
+class JobManagerOptions:
+    """How long jobs that have ended are listed."""
+
+    JOB_STORE_EXPIRATION_TIME = ConfigOption[int](
+        "jobstore.expiration-time",
+        IntegerType(minimum=0),
+        3_600,
+        "The seconds for which a job that has ended stays listed. Its logs and its record are deleted then, its checkpoints "
+        "and savepoints are not.",
+    )
+    JOB_STORE_MAX_CAPACITY = ConfigOption[int](
+        "jobstore.max-capacity",
+        IntegerType(minimum=0),
+        2**31 - 1,
+        "How many jobs that have ended stay listed; the one that ended first goes first.",
+    )
+    FLINK_LOG_MAX = ConfigOption[int](
+        "env.log.max",
+        IntegerType(minimum=1),
+        10,
+        "How many old pieces of 100 MB are kept of a job's log and of the job manager's.",
+    )
+
+
+class HighAvailabilityOptions:
+    """Several job managers, one of which leads."""
+
+    HA_MODE = ConfigOption[HighAvailabilityMode](
+        "high-availability.type",
+        EnumType(HighAvailabilityMode),
+        HighAvailabilityMode.NONE,
+        "Whether another job manager takes over when the leading one is lost: NONE, or filesystem for a lease and a record "
+        "of jobs in a folder that all of them reach.",
+        ("high-availability", "recovery.mode"),
+    )
+    HA_STORAGE_PATH = ConfigOption[str | None](
+        "high-availability.storageDir",
+        StringType("a path that all job managers reach"),
+        None,
+        "The folder of the lease and the jobs' records: on a file system with atomic hard links and file modes, such as a "
+        "local disk or NFS.",
+        ("high-availability.zookeeper.storageDir", "recovery.zookeeper.storageDir"),
+    )
+    HA_CLUSTER_ID = ConfigOption[str](
+        "high-availability.cluster-id",
+        StringType("a name"),
+        DEFAULT_CLUSTER_ID,
+        "Tells the job managers that stand in for each other from those of other clusters in the same folder.",
+        ("high-availability.zookeeper.path.namespace", "recovery.zookeeper.path.namespace"),
+    )
+    LEASE_DURATION = ConfigOption[int](
+        "high-availability.filesystem.lease-duration",
+        DurationType(minimum=10),
+        15_000,
+        "How long a job manager must have seen no sign of life from the leading one before it takes over.",
+    )
+    RENEW_DEADLINE = ConfigOption[int](
+        "high-availability.filesystem.renew-deadline",
+        DurationType(minimum=10),
+        10_000,
+        "How long the leading job manager acts without having been able to renew its lease; shorter than the lease.",
+    )
+    RETRY_PERIOD = ConfigOption[int](
+        "high-availability.filesystem.retry-period",
+        DurationType(minimum=10),
+        2_000,
+        "How often the lease is renewed, and looked at by the others; shorter than the deadline.",
+    )

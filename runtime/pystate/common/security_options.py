@@ -1,0 +1,50 @@
+"""The options of who may ask the job manager, and of encrypting what is said."""
+
+from __future__ import annotations
+
+from pystate.common.config_option import ConfigOption
+from pystate.common.option_types import BooleanType, StringType
+
+_PEM = "the path of a PEM file"
+
+
+class SecurityOptions:
+    """TLS and the token of the REST endpoint, for the job manager and for commands alike."""
+
+    SSL_REST_ENABLED = ConfigOption[bool](
+        "security.ssl.rest.enabled",
+        BooleanType(),
+        False,
+        "Whether the REST endpoint speaks TLS. The job manager needs pystate.security.ssl.rest.certificate and .key then.",
+    )
+    SSL_REST_CERTIFICATE = ConfigOption[str | None](
+        "pystate.security.ssl.rest.certificate",
+        StringType(_PEM),
+        None,
+        "The certificate of the REST endpoint, with those between it and the root. Flink's keystores are Java's own format.",
+    )
+    SSL_REST_KEY = ConfigOption[str | None](
+        "pystate.security.ssl.rest.key",
+        StringType(_PEM),
+        None,
+        "The private key of the certificate, not encrypted, which nobody else may read.",
+    )
+    SSL_REST_CA = ConfigOption[str | None](
+        "pystate.security.ssl.rest.ca",
+        StringType(_PEM),
+        None,
+        "The root that commands trust in place of those of the operating system.",
+    )
+    REST_TOKEN_FILE = ConfigOption[str | None](
+        "pystate.rest.token-file",
+        StringType("the path of a file that only its owner can read"),
+        None,
+        "A file with the token that every request must prove. It may do all that the owner of the home may. Without it "
+        "requests that change nothing but the state of jobs need none.",
+    )
+    REST_ALLOW_UNAUTHENTICATED = ConfigOption[bool](
+        "pystate.rest.allow-unauthenticated",
+        BooleanType(),
+        False,
+        "Whether the job manager may listen on an address that other machines reach without asking for a token.",
+    )

@@ -1,0 +1,80 @@
+"""Lets requests through to the dispatcher while this job manager leads, and says where the leader is while it doesn't."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pystate.jobmanager.high_availability.leader_election import Term
+from pystate.jobmanager.high_availability.lease_files import host_and_port
+from pystate.jobmanager.leadership import LeadershipLostError
+from pystate.jobmanager.request_guard import RequestGuard
+from pystate.jobmanager.rest.messages import dashboard_config
+
+logger = logging.getLogger(__name__)
+
+LEADER_FIELD = "pystate-leader"
+_CONFIG_PATHS = ("/config", "/v1/config")
+_READING = ("GET", "HEAD")
+
+
+class LeaderGate:
+    """The application of a job manager that may or may not lead.
+
+    Args:
+        leader: Returns where the leader can be reached, as `LeaseStore.leader` does.
+        address: The address the server listens on.
+        instance: Random digits that tell this process from another one.
+    """
+
+    def __init__(self, leader: Callable[[], dict[str, Any] | None], address: str, instance: str) -> None:
+        self._leader = leader
+        self._instance = instance
+        self._led: tuple[Term, ASGIApp] | None = None
+        self._standby = RequestGuard(self._answer_as_standby, address, instance)
+
+    def lead(self, term: Term, app: ASGIApp) -> None:
+        """Serve requests ourselves for as long as a term lasts."""
+        self._led = (term, app)
+
+    def follow(self) -> None:
+        """Serve no more requests."""
+        self._led = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        led = self._led
+        app = led[1] if led is not None and led[0].is_valid else self._standby
+        await app(scope, receive, send)
+
+    async def _answer_as_standby(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        try:
+            entry = await to_thread.run_sync(self._leader)
+        except OSError as error:
+            logger.warning("nobody can tell which job manager leads: %s", error)
+            entry = None
+        # our own entry stays until another one leads; who reads it must not be sent in circles
+        other = None if entry is None or entry["instance"] == self._instance else entry
+        await self._answer(request, other)(scope, receive, send)
+
+    def _answer(self, request: Request, leader: dict[str, Any] | None) -> Response:
+        other = None if leader is None else host_and_port(leader)
+        if request.url.path in _CONFIG_PATHS and request.method in _READING:
+            shown = None if leader is None else {"address": other, "instance": leader["instance"]}
+            return JSONResponse({**dashboard_config(), LEADER_FIELD: shown})
+        if leader is not None and request.method in _READING:
+            query = f"?{request.url.query}" if request.url.query else ""
+            location = f"{leader['scheme']}://{other}{request.url.path}{query}"
+            return JSONResponse({}, status_code=307, headers={"Location": location})
+        message = "This job manager does not lead."
+        hint = f"call the leading one: -m {other}" if other else "try again in a moment: none leads yet"
+        error = LeadershipLostError(message, hint=hint)
+        text = f"{message} The leading one is at {other}." if other else f"{message} None does at the moment."
+        return JSONResponse({"errors": [text], "pystate": error.to_dict()}, status_code=503)

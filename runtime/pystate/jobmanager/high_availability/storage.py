@@ -1,0 +1,131 @@
+"""`high-availability.storageDir`: what job managers that stand in for each other share."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ConfigurationError, PystateError
+from pystate.common.home import write_file_atomically
+from pystate.common.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
+from pystate.jobmanager.high_availability.lease_files import LeaseFiles
+
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+class SharedStorage:
+    """The folder of one cluster.
+
+    Args:
+        root: The folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.jobs = root / "jobs"
+        self._leader = root / "leader"
+        self._token = root / "token"
+
+    @property
+    def lease(self) -> LeaseFiles:
+        """The lease."""
+        return LeaseFiles(self._leader)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a job manager has ever been started with it."""
+        return self._leader.is_dir()
+
+    def token(self) -> str | None:
+        """Return what requests prove to any of the job managers; None before the first one was started."""
+        try:
+            return self._token.read_text().strip()
+        except FileNotFoundError:
+            return None
+
+    def prepare(self) -> str:
+        """Make the folder and return the token.
+
+        Raises:
+            PystateError: It can't be made, or its file system can't keep a lease or a secret.
+        """
+        try:
+            for folder in (self.root, self.jobs, self._leader):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._check_file_system()
+            if not self._token.exists():
+                draft = self.root / f".token-{secrets.token_hex(8)}"
+                write_file_atomically(draft, f"{secrets.token_hex(32)}\n".encode(), mode=0o600)
+                try:
+                    os.link(draft, self._token)
+                except FileExistsError:
+                    pass  # another job manager has been faster
+                finally:
+                    draft.unlink()
+            return self._token.read_text().strip()
+        except OSError as error:
+            message = f"The storage for high availability can't be used: {error}."
+            raise PystateError(
+                message, where=str(self.root), hint="set high-availability.storageDir to another folder"
+            ) from error
+
+    def _check_file_system(self) -> None:
+        """Make sure that links are atomic and that modes are kept: the lease needs the one, the jobs' secrets the other."""
+        first, second = (self.root / f".check-{secrets.token_hex(8)}" for _ in range(2))
+        try:
+            os.close(os.open(first, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            if first.stat().st_mode & 0o077 or first.stat().st_uid != os.geteuid():
+                message = "The file system ignores file modes; anybody could read the environments of the jobs' submitters."
+                raise PystateError(
+                    message, where=str(self.root), hint="use one that keeps them, such as a local disk or NFS"
+                )
+            try:
+                os.link(first, second)
+            except OSError as error:
+                message = f"The file system has no hard links ({error.strerror}), and so no atomic way to take the lease."
+                hint = "use one that has them, such as a local disk or NFS"
+                raise PystateError(message, where=str(self.root), hint=hint) from error
+        finally:
+            first.unlink(missing_ok=True)
+            second.unlink(missing_ok=True)
+
+
+def shared_storage(configuration: Configuration) -> SharedStorage | None:
+    """Return what a configuration says; None without high availability.
+
+    Raises:
+        ConfigurationError: The folder is missing or is none, or the cluster's id can't be part of a path.
+    """
+    if configuration.get(HighAvailabilityOptions.HA_MODE) is HighAvailabilityMode.NONE:
+        return None
+    option = HighAvailabilityOptions.HA_STORAGE_PATH
+    text = configuration.get(option)
+    if not text:
+        message = "High availability needs a folder that all job managers reach."
+        raise ConfigurationError(message, where=HighAvailabilityOptions.HA_MODE.key, hint=f"set {option.key}")
+    cluster = configuration.get(HighAvailabilityOptions.HA_CLUSTER_ID).strip("/")
+    if not _CLUSTER_ID.fullmatch(cluster):
+        message = f"The cluster id {cluster!r} must be a name of letters, digits and . _ -, or several with / between them."
+        raise ConfigurationError(message, where=HighAvailabilityOptions.HA_CLUSTER_ID.key)
+    return SharedStorage(_local_path(text) / cluster)
+
+
+def _local_path(text: str) -> Path:
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        path = text
+    elif scheme[1].lower() in ("file", "local") and not re.match(r"\w+://[^/]", text):
+        path = text[scheme.end() :]
+        path = path[2:] if path.startswith("//") else path
+    else:
+        message = (
+            f"{text!r} can't hold the record of jobs: drivers replace small files there, and must see at once what another "
+            "one has written. That takes a file system."
+        )
+        hint = "name a path on a file system that all job managers mount, such as NFS; checkpoints may be in object storage"
+        raise ConfigurationError(message, where=HighAvailabilityOptions.HA_STORAGE_PATH.key, hint=hint)
+    return Path(os.path.abspath(os.path.expanduser(path)))

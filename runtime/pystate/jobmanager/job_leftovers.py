@@ -1,0 +1,24 @@
+"""What a job leaves on this machine when its driver died and couldn't clear it away itself."""
+
+from __future__ import annotations
+
+import logging
+
+from pystate.checkpoint.local_copies import remove_local_copies
+from pystate.common.configuration import Configuration
+from pystate.common.errors import PystateError
+from pystate.jobmanager.job_record import Submission
+from pystate.jobmanager.supervised_job import SupervisedJob
+
+logger = logging.getLogger(__name__)
+
+
+def remove_job_copies(job: SupervisedJob) -> None:
+    """Delete the local copies of an ended job's state on this machine. Other machines keep theirs: nobody is left there."""
+    from pystate.slot.local_backup import local_roots  # brings pyarrow along, which a start need not wait for
+
+    try:
+        configuration = Configuration(Submission.read(job.directory).configuration)
+        remove_local_copies(local_roots(configuration), job.job_id)
+    except PystateError as error:
+        logger.info("the local copies of job %s are not looked for: %s", job.job_id, error.message)

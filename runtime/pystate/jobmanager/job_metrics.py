@@ -1,0 +1,91 @@
+"""Asks a job's driver for its metrics, without ever waiting long."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pystate.common.errors import PystateError
+from pystate.common.job_status import JobStatus
+from pystate.jobmanager.driver_process import DriverUnreachableError
+from pystate.jobmanager.metrics_view import JobMetricsView, view_of_driver, view_of_files
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_SECONDS = 2.0
+"""How long a driver may take to answer. Prometheus gives a whole scrape 10 s by default."""
+_FRESH_SECONDS = 1.0
+"""How long an answer is good for: slots report once a second."""
+_RETRY_SECONDS = 5.0
+"""How long a driver that didn't answer isn't asked again, so that only the first of those who ask has to wait."""
+
+
+class JobMetrics:
+    """The metrics of one job.
+
+    Args:
+        call: Calls an op of the driver, with `timeout` in seconds.
+        status: Returns what `status.json` holds.
+        statistics: Returns the checkpoints' statistics from the job's files.
+        has_no_driver: Whether no driver runs the job at this moment.
+        now_ms: The wall clock.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        status: Callable[[], dict[str, Any]],
+        statistics: Callable[[], dict[str, Any]],
+        has_no_driver: Callable[[], bool],
+        now_ms: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._call = call
+        self._status = status
+        self._statistics = statistics
+        self._has_no_driver = has_no_driver
+        self._now_ms = now_ms
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._asked_at = float("-inf")
+        self._answer: dict[str, Any] | None = None
+        self._is_up = False
+
+    def current(self) -> JobMetricsView:
+        """Return the metrics as of now, within some seconds; of a driver that hangs, or of none, what the files say."""
+        status = self._status()
+        if JobStatus(status["state"]).is_terminal or self._has_no_driver():
+            return self._of_files(status, is_up=False)
+        answer, is_up = self._ask()
+        if answer is None:
+            return self._of_files(status, is_up=is_up)
+        return view_of_driver(status, answer, self._now_ms())
+
+    def _of_files(self, status: dict[str, Any], *, is_up: bool) -> JobMetricsView:
+        return view_of_files(status, self._statistics(), self._now_ms(), is_up=is_up)
+
+    def _ask(self) -> tuple[dict[str, Any] | None, bool]:
+        """Return what the driver says, or said a moment ago, and whether it speaks at all; one caller asks for all."""
+        if not self._lock.acquire(timeout=TIMEOUT_SECONDS):
+            return None, False
+        try:
+            age = self._clock() - self._asked_at
+            if age >= (_FRESH_SECONDS if self._is_up else _RETRY_SECONDS):
+                self._answer, self._is_up = self._called()
+                self._asked_at = self._clock()
+            return self._answer, self._is_up
+        finally:
+            self._lock.release()
+
+    def _called(self) -> tuple[dict[str, Any] | None, bool]:
+        try:
+            return dict(self._call("metrics", timeout=TIMEOUT_SECONDS)), True
+        except DriverUnreachableError as error:
+            logger.info("a job's metrics are not known: %s", error.message)
+            return None, False
+        except PystateError:  # it still starts
+            return None, True

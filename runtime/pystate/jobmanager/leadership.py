@@ -1,0 +1,51 @@
+"""Whether this job manager may act: the question before each of its steps that others would see."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Protocol
+
+from pystate.common.errors import PystateError
+
+
+class LeadershipLostError(PystateError):
+    """Another job manager leads, or this one can't tell."""
+
+
+class Leadership(Protocol):
+    """The right to act for the jobs of a cluster.
+
+    Attributes:
+        token: Grows with each leader; None where there is only one job manager.
+    """
+
+    @property
+    def token(self) -> int | None:
+        """The fencing token."""
+
+    def check(self) -> None:
+        """Make sure that the right still holds.
+
+        Raises:
+            LeadershipLostError: It doesn't, or nobody can tell.
+        """
+
+
+class OnlyJobManager:
+    """The leadership of a job manager without stand-in; the lock of its home makes it the only one."""
+
+    token = None
+
+    def check(self) -> None:
+        """Do nothing."""
+
+
+def this_machine() -> str:
+    """Return what tells this machine, since it was started, from others: processes are looked for where they can be seen."""
+    if sys.platform == "linux":
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            # containers on one kernel don't see each other's processes
+            return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
+    return socket.gethostname()

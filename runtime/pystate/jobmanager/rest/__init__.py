@@ -1,0 +1,1 @@
+"""The job manager's REST: Flink's routes, and ours below `/pystate`."""

@@ -1,0 +1,154 @@
+"""The application: all routes, and how a request comes to its handler.
+
+Blocking work runs on threads, so that one slow driver holds up nobody else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from pystate.common.errors import PystateError, UsageError
+from pystate.common.security_options import SecurityOptions
+from pystate.jobmanager.dispatcher import Dispatcher
+from pystate.jobmanager.request_guard import RequestGuard, read_body
+from pystate.jobmanager.rest import (
+    checkpoints,
+    job_manager,
+    jobs,
+    metrics,
+    overview,
+    pystate_jobs,
+    resubmission,
+    savepoints,
+    task_managers,
+)
+from pystate.jobmanager.rest.errors import Json, UnauthorizedError, answer_error, answer_http_error, answer_unexpected
+from pystate.jobmanager.rest.openapi import openapi_route
+from pystate.jobmanager.rest.parameters import Parameter
+from pystate.jobmanager.rest.route import RestContext, RestRequest, RestRoute
+from pystate.jobmanager.rest_security import RestSecurity
+from pystate.jobmanager.savepoint_disposal import SavepointDisposals
+
+_DESCRIBED: tuple[RestRoute, ...] = (
+    *overview.ROUTES,
+    *job_manager.ROUTES,
+    *task_managers.ROUTES,
+    *jobs.ROUTES,
+    *checkpoints.ROUTES,
+    *metrics.ROUTES,
+    *savepoints.ROUTES,
+    *pystate_jobs.ROUTES,
+    *resubmission.ROUTES,
+)
+# a module of further routes has its own tuple, and a line above
+ROUTES = (*_DESCRIBED, openapi_route(_DESCRIBED))
+"""All routes."""
+
+_DRIVER_CALLS = 64
+
+
+def create_app(
+    dispatcher: Dispatcher,
+    *,
+    address: str,
+    security: RestSecurity,
+    instance: str,
+    configuration: Mapping[str, str] | None = None,
+    shut_down: Callable[[], None] = lambda: None,
+) -> ASGIApp:
+    """Return the application.
+
+    Args:
+        dispatcher: The jobs.
+        address: The address the server listens on.
+        security: What requests must prove.
+        instance: Random digits that tell this process from another one.
+        configuration: The options in force, for who asks.
+        shut_down: Ends the job manager soon.
+    """
+    context = RestContext(dispatcher, SavepointDisposals(dispatcher.home), configuration or {}, shut_down)
+    handlers = {PystateError: answer_error, HTTPException: answer_http_error, Exception: answer_unexpected}
+    routed = Starlette(routes=_starlette_routes(ROUTES, context, security), exception_handlers=handlers)
+    routed.router.redirect_slashes = False
+    return RequestGuard(routed, address, instance)
+
+
+def _starlette_routes(routes: Iterable[RestRoute], context: RestContext, security: RestSecurity) -> list[Route]:
+    by_path: dict[str, dict[str, RestRoute]] = {}
+    for route in sorted(routes, key=lambda route: route.precedence):
+        for path in route.paths:
+            by_path.setdefault(path, {})[route.method] = route
+    # a driver that hangs keeps its callers' threads; those who only read files must not wait for them
+    driver_calls = CapacityLimiter(_DRIVER_CALLS)
+    return [_starlette_route(path, verbs, context, security, driver_calls) for path, verbs in by_path.items()]
+
+
+def _starlette_route(
+    path: str,
+    verbs: Mapping[str, RestRoute],
+    context: RestContext,
+    security: RestSecurity,
+    driver_calls: CapacityLimiter,
+) -> Route:
+    async def endpoint(request: Request) -> Response:
+        route = verbs["GET" if request.method == "HEAD" else request.method]
+        if not route.is_public and not security.allows(request.headers, owner_only=route.owner_only):
+            raise _unauthorized(security)
+        # the flink client sends {} with its GETs, which is of no interest
+        body = {} if route.body is None else await _json_body(request)
+        limiter = driver_calls if route.asks_driver else None
+        return await to_thread.run_sync(_serve, route, context, request, body, limiter=limiter)
+
+    return Route(path, endpoint, methods=list(verbs))
+
+
+def _unauthorized(security: RestSecurity) -> UnauthorizedError:
+    if security.token is not None:
+        message = "This job manager asks for a token."
+        return UnauthorizedError(message, hint=f"set {SecurityOptions.REST_TOKEN_FILE.key} to the file that holds it")
+    message = "This request needs the token of the job manager's home."
+    return UnauthorizedError(message, hint="set PYSTATE_HOME to the home of that job manager")
+
+
+def _serve(route: RestRoute, context: RestContext, request: Request, body: dict[str, Any]) -> Response:
+    values: dict[Parameter[Any], Any] = {}
+    for given, parameters in (
+        (request.path_params, route.path_parameters),
+        (request.query_params, route.query),
+        (body, route.body or ()),
+    ):
+        for parameter in parameters:
+            values[parameter] = _read(parameter, given)
+    answer = route.handler(RestRequest(context, values, body))
+    return answer if isinstance(answer, Response) else Json(answer, status_code=route.status)
+
+
+def _read(parameter: Parameter[Any], given: Mapping[str, Any]) -> Any:
+    value = parameter.read(parameter.name, given.get(parameter.name))
+    if value is None and parameter.required:
+        message = f"The field {parameter.name!r} is missing."
+        raise UsageError(message)
+    return value
+
+
+async def _json_body(request: Request) -> dict[str, Any]:
+    data = await read_body(request.stream())
+    try:
+        body = json.loads(data) if data.strip() else {}
+    except (ValueError, RecursionError) as error:
+        message = f"The body of the request is not JSON: {error}."
+        raise UsageError(message) from error
+    if not isinstance(body, dict):
+        message = "The body of the request must be a JSON object."
+        raise UsageError(message)
+    return body

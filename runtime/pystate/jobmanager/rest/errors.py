@@ -1,0 +1,90 @@
+"""Errors as answers: status codes, and bodies like Flink's."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from pystate.common.errors import JobNotFoundError, JobTerminatedError, PystateError, UsageError
+from pystate.jobmanager.driver_process import DriverUnreachableError
+from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
+from pystate.jobmanager.leadership import LeadershipLostError
+from pystate.jobmanager.log_rotation import LogGoneError
+from pystate.jobmanager.request_guard import RequestTooLargeError
+from pystate.jobmanager.resubmission import NotKeptError
+from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError
+from pystate.jobmanager.supervised_job import OperationNotFoundError, RequestRefusedError
+
+logger = logging.getLogger(__name__)
+
+CLIENT_HEADER = "pystate-client"
+"""The header of requests of our own client, which gets errors with their place and hint."""
+
+
+class UnauthorizedError(PystateError):
+    """The request does not prove that it comes from who may ask."""
+
+
+class NotFoundError(PystateError):
+    """What a path names is not there."""
+
+
+STATUS_CODES: dict[type[PystateError], int] = {
+    UsageError: 400,
+    UnauthorizedError: 401,
+    RequestRefusedError: 400,
+    JobNotFoundError: 404,
+    OperationNotFoundError: 404,
+    CheckpointNotFoundError: 404,
+    DisposalNotFoundError: 404,
+    NotFoundError: 404,
+    NotKeptError: 404,
+    JobTerminatedError: 409,
+    RequestTooLargeError: 413,
+    DriverUnreachableError: 503,
+    LeadershipLostError: 503,
+    LogGoneError: 416,
+}
+"""What errors answer; others answer 500."""
+
+
+class Json(JSONResponse):
+    """JSON in ASCII: texts of a job may have what UTF-8 can't say."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the bytes."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+async def answer_error(request: Request, error: Exception) -> Response:
+    """Answer an error of ours."""
+    if not isinstance(error, PystateError):
+        raise error
+    status = next((code for kind, code in STATUS_CODES.items() if isinstance(error, kind)), 500)
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    return Json(_body(request, error), status_code=status, headers=headers)
+
+
+async def answer_http_error(request: Request, error: Exception) -> Response:
+    """Answer what no route serves."""
+    status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
+    detail = "Not found" if status == 404 else f"{request.method}: {getattr(error, 'detail', error)}"
+    return Json({"errors": [f"{detail}: {request.url.path}"]}, status_code=status, headers=headers)
+
+
+async def answer_unexpected(request: Request, error: Exception) -> Response:
+    """Answer a fault of ours."""
+    logger.error("%s %s failed", request.method, urlsplit(str(request.url)).path, exc_info=error)
+    return Json(_body(request, PystateError(f"{type(error).__name__}: {error}")), status_code=500)
+
+
+def _body(request: Request, error: PystateError) -> dict[str, Any]:
+    """Return an error as JSON. Flink's client takes for an error what has one field only, so ours is for who asks for it."""
+    errors = {"errors": [error.message]}
+    return {**errors, "pystate": error.to_dict()} if CLIENT_HEADER in request.headers else errors

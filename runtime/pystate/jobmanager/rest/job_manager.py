@@ -1,0 +1,81 @@
+"""The routes about the job manager's own configuration and log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from starlette.responses import FileResponse, Response
+
+from pystate.common.sensitive_keys import without_secrets
+from pystate.jobmanager.rest.errors import NotFoundError
+from pystate.jobmanager.rest.parameters import LOG_NAME
+from pystate.jobmanager.rest.route import RestRequest, RestRoute
+from pystate.jobmanager.rest.schemas import INTEGER, TEXT, array, record
+
+_LOG_TYPE = "text/plain"
+_CONFIG = array(record({"key": TEXT, "value": TEXT}))
+_LOGS = record({"logs": array(record({"name": TEXT, "size": INTEGER, "mtime": INTEGER}))})
+
+
+def _config(request: RestRequest) -> list[dict[str, str]]:
+    shown = without_secrets(request.context.configuration)
+    return [{"key": key, "value": value} for key, value in sorted(shown.items())]
+
+
+def _logs(request: RestRequest) -> dict[str, Any]:
+    return {
+        "logs": [
+            {"name": path.name, "size": found.st_size, "mtime": int(found.st_mtime * 1000)}
+            for path in _log_files(request)
+            for found in [path.stat()]
+        ]
+    }
+
+
+def _log(request: RestRequest) -> Response:
+    return _send(request, request.dispatcher.home.jobmanager_log.name)
+
+
+def _log_file(request: RestRequest) -> Response:
+    return _send(request, request[LOG_NAME])
+
+
+def _log_files(request: RestRequest) -> list[Path]:
+    log = request.dispatcher.home.jobmanager_log
+    return sorted(path for path in log.parent.glob(f"{log.name}*") if path.is_file() and not path.is_symlink())
+
+
+def _send(request: RestRequest, name: str) -> Response:
+    # only what is listed can be read, so that no name leads anywhere else
+    path = next((path for path in _log_files(request) if path.name == name), None)
+    if path is None:
+        message = f"There is no log {name!r}."
+        raise NotFoundError(message)
+    return FileResponse(path, media_type=_LOG_TYPE)
+
+
+ROUTES = (
+    RestRoute("GET", "/jobmanager/config", _config, "The options in force, secrets hidden.", _CONFIG),
+    RestRoute("GET", "/jobmanager/logs", _logs, "The job manager's log files.", _LOGS, owner_only=True),
+    RestRoute(
+        "GET",
+        "/jobmanager/logs/{log_name}",
+        _log_file,
+        "One of them.",
+        None,
+        media_type=_LOG_TYPE,
+        owner_only=True,
+        refusals=(404,),
+    ),
+    RestRoute(
+        "GET",
+        "/jobmanager/log",
+        _log,
+        "The job manager's log.",
+        None,
+        media_type=_LOG_TYPE,
+        owner_only=True,
+        refusals=(404,),
+    ),
+)

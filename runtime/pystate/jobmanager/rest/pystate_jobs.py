@@ -1,0 +1,137 @@
+"""Our own routes about jobs, which Flink's REST has none for."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from starlette.responses import Response
+
+from pystate.common.job_status import JobStatus
+from pystate.jobmanager.job_record import Submission, environment_from_json
+from pystate.jobmanager.log_rotation import extent
+from pystate.jobmanager.rest import messages
+from pystate.jobmanager.rest.parameters import Parameter, number
+from pystate.jobmanager.rest.route import RestRequest, RestRoute
+from pystate.jobmanager.rest.schemas import (
+    HEX_ID,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    TRUTH,
+    Schema,
+    array,
+    mapping,
+    nullable,
+    record,
+    words,
+)
+
+_OUTPUT_CHUNK = 1 << 20
+_LARGEST_FILE = 1 << 43
+"""Beyond the largest file of a file system, positions are errors."""
+_OUTPUT_TYPE = "application/octet-stream"
+_PATH = "/pystate/jobs/{job_id}"
+_SUBMITTED = record({"job_id": HEX_ID})
+_EXTENT = array(INTEGER)
+_DRIVER = record(
+    {
+        "job_id": HEX_ID,
+        "pid": nullable(INTEGER),
+        "driver_running": TRUTH,
+        "exit_code": nullable(INTEGER),
+        "directory": TEXT,
+        "log": TEXT,
+        "extents": record({"log": _EXTENT, "stdout": _EXTENT}),
+    }
+)
+_PROGRESS = record(
+    {
+        "name": TEXT,
+        "state": words(*(state.value for state in JobStatus)),
+        "attempt": INTEGER,
+        "start-time": INTEGER,
+        "end-time": INTEGER,
+        "epoch": nullable(INTEGER),
+        "records-in": nullable(INTEGER),
+        "records-out": nullable(INTEGER),
+        "epoch-durations": array(NUMBER),
+        "epoch-running": nullable(NUMBER),
+        "backlog": nullable(INTEGER),
+        "restore": nullable(
+            record({"checkpoint-id": nullable(INTEGER), "bytes": nullable(INTEGER), "total": nullable(INTEGER)})
+        ),
+    }
+)
+
+
+def _submitted(name: str, description: str, schema: Schema, *, required: bool = False) -> Parameter[Any]:
+    """Return a field of a submission, which `Submission` checks."""
+    return Parameter(name, description, schema, lambda _name, value: value, required)
+
+
+_SUBMISSION = (
+    _submitted("job_file", "The program, an absolute path on the job manager's machine.", TEXT, required=True),
+    _submitted("arguments", "Its arguments.", array(TEXT)),
+    _submitted("working_directory", "Where it runs, an absolute path.", TEXT, required=True),
+    _submitted("python", "The interpreter, an absolute path.", TEXT, required=True),
+    _submitted("parallelism", "The number of subtasks.", nullable({"type": "integer", "minimum": 1, "maximum": 1 << 15})),
+    _submitted("savepoint_path", "What the job starts from.", nullable(TEXT)),
+    _submitted("allow_non_restored_state", "Whether state that nobody takes is left out.", TRUTH),
+    _submitted("configuration", "Options, as text.", mapping(TEXT)),
+    _submitted("attached", "Whether somebody reads what it prints.", TRUTH),
+    _submitted("environment", "The environment variables of the driver; ours where empty.", mapping(TEXT)),
+)
+_OFFSET = number("offset", "How many bytes to leave out.", 0, high=_LARGEST_FILE)
+
+
+def _submit(request: RestRequest) -> dict[str, Any]:
+    body = request.body
+    return {"job_id": request.dispatcher.submit(Submission.from_json(body), environment_from_json(body))}
+
+
+def _driver(request: RestRequest) -> dict[str, Any]:
+    job = request.job
+    record = job.record
+    return {
+        "job_id": job.job_id,
+        "pid": record.pid,
+        "driver_running": not job.driver_is_gone,
+        "exit_code": record.exit_code,
+        "directory": str(job.directory.path),
+        "log": str(job.directory.log),
+        "extents": {"log": extent(job.directory.log), "stdout": extent(job.directory.stdout)},
+    }
+
+
+def _progress(request: RestRequest) -> dict[str, Any]:
+    return messages.progress(request.job.progress())
+
+
+def _output(request: RestRequest, name: str) -> Response:
+    data, ended = request.job.read_output(name, request[_OFFSET], _OUTPUT_CHUNK)
+    return Response(data, media_type=_OUTPUT_TYPE, headers={"pystate-ended": str(ended).lower()})
+
+
+def _output_route(name: str, summary: str) -> RestRoute:
+    handler = partial(_output, name=name)
+    path = f"{_PATH}/{name}"
+    return RestRoute("GET", path, handler, summary, None, query=(_OFFSET,), media_type=_OUTPUT_TYPE, owner_only=True)
+
+
+ROUTES = (
+    RestRoute(
+        "POST",
+        "/pystate/jobs",
+        _submit,
+        "Submit a job.",
+        _SUBMITTED,
+        status=202,
+        body=_SUBMISSION,
+        owner_only=True,
+    ),
+    RestRoute("GET", _PATH, _driver, "A job's driver process and its files.", _DRIVER, owner_only=True),
+    RestRoute("GET", f"{_PATH}/progress", _progress, "How far a job is.", _PROGRESS, asks_driver=True, owner_only=True),
+    _output_route("stdout", "What an attached job has printed."),
+    _output_route("log", "A job's log."),
+)

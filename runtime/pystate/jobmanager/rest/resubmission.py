@@ -1,0 +1,95 @@
+"""Routes of ours that start a job once more as it was submitted, with changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.common.errors import JobTerminatedError, UsageError
+from pystate.jobmanager import resubmission
+from pystate.jobmanager.rest.parameters import Parameter, directory
+from pystate.jobmanager.rest.route import RestRequest, RestRoute
+from pystate.jobmanager.rest.schemas import EMPTY, HEX_ID, INTEGER, TEXT, array, nullable, record
+
+MAX_PARALLELISM = 1 << 15
+_KEPT_PATH = "/pystate/jobs/{job_id}/resubmission"
+_KEPT = record(
+    {
+        "job_id": HEX_ID,
+        "job_file": TEXT,
+        "arguments": array(TEXT),
+        "submitted-parallelism": INTEGER,
+        "parallelism": INTEGER,
+        "successor": nullable(HEX_ID),
+    }
+)
+
+
+def _parallelism(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_PARALLELISM:
+        message = f"The field {name!r} must be a whole number from 1 to {MAX_PARALLELISM}."
+        raise UsageError(message)
+    return value
+
+
+def _parallelism_or_none(name: str, value: Any) -> int | None:
+    return None if value is None else _parallelism(name, value)
+
+
+_RANGE = {"type": "integer", "minimum": 1, "maximum": MAX_PARALLELISM}
+WANTED = Parameter[int]("parallelism", "What the job's successor is to get.", _RANGE, _parallelism, required=True)
+PARALLELISM = Parameter[int | None](
+    "parallelism",
+    "The number of subtasks; that of the submission where it is missing.",
+    nullable(_RANGE),
+    _parallelism_or_none,
+)
+SAVEPOINT_PATH = directory("savepoint_path", "What the job starts from.")
+
+
+def _keep(request: RestRequest) -> dict[str, Any]:
+    return resubmission.keep(request.job, request[WANTED])
+
+
+def _kept(request: RestRequest) -> dict[str, Any]:
+    return resubmission.kept(request.job)
+
+
+def _forget(request: RestRequest) -> dict[str, Any]:
+    resubmission.forget(request.job)
+    return {}
+
+
+def _resubmit(request: RestRequest) -> dict[str, Any]:
+    job = request.job
+    state = job.state()
+    if not state.is_terminal:
+        message = f"Job {job.job_id} is {state.value}; a second one beside it would do the same work twice."
+        raise JobTerminatedError(message, hint=f"pystate stop {job.job_id}")
+    return {"job_id": resubmission.resubmit(request.dispatcher, job, request[SAVEPOINT_PATH], request[PARALLELISM])}
+
+
+ROUTES = (
+    RestRoute(
+        "POST",
+        _KEPT_PATH,
+        _keep,
+        "Keep what a job can be started with again when it has ended.",
+        _KEPT,
+        body=(WANTED,),
+        owner_only=True,
+        refusals=(404,),
+    ),
+    RestRoute("GET", _KEPT_PATH, _kept, "What is kept of a job.", _KEPT, owner_only=True, refusals=(404,)),
+    RestRoute("DELETE", _KEPT_PATH, _forget, "Delete what is kept of a job.", EMPTY, owner_only=True),
+    RestRoute(
+        "POST",
+        "/pystate/jobs/{job_id}/resubmit",
+        _resubmit,
+        "Start a job that has ended once more as it was submitted, with changes.",
+        record({"job_id": HEX_ID}),
+        status=202,
+        body=(SAVEPOINT_PATH, PARALLELISM),
+        owner_only=True,
+        refusals=(404, 409),
+    ),
+)

@@ -1,0 +1,117 @@
+"""Who may ask by REST, and whether it is encrypted: what the options come to."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import Headers
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ConfigurationError
+from pystate.common.security_options import SecurityOptions
+from pystate.common.service_options import RestOptions
+from pystate.common.tokens import read_token
+
+
+@dataclass(frozen=True, repr=False)
+class RestSecurity:
+    """What requests must prove.
+
+    Attributes:
+        home_token: Of the home's owner; it may do everything.
+        token: What every request must prove, and may do everything too; None where most requests need none.
+        certificate: The server's certificate, a PEM file; None for no TLS.
+        key: Its private key.
+        allow_unauthenticated: Other machines may ask without a token.
+    """
+
+    home_token: str
+    token: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    allow_unauthenticated: bool = False
+
+    @staticmethod
+    def of(configuration: Configuration, home_token: str) -> RestSecurity:
+        """Return what the options say.
+
+        Raises:
+            ConfigurationError: A file is missing, can be read by others, or is not what it should be.
+        """
+        get, options = configuration.get, SecurityOptions
+        path = get(options.REST_TOKEN_FILE)
+        token = None if path is None else read_token(path, options.REST_TOKEN_FILE.key)
+        allowed = get(options.REST_ALLOW_UNAUTHENTICATED)
+        if not get(options.SSL_REST_ENABLED):
+            return RestSecurity(home_token, token, allow_unauthenticated=allowed)
+        certificate, key = get(options.SSL_REST_CERTIFICATE), get(options.SSL_REST_KEY)
+        if certificate is None or key is None:
+            message = "TLS needs a certificate and its private key."
+            hint = f"set {options.SSL_REST_CERTIFICATE.key} and {options.SSL_REST_KEY.key}"
+            raise ConfigurationError(message, where=options.SSL_REST_ENABLED.key, hint=hint)
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_no_password)
+        except (OSError, ValueError) as error:
+            message = f"The certificate {certificate} with the key {key} can't be used: {error}."
+            raise ConfigurationError(message, where=options.SSL_REST_CERTIFICATE.key) from error
+        return RestSecurity(home_token, token, certificate, key, allow_unauthenticated=allowed)
+
+    @property
+    def scheme(self) -> str:
+        """What addresses begin with."""
+        return "http" if self.certificate is None else "https"
+
+    def check_address(self, address: str) -> None:
+        """Refuse to be reached by other machines without a token.
+
+        Raises:
+            ConfigurationError: The address is not a loopback one, and no token is asked for.
+        """
+        if self.token is not None or self.allow_unauthenticated or is_loopback(address):
+            return
+        message = f"Other machines reach {address!r}, and whoever does could cancel jobs and delete savepoints."
+        hint = (
+            f"set {SecurityOptions.REST_TOKEN_FILE.key} to a file with a token, "
+            f"or {SecurityOptions.REST_ALLOW_UNAUTHENTICATED.key} = true to allow it"
+        )
+        raise ConfigurationError(message, where=RestOptions.ADDRESS.key, hint=hint)
+
+    def server_options(self) -> dict[str, Any]:
+        """Return what uvicorn needs for TLS."""
+        return {} if self.certificate is None else {"ssl_certfile": self.certificate, "ssl_keyfile": self.key}
+
+    def allows(self, headers: Headers, *, owner_only: bool) -> bool:
+        """Return whether a request may be served.
+
+        Args:
+            headers: The request's.
+            owner_only: It runs code or reads what jobs write.
+        """
+        if self.token is None and not owner_only:
+            return True
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return False
+        shown = given.strip().encode()
+        known = [token for token in (self.home_token, self.token) if token is not None]
+        # all are compared, so that the time it takes says nothing
+        return any([hmac.compare_digest(shown, token.encode()) for token in known])
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    try:
+        found = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return bool(found) and all(ipaddress.ip_address(str(entry[4][0]).split("%")[0]).is_loopback for entry in found)
+
+
+def _no_password() -> str:
+    message = "the key is encrypted"
+    raise ValueError(message)

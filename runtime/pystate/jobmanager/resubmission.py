@@ -1,0 +1,149 @@
+"""Starting a job once more as it was submitted, with changes: file, arguments, settings and environment stay.
+
+A job's environment is deleted when the job ends, since it may hold secrets. Whoever stops a job to start it again says so
+before: then the environment is kept beside the job until the successor runs, or until the job is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pystate.common.errors import PystateError
+from pystate.common.home import JobDirectory, read_json, write_json
+from pystate.common.options import CoreOptions
+from pystate.jobmanager.dispatcher import Dispatcher
+from pystate.jobmanager.job_record import Submission, environment_from_json
+from pystate.jobmanager.supervised_job import SupervisedJob
+
+VERSION = 1
+CLAIM_MODE_KEY = "execution.state-recovery.claim-mode"
+"""What was said of the snapshot that the job was first started from doesn't hold for the next one."""
+
+
+class NotKeptError(PystateError):
+    """What a job would have to be started with again isn't there."""
+
+
+@dataclass(frozen=True)
+class Resubmission:
+    """`resubmission.json`.
+
+    Attributes:
+        environment: The environment variables of the job's driver.
+        parallelism: What the successor is to get.
+        successor: The last job that was started with it; None for none yet.
+    """
+
+    environment: Mapping[str, str]
+    parallelism: int
+    successor: str | None = None
+
+    def write(self, directory: JobDirectory) -> None:
+        """Write it atomically, for the owner of the home only."""
+        data = {
+            "version": VERSION,
+            "environment": dict(self.environment),
+            "parallelism": self.parallelism,
+            "successor": self.successor,
+        }
+        write_json(directory.resubmission, data, mode=0o600)
+
+    @staticmethod
+    def read(directory: JobDirectory) -> Resubmission | None:
+        """Read it; None where there is none.
+
+        Raises:
+            PystateError: It is damaged, or of another version.
+        """
+        try:
+            data = read_json(directory.resubmission)
+            if data is None:
+                return None
+            if data["version"] != VERSION:
+                message = f"The kept submission has version {data['version']}; this job manager knows {VERSION}."
+                raise PystateError(message, where=str(directory.resubmission))
+            return Resubmission(environment_from_json(data), int(data["parallelism"]), data["successor"])
+        except (ValueError, TypeError, KeyError) as error:
+            message = f"The kept submission is damaged: {error}."
+            raise PystateError(message, where=str(directory.resubmission)) from error
+
+
+def keep(job: SupervisedJob, parallelism: int) -> dict[str, Any]:
+    """Keep what the job can be started with again when it has ended; return what is kept.
+
+    Raises:
+        NotKeptError: The job has ended, and nothing was kept before.
+    """
+    environment = read_json(job.directory.environment)
+    if environment is None:
+        earlier = Resubmission.read(job.directory)
+        if earlier is None:
+            raise _not_kept(job)
+        environment = earlier.environment
+    Resubmission(environment, parallelism).write(job.directory)
+    return kept(job)
+
+
+def kept(job: SupervisedJob) -> dict[str, Any]:
+    """Return what is kept of a job, without its environment.
+
+    Raises:
+        NotKeptError: Nothing.
+    """
+    found = Resubmission.read(job.directory)
+    if found is None:
+        raise _not_kept(job)
+    submission = Submission.read(job.directory)
+    configured = submission.configuration.get(CoreOptions.DEFAULT_PARALLELISM.key)
+    asked = submission.parallelism if submission.parallelism is not None else configured
+    return {
+        "job_id": job.job_id,
+        "job_file": submission.job_file,
+        "arguments": submission.arguments,
+        "submitted-parallelism": CoreOptions.DEFAULT_PARALLELISM.default if asked is None else int(asked),
+        "parallelism": found.parallelism,
+        "successor": found.successor,
+    }
+
+
+def forget(job: SupervisedJob) -> None:
+    """Delete what was kept."""
+    job.directory.resubmission.unlink(missing_ok=True)
+
+
+def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | None, parallelism: int | None) -> str:
+    """Start a job as another one was submitted; return its id.
+
+    Args:
+        dispatcher: The jobs.
+        job: The one that was kept.
+        savepoint_path: What it starts from; None for nothing.
+        parallelism: The value of `-p`; None for that of the submission.
+
+    Raises:
+        NotKeptError: The other one was not kept.
+        PystateError: What was submitted is gone, or the driver can't be started.
+    """
+    found = Resubmission.read(job.directory)
+    if found is None:
+        raise _not_kept(job)
+    submission = Submission.read(job.directory)
+    settings = {key: value for key, value in submission.configuration.items() if key != CLAIM_MODE_KEY}
+    changed = replace(
+        submission,
+        parallelism=submission.parallelism if parallelism is None else parallelism,
+        savepoint_path=savepoint_path,
+        allow_non_restored_state=False,
+        configuration=settings,
+        attached=False,
+    )
+    job_id = dispatcher.submit(changed, found.environment)
+    replace(found, successor=job_id).write(job.directory)
+    return job_id
+
+
+def _not_kept(job: SupervisedJob) -> NotKeptError:
+    message = f"Nothing was kept to start job {job.job_id} again with."
+    return NotKeptError(message, hint="start it with pystate run -s SAVEPOINT")

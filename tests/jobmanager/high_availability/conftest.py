@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.jobmanager.harness import ManagerProcess, eventually
+
+LEASE = {"lease-duration": "2 s", "renew-deadline": "1500 ms", "retry-period": "200 ms"}
+
+
+def settings(storage: Path) -> dict[str, str]:
+    """Return the options of job managers that stand in for each other."""
+    return {
+        "high-availability.type": "filesystem",
+        "high-availability.storageDir": str(storage),
+        **{f"high-availability.filesystem.{key}": value for key, value in LEASE.items()},
+    }
+
+
+def raw_get(manager: ManagerProcess, path: str) -> tuple[int, str | None]:
+    """Ask without following redirects; return status and location."""
+    connection = http.client.HTTPConnection("127.0.0.1", manager.port, timeout=10)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    return answer.status, answer.headers["Location"]
+
+
+def wait_until_leads(manager: ManagerProcess) -> None:
+    """Wait until a job manager leads."""
+    eventually(lambda: raw_get(manager, "/jobs")[0] == 200, 30)
+
+
+@pytest.fixture
+def job_managers(tmp_path: Path) -> Iterator[Callable[[str], ManagerProcess]]:
+    """Give job managers with homes of their own, which share one storage."""
+    started: list[ManagerProcess] = []
+
+    def start(name: str) -> ManagerProcess:
+        (tmp_path / name).mkdir()
+        started.append(ManagerProcess(tmp_path / name / "home", settings(tmp_path / "ha")))
+        return started[-1].start()
+
+    yield start
+    for manager in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(manager.process.pid, signal.SIGCONT)
+        manager.stop()

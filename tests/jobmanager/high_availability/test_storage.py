@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ConfigurationError, PystateError
+from pystate.jobmanager.high_availability.lease import SignOfLife
+from pystate.jobmanager.high_availability.lease_files import LeaseFiles, host_and_port
+from pystate.jobmanager.high_availability.storage import SharedStorage, shared_storage
+
+
+def configured(path: object, **others: str) -> Configuration:
+    values = {"high-availability.type": "filesystem", "high-availability.storageDir": str(path)}
+    return Configuration({**values, **{f"high-availability.{key.replace('_', '-')}": text for key, text in others.items()}})
+
+
+def test_without_high_availability_there_is_no_storage(tmp_path):
+    assert shared_storage(Configuration({"high-availability.storageDir": str(tmp_path)})) is None
+
+
+@pytest.mark.parametrize("text", ["{}", "file:{}", "file://{}", "local:{}"])
+def test_the_storage_is_a_folder_per_cluster(tmp_path, text):
+    assert shared_storage(configured(text.format(tmp_path))).root == tmp_path / "default"
+    assert shared_storage(configured(text.format(tmp_path), cluster_id="/team/a")).root == tmp_path / "team" / "a"
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/ha", "hdfs:///ha", "memory://ha", "gs://bucket/ha", "file://host/ha"])
+def test_storage_that_is_no_file_system_is_refused_with_the_reason(url):
+    with pytest.raises(ConfigurationError, match="That takes a file system") as caught:
+        shared_storage(configured(url))
+    assert caught.value.where == "high-availability.storageDir"
+
+
+@pytest.mark.parametrize("name", ["..", "a/../b", "", "a b", "-x"])
+def test_a_cluster_id_can_not_lead_elsewhere(tmp_path, name):
+    with pytest.raises(ConfigurationError, match="must be a name"):
+        shared_storage(configured(tmp_path, cluster_id=name))
+
+
+def test_a_missing_storage_dir_is_said(tmp_path):
+    with pytest.raises(ConfigurationError) as caught:
+        shared_storage(Configuration({"high-availability": "filesystem"}))
+    assert caught.value.hint == "set high-availability.storageDir"
+
+
+def test_all_job_managers_get_the_same_token_which_nobody_else_can_read(tmp_path):
+    storage = SharedStorage(tmp_path / "ha")
+    assert (storage.is_there, storage.token()) == (False, None)
+    tokens: set[str] = set()
+    threads = [threading.Thread(target=lambda: tokens.add(SharedStorage(tmp_path / "ha").prepare())) for _ in range(8)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert tokens == {storage.token()}
+    assert storage.is_there
+    assert (tmp_path / "ha" / "token").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "ha").stat().st_mode & 0o777 == 0o700
+    assert sorted(os.listdir(tmp_path / "ha")) == ["jobs", "leader", "token"]
+
+
+def no_links(_source: object, _target: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
+def test_a_file_system_without_links_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "link", no_links)
+
+    with pytest.raises(PystateError, match="has no hard links"):
+        SharedStorage(tmp_path / "ha").prepare()
+
+
+def test_a_file_system_that_ignores_modes_is_refused(tmp_path, monkeypatch):
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda path, flags, mode=0o777: real(path, flags, 0o644))
+
+    with pytest.raises(PystateError, match="ignores file modes"):
+        SharedStorage(tmp_path / "ha").prepare()
+
+
+@pytest.fixture
+def lease(tmp_path: Path) -> LeaseFiles:
+    return LeaseFiles(tmp_path)
+
+
+ENTRY = {"address": "127.0.0.1", "port": 8081}
+
+
+def test_a_token_is_given_to_one_of_many_who_ask_at_the_same_time(lease):
+    for token in range(1, 20):
+        won: list[int] = []
+        barrier = threading.Barrier(6)
+
+        def ask(number: int, token: int = token, barrier: threading.Barrier = barrier, won: list[int] = won) -> None:
+            barrier.wait()
+            if lease.take(token, {**ENTRY, "port": number}):
+                won.append(number)
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert len(won) == 1
+        assert lease.leader() == {**ENTRY, "port": won[0], "token": token}
+
+
+def test_each_renewal_is_another_sign_of_life(lease):
+    assert (lease.highest_token(), lease.sign_of_life(), lease.leader()) == (0, None, None)
+    lease.take(1, ENTRY)
+    assert lease.sign_of_life() == SignOfLife(1, "")
+    lease.renew(1)
+    first = lease.sign_of_life()
+    lease.renew(1)
+    assert lease.sign_of_life() != first
+    lease.release(1)
+    assert lease.sign_of_life().released
+    assert lease.leader() is None
+
+
+def test_a_candidate_that_slept_gets_no_token_below_the_highest(lease, tmp_path):
+    for token in (1, 2, 3):
+        assert lease.take(token, ENTRY)
+    lease.complete(3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{3:020d}.complete", f"{3:020d}.leader"]
+
+    assert not lease.take(2, ENTRY)
+    assert not lease.take(3, ENTRY)
+    assert lease.highest_token() == lease.latest_complete() == 3
+
+
+def test_the_address_in_an_entry_is_one_of_a_url():
+    assert host_and_port(ENTRY) == "127.0.0.1:8081"
+    assert host_and_port({"address": "::1", "port": 1}) == "[::1]:1"

@@ -1,0 +1,50 @@
+"""What a driver answers when it is asked for its job's metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
+from pystate.common.metrics import MetricKind, MetricSample, counter, gauge, samples_to_plain
+from tests.jobmanager.checkpoint_statistics import COUNT
+
+OPERATOR = "Process: count"
+
+
+def task_samples(subtask: int) -> list[MetricSample]:
+    """Return samples of one subtask, other ones for each."""
+    group = (("words", None), ("lang", 'e"n\\\n'))
+    return [
+        counter("numRecordsIn", 100 + subtask),
+        gauge("numRecordsInPerSecond", 1.5 + subtask),
+        gauge("lastCheckpointStateSize", 1000),
+        MetricSample("numRecordsOut", MetricKind.COUNTER, 50, COUNT.uid),
+        MetricSample("seen", MetricKind.COUNTER, 7, COUNT.uid, group),
+        MetricSample("rate", MetricKind.METER, {"rate": 2.5, "count": 10}, COUNT.uid),
+        MetricSample("size", MetricKind.DISTRIBUTION, {"count": 2, "sum": 6, "min": 1, "max": 5}, COUNT.uid),
+        MetricSample("last word", MetricKind.GAUGE, "text", COUNT.uid),
+        MetricSample("full", MetricKind.GAUGE, True, COUNT.uid),
+        MetricSample("broken", MetricKind.GAUGE, float("nan"), COUNT.uid),
+    ]
+
+
+def metrics_answer(tracker: CheckpointStatsTracker | None = None, subtasks: int = 2) -> dict[str, Any]:
+    """Return the answer of a driver with one task."""
+    statistics = (tracker or CheckpointStatsTracker(10, lambda: 0)).to_rest()
+    task = {
+        "uid": COUNT.uid,
+        "vertex_id": COUNT.vertex_id,
+        "name": "count -> print",
+        "parallelism": subtasks,
+        "operators": {COUNT.uid: {"id": COUNT.vertex_id, "name": OPERATOR}},
+        "subtasks": [
+            {"index": index, "host": "worker-1", "samples": samples_to_plain(task_samples(index))}
+            for index in range(subtasks)
+        ],
+    }
+    job = [counter("numberOfFinishedEpochs", 3), gauge("lastFinishedEpoch", 12), gauge("lastEpochDuration", 340)]
+    return {
+        "job": samples_to_plain(job),
+        "checkpoints": {"counts": statistics["counts"], "latest": statistics["latest"]},
+        "tasks": [task],
+    }

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import jsonschema_rs
+import pytest
+
+from pystate.jobmanager.rest import vertices
+from tests.jobmanager.rest.test_messages import JOB, VERTEX, status
+
+METRICS = {"read-records": 20, "write-records": 10}
+
+
+def test_a_vertex_has_flinks_counters_and_says_which_of_them_are_known():
+    made = vertices.vertex({**VERTEX, "metrics": METRICS}, status(), now=5000)
+
+    jsonschema_rs.validate(vertices.VERTEX, made)
+    assert made["metrics"] == {
+        "read-bytes": 0,
+        "read-bytes-complete": False,
+        "write-bytes": 0,
+        "write-bytes-complete": False,
+        "read-records": 20,
+        "read-records-complete": True,
+        "write-records": 10,
+        "write-records-complete": True,
+        "accumulated-backpressured-time": 0,
+        "accumulated-idle-time": 0,
+        "accumulated-busy-time": "NaN",
+    }
+    assert (made["start-time"], made["duration"], made["uid"]) == (1900, 3100, "count")
+
+
+def test_a_vertex_is_shown_subtask_by_subtask():
+    made = vertices.vertex_details(JOB, status(attempt=2), VERTEX["id"], now=5000)
+
+    jsonschema_rs.validate(vertices.VERTEX_DETAILS, made)
+    assert [one["subtask"] for one in made["subtasks"]] == [0, 1, 2]
+    assert {(one["status"], one["attempt"], one["taskmanager-id"]) for one in made["subtasks"]} == {("RUNNING", 2, JOB)}
+    assert vertices.vertex_details(JOB, status(), "e" * 32, now=5000) is None
+
+
+def test_the_plan_is_what_the_driver_has_told():
+    node = {"id": "9f" * 16, "description": "count<br/>", "inputs": []}
+
+    assert vertices.plan(JOB, status(plan=[node]))["nodes"] == [node]
+
+
+@pytest.mark.parametrize("told", [{}, {"plan": []}])
+def test_the_plan_of_an_older_driver_has_the_vertices_without_inputs(told):
+    made = vertices.plan(JOB, status(**told))
+
+    jsonschema_rs.validate(vertices.PLAN, made)
+    assert [(node["id"], node["description"]) for node in made["nodes"]] == [(VERTEX["id"], "count -> print")]

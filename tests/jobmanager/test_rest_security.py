@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from starlette.datastructures import Headers
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ConfigurationError, PystateError
+from pystate.common.home import PystateHome, read_json
+from pystate.jobmanager.rest_security import RestSecurity, is_loopback
+from pystate_cli.job_manager import find_job_manager
+from pystate_cli.rest_client import RestClient
+from tests.jobmanager.harness import ManagerThread
+from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
+
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what is to be refused
+REST_TOKEN = "the-token-of-the-operators"
+ENABLED, CERTIFICATE, KEY, CA = (
+    "security.ssl.rest.enabled",
+    "pystate.security.ssl.rest.certificate",
+    "pystate.security.ssl.rest.key",
+    "pystate.security.ssl.rest.ca",
+)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "rest-token"
+    path.touch(mode=0o600)
+    path.write_text(f"{REST_TOKEN}\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A certificate for 127.0.0.1 that is its own root, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    pem, key = folder / "rest.pem", folder / "rest.key"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=pystate"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(pem), "-keyout", str(key)]
+    subprocess.run(command, check=True, capture_output=True)
+    return str(pem), str(key)
+
+
+@pytest.mark.parametrize(
+    ("token", "owner_only", "shown", "allowed"),
+    [
+        (None, False, {}, True),
+        (None, True, {}, False),
+        (None, True, bearer(HOME_TOKEN), True),
+        (None, True, bearer(REST_TOKEN), False),
+        (None, True, {"Authorization": f"Basic {HOME_TOKEN}"}, False),
+        (None, True, {"Authorization": "Bearer"}, False),
+        (REST_TOKEN, False, {}, False),
+        (REST_TOKEN, False, bearer("wrong"), False),
+        (REST_TOKEN, False, bearer("\xe4"), False),
+        (REST_TOKEN, False, bearer(REST_TOKEN), True),
+        (REST_TOKEN, True, bearer(REST_TOKEN), True),
+        (REST_TOKEN, True, bearer(HOME_TOKEN), True),
+    ],
+)
+def test_who_is_let_in(token, owner_only, shown, allowed):
+    headers = Headers(raw=[(name.lower().encode(), value.encode("latin-1")) for name, value in shown.items()])
+
+    assert RestSecurity(HOME_TOKEN, token).allows(headers, owner_only=owner_only) is allowed
+
+
+def test_with_a_token_configured_everything_but_the_description_needs_it(tmp_path):
+    application = InProcess(tmp_path / "home", RestSecurity(HOME_TOKEN, REST_TOKEN))
+
+    for method, path in (("GET", "/jobs"), ("GET", "/v1/config"), ("POST", "/savepoint-disposal"), ("DELETE", "/cluster")):
+        answer = application.client.request(method, path)
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert answer.json() == {"errors": ["This job manager asks for a token."]}
+    assert application.get("/jobs", REST_TOKEN) == application.get("/jobs", HOME_TOKEN) == {"jobs": []}
+    assert application.client.get("/pystate/openapi.json").status_code == 200
+
+
+def test_without_one_only_what_reads_output_or_runs_code_does(served):
+    assert served.get("/jobs", token=None) == {"jobs": []}
+    for method, path in (("DELETE", "/cluster"), ("GET", "/jobmanager/log"), ("POST", "/pystate/jobs")):
+        assert served.client.request(method, path).status_code == 401
+
+
+@pytest.mark.parametrize("address", [ANY_ADDRESS, "::", "192.0.2.7"])
+def test_other_machines_are_not_let_in_without_a_token(address):
+    with pytest.raises(ConfigurationError, match="could cancel jobs and delete savepoints") as caught:
+        RestSecurity(HOME_TOKEN).check_address(address)
+    assert "pystate.rest.token-file" in caught.value.hint
+
+    RestSecurity(HOME_TOKEN, REST_TOKEN).check_address(address)
+    RestSecurity(HOME_TOKEN, allow_unauthenticated=True).check_address(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "loopback"), [("127.0.0.1", True), ("::1", True), ("localhost", True), (ANY_ADDRESS, False)]
+)
+def test_loopback_addresses_need_none(address, loopback):
+    assert is_loopback(address) is loopback
+
+
+def test_a_job_manager_does_not_start_where_anybody_could_ask(tmp_path):
+    from pystate.jobmanager.server import job_manager
+
+    with pytest.raises(ConfigurationError), job_manager(PystateHome(tmp_path / "home"), ANY_ADDRESS, 0):
+        pytest.fail("it serves")
+    with pytest.raises(ConfigurationError, match="token can't be read"):
+        RestSecurity.of(Configuration({"pystate.rest.token-file": str(tmp_path / "none")}), HOME_TOKEN)
+
+
+@pytest.mark.parametrize("text", ["short", "two words that are long", "", "x" * 20 + "\n\nsecond line"])
+def test_a_token_file_holds_one_long_word(token_file, text):
+    token_file.write_text(text)
+
+    with pytest.raises(ConfigurationError, match="one word of at least 16"):
+        RestSecurity.of(Configuration({"pystate.rest.token-file": str(token_file)}), HOME_TOKEN)
+
+
+def test_a_token_that_others_can_read_is_refused(token_file):
+    token_file.chmod(0o640)
+
+    with pytest.raises(ConfigurationError, match="can be read by others") as caught:
+        RestSecurity.of(Configuration({"pystate.rest.token-file": str(token_file)}), HOME_TOKEN)
+    assert caught.value.hint == f"chmod 600 {token_file}"
+    assert REST_TOKEN not in str(caught.value)
+
+
+def test_tls_needs_a_certificate_and_its_key(certificate, tmp_path):
+    pem, key = certificate
+    for values, message in (
+        ({}, "TLS needs a certificate"),
+        ({CERTIFICATE: pem}, "TLS needs a certificate"),
+        ({CERTIFICATE: pem, KEY: pem}, "can't be used"),
+        ({CERTIFICATE: str(tmp_path / "none"), KEY: key}, "can't be used"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            RestSecurity.of(Configuration({ENABLED: "true", **values}), HOME_TOKEN)
+
+
+def test_commands_speak_tls_and_show_the_token(tmp_path, certificate, token_file):
+    pem, key = certificate
+    options = {ENABLED: "true", CERTIFICATE: pem, KEY: key, CA: pem, "pystate.rest.token-file": str(token_file)}
+    manager = ManagerThread(tmp_path / "home")
+    try:
+        manager.start(Configuration(options))
+        address = f"127.0.0.1:{manager.port}"
+        assert read_json(manager.home.jobmanager)["scheme"] == "https"
+        # found by the home: the home's token does, and the root is known from there
+        assert find_job_manager(manager.home, None, 10).get("/jobs") == {"jobs": []}
+        # found by its address: the options say what to show
+        elsewhere = PystateHome(tmp_path / "elsewhere")
+        assert find_job_manager(elsewhere, address, 10, Configuration(options)).get("/jobs") == {"jobs": []}
+        with pytest.raises(PystateError, match="asks for a token") as caught:
+            find_job_manager(elsewhere, address, 10, Configuration({ENABLED: "true", CA: pem}))
+        assert "pystate.rest.token-file" in caught.value.hint
+        with pytest.raises(PystateError, match="CERTIFICATE_VERIFY_FAILED"):
+            find_job_manager(elsewhere, address, 10, Configuration({ENABLED: "true"}))
+        with pytest.raises(PystateError, match="No job manager answers"):
+            RestClient("127.0.0.1", manager.port, timeout=10).get("/jobs")
+    finally:
+        manager.stop()
