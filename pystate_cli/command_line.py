@@ -7,54 +7,48 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
 
 from pystate.common.errors import PystateError, UsageError
-from pystate_cli.commands.cancel import cancel
-from pystate_cli.commands.checkpoints import checkpoints
-from pystate_cli.commands.exceptions import exceptions
-from pystate_cli.commands.list_jobs import list_jobs
-from pystate_cli.commands.run import run, with_job_file_behind_options
-from pystate_cli.commands.savepoint import savepoint
-from pystate_cli.commands.savepoints import savepoints
-from pystate_cli.commands.state_read import state
-from pystate_cli.commands.stop import stop
-from pystate_cli.commands.version import version
+from pystate_cli.command_table import COMMANDS, register
+from pystate_cli.completions import COMPLETE_VARIABLE, prepare_completion
 from pystate_cli.console import Console
+from pystate_cli.flink_flags import flag_without_meaning
 from pystate_cli.session import Session
 
 # typer brings click along in some versions and depends on it in others; this is its ClickException in both
 _ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
-app = typer.Typer(
-    name="pystate",
-    help="Flink's state, checkpoints and savepoints for PySpark jobs.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("run", context_settings={"allow_interspersed_args": False})(run)
-app.command("list")(list_jobs)
-app.command("savepoint")(savepoint)
-app.add_typer(savepoints)
-app.add_typer(state)
-app.command("stop")(stop)
-app.command("cancel")(cancel)
-app.command("checkpoints")(checkpoints)
-app.command("exceptions")(exceptions)
-app.command("version")(version)
+
+def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """Return the application with some of its commands.
+
+    Args:
+        names: Which; all where they may be listed.
+    """
+    app = typer.Typer(
+        name="pystate",
+        help="Flink's state, checkpoints and savepoints for PySpark jobs.",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(root)
+    register(app, names)
+    return app
 
 
 def _show_version(context: typer.Context, asked: bool) -> None:
     if asked:
+        from pystate_cli.commands.version import version
+
         version(context)
         raise typer.Exit
 
 
-@app.callback()
 def root(
     show_version: Annotated[
         bool,
@@ -72,13 +66,19 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         console: Prints; default: stdout and stderr.
     """
     console = console or Console()
+    is_completed = COMPLETE_VARIABLE in os.environ
+    if is_completed:
+        prepare_completion()
     try:
-        result = app(_prepared(list(words)) or ["--help"], prog_name="pystate", standalone_mode=False, obj=Session(console))
+        name, prepared = _prepared(list(words))
+        # all commands are needed where they are listed, or something like a name is looked for
+        app = application() if name is None or is_completed else application((name,))
+        result = app(prepared or ["--help"], prog_name="pystate", standalone_mode=False, obj=Session(console))
     except PystateError as error:
         console.error(error)
         return error.exit_code
     except _ParserError as error:
-        console.error(_usage_error(error))
+        console.error(_usage_error(error, words))
         return UsageError.exit_code
     except KeyboardInterrupt:
         return 130
@@ -98,16 +98,22 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
     return result if isinstance(result, int) else 0
 
 
-def _prepared(words: list[str]) -> list[str]:
-    """Move the value of `run -py` to where the job file stands."""
-    command = next((index for index, word in enumerate(words) if not word.startswith("-")), None)
-    if command is not None and words[command] == "run":
-        return [*words[: command + 1], *with_job_file_behind_options(words[command + 1 :])]
-    return words
+def _prepared(words: list[str]) -> tuple[str | None, list[str]]:
+    """Return the command that is called, None for no or an unknown one, and the words for the parser."""
+    place = next((index for index, word in enumerate(words) if not word.startswith("-")), None)
+    entry = None if place is None else COMMANDS.get(words[place])
+    if place is None or entry is None:
+        return None, words
+    return words[place], [*words[: place + 1], *entry.prepared(words[place + 1 :])]
 
 
-def _usage_error(error: Exception) -> UsageError:
+def _usage_error(error: Exception, words: Sequence[str]) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "pystate"
+    known = () if context is None else [name for parameter in context.command.params for name in parameter.opts]
+    of_flink = flag_without_meaning(words, known)
+    if of_flink is not None:
+        message = f"{of_flink[0]} is an option of the flink client that has no meaning here."
+        return UsageError(message, hint=of_flink[1])
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     return UsageError(message, hint=f"{path} --help")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from pystate.common.snapshot_message import check_message
+from pystate_cli.completions import complete_job
 from pystate_cli.session import Session
 
 JOB_MANAGER_NAMES = ("-m", "--jobmanager")
@@ -35,8 +36,25 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.", show_def
 MessageOption = Annotated[
     str | None, typer.Option("--message", metavar="TEXT", help="What the savepoint says about itself: one line.")
 ]
+JOB_HELP = "The job's id, at least 4 digits it begins with, or the job's name."
 JobIdArgument = Annotated[
-    str, typer.Argument(metavar="JOBID", help="The job's id, at least 4 digits it begins with, or the job's name.")
+    str | None, typer.Argument(metavar="JOBID", help=JOB_HELP, autocompletion=complete_job, show_default=False)
+]
+ApplicationOption = Annotated[
+    str | None,
+    typer.Option(
+        "-yid",
+        "--yarnapplicationId",
+        "--application-id",
+        metavar="ID",
+        help="The job's Spark application, in the place of JOBID or beside it.",
+    ),
+]
+DetachedOption = Annotated[
+    bool,
+    typer.Option(
+        "-detached", "--detached", help="Return at once and print the trigger id to ask for the result.", show_default=False
+    ),
 ]
 
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import http.client
 import json
-from typing import Any
+import logging
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import pystate
 from pystate.common.errors import ControlError, PystateError, UsageError, error_from_dict
+
+if TYPE_CHECKING:
+    import ssl
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 8081
 INSTANCE_HEADER = "pystate-instance"
+CLIENT_HEADER = "pystate-client"
+"""Asks for errors with their place and hint."""
+VERSION = pystate.__version__
 
 
 class NoJobManagerError(ControlError):
@@ -37,24 +47,60 @@ class RestClient:
         host: Its address.
         port: Its port.
         timeout: Seconds an answer may take.
-        token: The token of its home; shown only where ours is asked for.
+        token: The token of its home. Shown to who has shown the instance's mark, else only where ours is asked for.
         instance: What its answers must be marked with; None takes any.
+        rest_token: The token that the options name, shown with every request in place of the home's.
+        tls: How to speak TLS; None for none.
     """
 
     def __init__(
-        self, host: str, port: int, *, timeout: float, token: str | None = None, instance: str | None = None
+        self,
+        host: str,
+        port: int,
+        *,
+        timeout: float,
+        token: str | None = None,
+        instance: str | None = None,
+        rest_token: str | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._token = token
+        self._rest_token = rest_token
+        self._tls = tls
         self._timeout = timeout
         self._instance = instance
         self._peer = (host, port)
-        self._connection = http.client.HTTPConnection(host, port, timeout=timeout)
+        self._connection = self._new_connection()
 
     def another(self) -> RestClient:
         """Return a client with a connection of its own, for another thread."""
         host, port = self._peer
-        return RestClient(host, port, timeout=self._timeout, token=self._token, instance=self._instance)
+        return RestClient(
+            host,
+            port,
+            timeout=self._timeout,
+            token=self._token,
+            instance=self._instance,
+            rest_token=self._rest_token,
+            tls=self._tls,
+        )
+
+    def is_there(self) -> bool:
+        """Return whether the job manager answers, with its mark, whatever it says.
+
+        Raises:
+            ControlError: Somebody accepts the connection and says nothing.
+        """
+        try:
+            self.get("/config")
+        except NoJobManagerError:
+            return False
+        except ControlError:
+            raise
+        except PystateError as error:
+            logger.debug("%s: %s", self.address, error.message)
+        return True
 
     def get(self, path: str) -> Any:
         """Return the JSON at a path."""
@@ -68,6 +114,10 @@ class RestClient:
         """Send a PATCH without a body and return the answer's JSON."""
         return self._json("PATCH", path, None)
 
+    def delete(self, path: str) -> Any:
+        """Send a DELETE and return the answer's JSON."""
+        return self._json("DELETE", path, None)
+
     def read(self, path: str) -> tuple[bytes, bool]:
         """Return a piece of a job's output, and whether it is the last one."""
         data, headers = self._exchange("GET", path, None)
@@ -78,9 +128,12 @@ class RestClient:
         return json.loads(data)
 
     def _exchange(self, method: str, path: str, body: Any) -> tuple[bytes, http.client.HTTPMessage]:
-        headers = {"Content-Type": "application/json"}
-        if self._token is not None and path.startswith("/pystate/"):
-            headers["Authorization"] = f"Bearer {self._token}"
+        headers = {"Content-Type": "application/json", CLIENT_HEADER: VERSION}
+        token = self._rest_token
+        if token is None and (path.startswith("/pystate/") or self._instance is not None):
+            token = self._token
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
         data = None if body is None else json.dumps(body).encode()
         if method != "GET":
             self._connection.close()  # a kept connection may be stale, and only a GET can be sent twice
@@ -114,8 +167,13 @@ class RestClient:
         except BaseException:
             # half an exchange, cut by Ctrl-C for one, stays in the connection's buffer even when it is closed
             self._connection.close()
-            self._connection = http.client.HTTPConnection(*self._peer, timeout=self._timeout)
+            self._connection = self._new_connection()
             raise
+
+    def _new_connection(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(*self._peer, timeout=self._timeout)
+        return http.client.HTTPSConnection(*self._peer, timeout=self._timeout, context=self._tls)
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -31,9 +31,10 @@ def directories(session: Session, given: str | None, *, checkpoints: bool) -> li
     Raises:
         UsageError: None is given, and none set.
     """
+    configuration = session.configuration().configuration  # it also says how the places it names, or others, are reached
     if given is not None:
         return [absolute_path(given)]
-    found = configured_directories(session.configuration().configuration, checkpoints=checkpoints)
+    found = configured_directories(configuration, checkpoints=checkpoints)
     if not found:
         message = "Config key [execution.checkpointing.savepoint-dir] is not set: there is no directory to look into."
         raise UsageError(message, hint="name a directory in the command")
@@ -57,8 +58,9 @@ def find_snapshot(session: Session, text: str) -> SnapshotLocation:
         UsageError: The id may mean several.
         SnapshotError: There is none.
     """
+    configuration = session.configuration().configuration
     if means_id(text):
-        return find_by_id(text, configured_directories(session.configuration().configuration, checkpoints=True))
+        return find_by_id(text, configured_directories(configuration, checkpoints=True))
     from pystate.checkpoint.storage import resolve_snapshot
 
     return resolve_snapshot(absolute_path(text))

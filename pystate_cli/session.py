@@ -38,8 +38,10 @@ class Session:
     def configuration(self, conf_dir: str | None = None, overrides: dict[str, str] | None = None) -> LoadedConfiguration:
         """Read the settings and pass their notices on."""
         from pystate.common.configuration import load_configuration
+        from pystate.common.file_system_settings import initialize
 
         loaded = load_configuration(conf_dir, overrides, home=self.home)
+        initialize(loaded.configuration)
         for notice in loaded.notices:
             if notice not in self._told:
                 self._told.add(notice)
@@ -57,8 +59,8 @@ class Session:
         """
         from pystate.common.service_options import ClientOptions
 
-        timeout = self.configuration().configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
-        return find_job_manager(self.home, address, timeout)
+        configuration = self.configuration().configuration
+        return find_job_manager(self.home, address, configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000, configuration)
 
 
 def job_state(client: RestClient, job_id: str) -> JobStatus:

@@ -47,10 +47,16 @@ class Watched(Protocol):
         """Return what a terminal of that size shows."""
 
 
-def watch(console: Console, look: Callable[[], Watched], seconds: float) -> None:
+def watch(console: Console, look: Callable[[], Watched], seconds: float, *, gap: bool = True) -> None:
     """Show what `look` returns, redrawn in place on a terminal, a block per change in a pipe.
 
     It ends with the last look, with q and with Ctrl-C; neither of them is a failure.
+
+    Args:
+        console: Prints.
+        look: Looks again.
+        seconds: How long to wait between two looks.
+        gap: Put an empty line between the blocks in a pipe.
     """
     with ExitStack() as stack:
         keyboard = stack.enter_context(Keyboard())
@@ -58,7 +64,7 @@ def watch(console: Console, look: Callable[[], Watched], seconds: float) -> None
             if console.is_terminal:
                 _watch_on_terminal(console, look, seconds, keyboard)
             else:
-                _watch_in_pipe(console, look, seconds, keyboard)
+                _watch_in_pipe(console, look, seconds, keyboard, gap=gap)
         except KeyboardInterrupt:
             return
 
@@ -72,13 +78,13 @@ def _watch_on_terminal(console: Console, look: Callable[[], Watched], seconds: f
                 return
 
 
-def _watch_in_pipe(console: Console, look: Callable[[], Watched], seconds: float, keyboard: Keyboard) -> None:
+def _watch_in_pipe(console: Console, look: Callable[[], Watched], seconds: float, keyboard: Keyboard, *, gap: bool) -> None:
     before: list[str] | None = None
     while True:
         watched = look()
         block = watched.block()
         if block != before:
-            for line in [*([""] if before is not None else []), *block]:
+            for line in [*([""] if gap and before is not None else []), *block]:
                 console.result(line)
             before = block
         if watched.is_last:

@@ -8,50 +8,80 @@ import typer
 
 from pystate.common.errors import JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
-from pystate_cli.job_selection import JOB_ID, find_job
-from pystate_cli.options import JobManagerOption, MessageOption, VerboseOption, absolute_path, checked_message
+from pystate_cli.completions import complete_job
+from pystate_cli.job_selection import JOB_ID, connect_to_job
+from pystate_cli.options import (
+    ApplicationOption,
+    JobManagerOption,
+    MessageOption,
+    VerboseOption,
+    absolute_path,
+    checked_message,
+)
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session, job_failure
+from pystate_cli.snapshot_options import FormatOption, checked_format
 from pystate_cli.waiting import await_end, await_operation
 
 
 def cancel(
     context: typer.Context,
     words: Annotated[
-        list[str],
-        typer.Argument(metavar="[DIR] JOBID", help="The job and, with -s, where the savepoint goes, in either order."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="[DIR] JOBID",
+            help="The job and, with -s, where the savepoint goes, in either order.",
+            autocompletion=complete_job,
+            show_default=False,
+        ),
+    ] = None,
     with_savepoint: Annotated[
         bool,
         typer.Option(
             "-s", "--withSavepoint", help="Take a savepoint first; the job goes on if that fails.", show_default=False
         ),
     ] = False,
+    format_type: FormatOption = None,
     message: MessageOption = None,
+    application_id: ApplicationOption = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Cancel a job and wait for its end; with -s print the path of its savepoint."""
     session = Session.of(context)
-    job, directory = split_words(words, with_savepoint)
-    said = checked_message(message)
+    if application_id is None:
+        job, directory = split_words(words or [], with_savepoint)
+    else:
+        job, directory = split_beside_application(words or [], with_savepoint)
+    said, chosen = checked_message(message), checked_format(format_type)
+    if format_type is not None and not with_savepoint:
+        problem = "-type is of the savepoint, and there is none without -s."
+        raise UsageError(problem, hint="pystate cancel --help")
     if said is not None and not with_savepoint:
         problem = "--message is of the savepoint, and there is none without -s."
         raise UsageError(problem, hint="pystate cancel --help")
-    client = session.connect(job_manager)
-    job_id = find_job(client, job)
+    client, job_id = connect_to_job(session, job_manager, job, application_id)
     if with_savepoint:
-        _cancel_with_savepoint(session, client, job_id, directory, said)
+        _cancel_with_savepoint(session, client, job_id, directory, chosen, said)
     else:
         _cancel(session, client, job_id)
 
 
-def split_words(words: list[str], with_savepoint: bool) -> tuple[str, str | None]:
+def split_beside_application(words: list[str], with_savepoint: bool) -> tuple[str | None, str | None]:
+    """Return job and directory where the job is named by its application already: a single word behind -s is a directory."""
+    if len(words) == 1 and with_savepoint and not JOB_ID.fullmatch(words[0]):
+        return None, words[0]
+    return split_words(words, with_savepoint) if words else (None, None)
+
+
+def split_words(words: list[str], with_savepoint: bool) -> tuple[str | None, str | None]:
     """Return job and directory: the job is the last word of 32 hex digits; where none is one, it is the last word.
 
     Raises:
         UsageError: There are too many words.
     """
+    if not words:
+        return None, None
     if len(words) > 2:
         message = f"cancel takes one job, and with -s a directory, not {' '.join(words)!r}."
         raise UsageError(message, hint="pystate cancel --help")
@@ -78,15 +108,15 @@ def _cancel(session: Session, client: RestClient, job_id: str) -> None:
 
 
 def _cancel_with_savepoint(
-    session: Session, client: RestClient, job_id: str, directory: str | None, message: str | None
+    session: Session, client: RestClient, job_id: str, directory: str | None, chosen: str, message: str | None
 ) -> None:
     target = None if directory is None else absolute_path(directory)
     where = "default savepoint directory" if target is None else target
-    session.console.story(f"Cancelling job {job_id} with CANONICAL savepoint to {where}.")
+    session.console.story(f"Cancelling job {job_id} with {chosen} savepoint to {where}.")
     body = {
         "target-directory": target,
         "cancel-job": True,
-        "formatType": "CANONICAL",
+        "formatType": chosen,
         "triggerId": None,
         "message": message,
     }

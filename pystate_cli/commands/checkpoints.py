@@ -10,8 +10,8 @@ import typer
 from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
 from pystate_cli.console import Console
-from pystate_cli.job_selection import find_job
-from pystate_cli.options import JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.job_selection import connect_to_job
+from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session, job_state
 from pystate_cli.views.checkpoint_details import CheckpointDetails, details_view, header_line
@@ -29,7 +29,7 @@ _OTHER_LINES = 5
 
 def checkpoints(
     context: typer.Context,
-    job: JobIdArgument,
+    job: JobIdArgument = None,
     checkpoint_id: Annotated[
         int | None,
         typer.Argument(metavar="ID", min=0, help="One checkpoint or savepoint, with its operators and subtasks."),
@@ -41,6 +41,7 @@ def checkpoints(
     watched: WatchOption = False,
     seconds: IntervalOption = DEFAULT_INTERVAL,
     as_json: JsonOption = False,
+    application_id: ApplicationOption = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> None:
@@ -51,8 +52,7 @@ def checkpoints(
     if summary and checkpoint_id is not None:
         message = "--summary is of all checkpoints, and an ID names one."
         raise UsageError(message, hint="leave one of them out")
-    client = session.connect(job_manager)
-    job_id = find_job(client, job)
+    client, job_id = connect_to_job(session, job_manager, job, application_id)
     kind: Callable[[dict[str, Any]], _View]
     if checkpoint_id is not None:
         kind, read = _Details, _details_reader(client, job_id, checkpoint_id)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import typer
 
-from pystate_cli.job_selection import find_job
-from pystate_cli.options import JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.job_selection import connect_to_job
+from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.session import Session
 from pystate_cli.views.failure_list import FailureRow, hint_lines, plain_lines, table, trace_lines
 
 
 def exceptions(
     context: typer.Context,
-    job: JobIdArgument,
+    job: JobIdArgument = None,
     as_json: JsonOption = False,
+    application_id: ApplicationOption = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Show the last failures of a job, those it was restarted after among them; -v adds their stack traces."""
     session = Session.of(context)
     console = session.console
-    client = session.connect(job_manager)
-    job_id = find_job(client, job)
+    client, job_id = connect_to_job(session, job_manager, job, application_id)
     answer = client.get(f"/jobs/{job_id}/exceptions")
     if as_json:
         console.result_json(answer)

@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from pystate.common.errors import JobCancelledError, UsageError
+from pystate.common.errors import JobCancelledError
 from pystate.common.job_status import JobStatus
 from pystate_cli.attached_run import AttachedRun
+from pystate_cli.completions import complete_savepoint
 from pystate_cli.job_manager import ensure_job_manager, find_job_manager
-from pystate_cli.options import JOB_MANAGER_NAMES, VERBOSE_NAMES, JobManagerOption, VerboseOption, absolute_path
+from pystate_cli.options import JobManagerOption, VerboseOption, absolute_path
 from pystate_cli.program_check import check_program
+from pystate_cli.program_words import (
+    COMMON_FLAGS,
+    COMMON_WITH_VALUE,
+    ConfDirOption,
+    JobFileArgument,
+    ParallelismOption,
+    ProgramArgumentsArgument,
+    PropertyOption,
+    PythonArchivesOption,
+    PythonExecutableOption,
+    PythonFilesOption,
+    job_path,
+    python_properties,
+    with_job_file_behind_options,
+)
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session, job_failure, show_warnings
+from pystate_cli.snapshot_options import (
+    CLAIM_MODE_NAMES,
+    RESTORE_MODE_NAMES,
+    ClaimModeOption,
+    RestoreModeOption,
+    claim_mode_property,
+)
 from pystate_cli.waiting import await_state
 
 if TYPE_CHECKING:
@@ -25,42 +49,56 @@ if TYPE_CHECKING:
 _DETACHED = ("-d", "--detached")
 _SAVEPOINT = ("-s", "--fromSavepoint")
 _ALLOW_NON_RESTORED = ("-n", "--allowNonRestoredState")
-_PARALLELISM = ("-p", "--parallelism")
-_PROPERTY = ("-D",)
-_CONF_DIR = ("--conf-dir",)
-_PYTHON = ("-py", "--python")
+_TARGET = ("-t", "--target", "-e", "--executor")
+_SHUTDOWN = ("-sae", "--shutdownOnAttachedExit")
 
-_FLAGS = frozenset((*_DETACHED, *_ALLOW_NON_RESTORED, *VERBOSE_NAMES))
-_WITH_VALUE = frozenset((*_SAVEPOINT, *_PARALLELISM, *_PROPERTY, *_CONF_DIR, *JOB_MANAGER_NAMES))
+_FLAGS = frozenset((*_DETACHED, *_ALLOW_NON_RESTORED, *_SHUTDOWN, *COMMON_FLAGS))
+_WITH_VALUE = frozenset((*_SAVEPOINT, *_TARGET, *CLAIM_MODE_NAMES, *RESTORE_MODE_NAMES, *COMMON_WITH_VALUE))
 _RUNNING = frozenset((JobStatus.RUNNING,))
 
 
 def run(
     context: typer.Context,
-    job_file: Annotated[str, typer.Argument(metavar="JOB.PY", help="The program; -py JOB.PY means the same.")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGUMENTS]", help="All that follows goes to the program.")
-    ] = None,
+    job_file: JobFileArgument,
+    arguments: ProgramArgumentsArgument = None,
     detached: Annotated[
         bool, typer.Option(*_DETACHED, help="Return once the job runs, and print its id.", show_default=False)
     ] = False,
     savepoint_path: Annotated[
         str | None,
         typer.Option(
-            *_SAVEPOINT, metavar="PATH|ID", help="The savepoint or retained checkpoint to start from; its id will do."
+            *_SAVEPOINT,
+            metavar="PATH|ID",
+            help="The savepoint or retained checkpoint to start from; its id will do.",
+            autocompletion=complete_savepoint,
         ),
     ] = None,
     allow_non_restored_state: Annotated[
         bool,
         typer.Option(*_ALLOW_NON_RESTORED, help="Leave out state that no operator of the job claims.", show_default=False),
     ] = False,
-    parallelism: Annotated[
-        int | None, typer.Option(*_PARALLELISM, metavar="N", min=1, help="The number of subtasks of each operator.")
+    claim_mode: ClaimModeOption = None,
+    restore_mode: RestoreModeOption = None,
+    parallelism: ParallelismOption = None,
+    properties: PropertyOption = None,
+    conf_dir: ConfDirOption = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            *_TARGET, metavar="TARGET", help="Where the job runs, as -D execution.target says it.", show_default=False
+        ),
     ] = None,
-    properties: Annotated[
-        list[str] | None, typer.Option(*_PROPERTY, metavar="KEY=VALUE", help="Set an option, above the file's.")
-    ] = None,
-    conf_dir: Annotated[str | None, typer.Option(*_CONF_DIR, metavar="DIR", help="The folder of flink-conf.toml.")] = None,
+    python_files: PythonFilesOption = None,
+    python_archives: PythonArchivesOption = None,
+    python_executable: PythonExecutableOption = None,
+    shutdown_on_attached_exit: Annotated[
+        bool,
+        typer.Option(
+            *_SHUTDOWN,
+            help="Cancel an attached job also when this command is terminated or its terminal goes.",
+            show_default=False,
+        ),
+    ] = False,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> int:
@@ -69,21 +107,32 @@ def run(
     Attached, the output is what the job prints, and Ctrl-C cancels it.
     """
     from pystate.common.configuration import parse_dynamic_properties
+    from pystate.common.execution_target import execution_target
     from pystate.common.service_options import ClientOptions, RestOptions
 
     session = Session.of(context)
-    path = _job_path(job_file)
+    path = job_path(job_file)
     if path.suffix == ".py":  # Python also runs archives and compiled programs
         check_program(path)
-    configuration = session.configuration(conf_dir, parse_dynamic_properties(properties or [])).configuration
+    settings = [*(properties or ()), *((f"execution.target={target}",) if target is not None else ())]
+    settings += python_properties(python_files, python_archives, python_executable)
+    settings += claim_mode_property(claim_mode, restore_mode)
+    if restore_mode is not None:
+        session.console.warning("--restoreMode is deprecated, please use --claimMode instead")
+    configuration = session.configuration(conf_dir, parse_dynamic_properties(settings)).configuration
+    execution_target(configuration)
     starting = None if savepoint_path is None else _starting_snapshot(savepoint_path, configuration)
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     if job_manager is None:
         client = ensure_job_manager(
-            session.home, configuration.get(RestOptions.ADDRESS), configuration.get(RestOptions.PORT), timeout
+            session.home,
+            configuration.get(RestOptions.ADDRESS),
+            configuration.get(RestOptions.PORT),
+            timeout,
+            configuration=configuration,
         )
     else:
-        client = find_job_manager(session.home, job_manager, timeout)
+        client = find_job_manager(session.home, job_manager, timeout, configuration)
     submission = {
         "job_file": str(path),
         "arguments": arguments or [],
@@ -100,47 +149,19 @@ def run(
     session.console.story(f"Job has been submitted with JobID {job_id}")
     if detached:
         return _await_start(session, client, job_id)
+    if shutdown_on_attached_exit:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _interrupt)
     return AttachedRun(session.console, client, job_id).follow()
 
 
-def with_job_file_behind_options(words: list[str]) -> list[str]:
-    """Return the arguments of `run` with the value of Flink's `-py` as the positional it stands for.
-
-    As in Flink, the first word that is neither an option of `run` nor its value begins the program's arguments.
-    """
-    kept: list[str] = []
-    job_file: str | None = None
-    index = 0
-    while index < len(words):
-        word = words[index]
-        name, equals, value = word.partition("=")
-        if word in _PYTHON:
-            if index + 1 == len(words):
-                message = f"{word} needs the path of the program."
-                raise UsageError(message, hint="pystate run --help")
-            job_file, index = words[index + 1], index + 2
-        elif name in _PYTHON and equals:
-            job_file, index = value, index + 1
-        elif word in _WITH_VALUE:
-            kept += words[index : index + 2]
-            index += 2
-        elif word in _FLAGS or (equals and name in _WITH_VALUE) or (word[:2] in _WITH_VALUE and word[:2] != "--"):
-            kept.append(word)
-            index += 1
-        else:
-            break
-    return words if job_file is None else [*kept, job_file, *words[index:]]
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
-def _job_path(job_file: str) -> Path:
-    path = Path(job_file).expanduser().absolute()
-    if not path.exists():
-        message = f"The job file does not exist: {job_file}"
-        raise UsageError(message, where=str(path.parent))
-    if not path.is_file():
-        message = f"The job file is not a file: {job_file}"
-        raise UsageError(message, where=str(path))
-    return path
+def run_words(words: list[str]) -> list[str]:
+    """Return the arguments of `run` with the value of Flink's `-py` as the positional it stands for."""
+    return with_job_file_behind_options(words, _FLAGS, _WITH_VALUE, "run")
 
 
 def _starting_snapshot(text: str, configuration: Configuration) -> str:

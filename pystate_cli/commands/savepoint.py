@@ -1,4 +1,4 @@
-"""`pystate savepoint JOBID [DIR]` and `pystate savepoint -d PATH`."""
+"""`pystate savepoint JOBID [DIR]`, `pystate savepoint JOBID --trigger-id ID` and `pystate savepoint -d PATH`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,28 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate_cli.commands.savepoints_disposal import dispose
-from pystate_cli.job_selection import find_job
-from pystate_cli.options import JobManagerOption, MessageOption, VerboseOption, absolute_path, checked_message
+from pystate_cli.completions import complete_job, complete_savepoint
+from pystate_cli.job_selection import connect_to_job
+from pystate_cli.options import (
+    JOB_HELP,
+    ApplicationOption,
+    DetachedOption,
+    JobManagerOption,
+    JsonOption,
+    MessageOption,
+    VerboseOption,
+    absolute_path,
+    checked_message,
+)
 from pystate_cli.session import Session
+from pystate_cli.snapshot_options import FormatOption, checked_format
+from pystate_cli.triggered import (
+    TriggerIdOption,
+    WaitOption,
+    refuse_beside_trigger_id,
+    tell_operation,
+    tell_trigger_id,
+)
 from pystate_cli.waiting import await_operation
 
 
@@ -18,9 +37,7 @@ def savepoint(
     context: typer.Context,
     job: Annotated[
         str | None,
-        typer.Argument(
-            metavar="JOBID", help="The job's id, at least 4 digits it begins with, or the job's name.", show_default=False
-        ),
+        typer.Argument(metavar="JOBID", help=JOB_HELP, autocompletion=complete_job, show_default=False),
     ] = None,
     directory: Annotated[
         str | None,
@@ -28,38 +45,59 @@ def savepoint(
     ] = None,
     disposed: Annotated[
         str | None,
-        typer.Option("-d", "--dispose", metavar="PATH", help="Delete this savepoint instead; an id will do, too."),
+        typer.Option(
+            "-d",
+            "--dispose",
+            metavar="PATH",
+            help="Delete this savepoint instead; an id will do, too.",
+            autocompletion=complete_savepoint,
+        ),
     ] = None,
+    detached: DetachedOption = False,
+    trigger_id: TriggerIdOption = None,
+    wait: WaitOption = False,
+    format_type: FormatOption = None,
     message: MessageOption = None,
+    as_json: JsonOption = False,
+    application_id: ApplicationOption = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Take a savepoint of a running job and print its path; or delete one with -d."""
     session = Session.of(context)
-    said = checked_message(message)
+    said, chosen = checked_message(message), checked_format(format_type)
+    new = {"-d": disposed is not None, "DIR": directory is not None, "--detached": detached, "--message": said is not None}
+    new["-type"] = format_type is not None
+    refuse_beside_trigger_id(trigger_id, wait, new)
     if disposed is not None:
         if job is not None or said is not None:
             problem = "-d takes the path of a savepoint, and neither a job nor a message."
             raise UsageError(problem, hint="pystate savepoint --help")
         dispose(session, disposed, job_manager)
         return
-    if job is None:
-        problem = "Missing JobID. Specify a Job ID to trigger a savepoint."
-        raise UsageError(problem, hint="pystate list")
-    client = session.connect(job_manager)
-    job_id = find_job(client, job)
-    session.console.story(f"Triggering savepoint for job {job_id}.")
+    client, job_id = connect_to_job(session, job_manager, job, application_id)
+    if trigger_id is not None:
+        path = f"/jobs/{job_id}/savepoints/{trigger_id}"
+        tell_operation(session, client, path, "location", wait=wait, as_json=as_json)
+        return
+    session.console.story(f"Triggering savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
     body = {
         "target-directory": None if directory is None else absolute_path(directory),
         "cancel-job": False,
-        "formatType": "CANONICAL",
+        "formatType": chosen,
         "triggerId": None,
         "message": said,
     }
     request_id = client.post(f"/jobs/{job_id}/savepoints", body)["request-id"]
+    if detached:
+        tell_trigger_id(session, "manual savepoint", request_id, f"pystate savepoint {job_id}")
+        return
     session.console.story("Waiting for response...")
     with session.console.progress("The savepoint is being written") as show:
         path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
     session.console.story(f"Savepoint completed. Path: {path}")
     session.console.story("You can resume your program from this savepoint with the run command.")
-    session.console.result(path)
+    if as_json:
+        session.console.result_json({"job_id": job_id, "location": path})
+    else:
+        session.console.result(path)

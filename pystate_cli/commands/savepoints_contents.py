@@ -139,6 +139,7 @@ def _plain(key: Any) -> Any:
 def _inspected(session: Session, text: str) -> Inspection:
     from pystate.checkpoint.catalog.inspection import inspect_operators
     from pystate.checkpoint.catalog.summary import SnapshotSummary
+    from pystate.checkpoint.ownership import claimant
     from pystate.spark.source_words import source_words
 
     location = find_snapshot(session, text)
@@ -146,6 +147,7 @@ def _inspected(session: Session, text: str) -> Inspection:
     position = metadata.source_position
     try:
         operators = inspect_operators(location, metadata)
+        owner = claimant(location)
         sources = []
         if position is not None:
             with location.open(position.files) as archive:
@@ -153,7 +155,7 @@ def _inspected(session: Session, text: str) -> Inspection:
     except PystateError as error:
         error.hint = f"pystate savepoints verify {text} says all that is wrong with it"
         raise
-    return Inspection(SnapshotSummary.of(metadata, location.uri), metadata, operators, sources)
+    return Inspection(SnapshotSummary.of(metadata, location.uri), metadata, operators, sources, owner)
 
 
 def _metadata(location: SnapshotLocation) -> CheckpointMetadata:

@@ -77,7 +77,7 @@ def collect_garbage(
 ) -> None:
     """Delete what belongs to no savepoint or checkpoint: snapshots that never completed, half-written and unnamed files."""
     from pystate.checkpoint.catalog.garbage import GarbageCollection
-    from pystate.jobmanager.snapshot_owners import job_runs
+    from pystate.driver.job_liveness import job_runs
 
     session = Session.of(context)
     console = session.console

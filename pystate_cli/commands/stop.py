@@ -1,4 +1,4 @@
-"""`pystate stop [-p DIR] [-d] JOBID`."""
+"""`pystate stop [-p DIR] [-d] [-detached] JOBID`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import typer
 
 from pystate.common.errors import JobTerminatedError
 from pystate.common.job_status import JobStatus
-from pystate_cli.job_selection import find_job
+from pystate_cli.job_selection import connect_to_job
 from pystate_cli.options import (
+    ApplicationOption,
+    DetachedOption,
     JobIdArgument,
     JobManagerOption,
     MessageOption,
@@ -18,12 +20,14 @@ from pystate_cli.options import (
     checked_message,
 )
 from pystate_cli.session import Session, job_failure
+from pystate_cli.snapshot_options import FormatOption, checked_format
+from pystate_cli.triggered import tell_trigger_id
 from pystate_cli.waiting import await_end, await_operation
 
 
 def stop(
     context: typer.Context,
-    job: JobIdArgument,
+    job: JobIdArgument = None,
     directory: Annotated[
         str | None,
         typer.Option(
@@ -37,25 +41,30 @@ def stop(
         bool,
         typer.Option("-d", "--drain", help="Let all timers fire first, for a job that ends for good.", show_default=False),
     ] = False,
+    detached: DetachedOption = False,
+    format_type: FormatOption = None,
     message: MessageOption = None,
+    application_id: ApplicationOption = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Stop a job with a savepoint and print its path; if the savepoint fails the job goes on."""
     session = Session.of(context)
-    console, said = session.console, checked_message(message)
-    client = session.connect(job_manager)
-    job_id = find_job(client, job)
-    console.story(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a CANONICAL savepoint.')
-    console.story(f"Triggering stop-with-savepoint for job {job_id}.")
+    console, said, chosen = session.console, checked_message(message), checked_format(format_type)
+    client, job_id = connect_to_job(session, job_manager, job, application_id)
+    console.story(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a {chosen} savepoint.')
+    console.story(f"Triggering stop-with-savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
     body = {
         "targetDirectory": None if directory is None else absolute_path(directory),
         "drain": drain,
-        "formatType": "CANONICAL",
+        "formatType": chosen,
         "triggerId": None,
         "message": said,
     }
     request_id = client.post(f"/jobs/{job_id}/stop", body)["request-id"]
+    if detached:
+        tell_trigger_id(session, "stop-with-savepoint in detached mode", request_id, f"pystate savepoint {job_id}")
+        return
     console.story("Waiting for response...")
     with console.progress("The savepoint is being written") as show:
         path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]

@@ -30,12 +30,13 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Inspection:
-    """All that is told of one snapshot."""
+    """All that is told of one snapshot; `owner` is the id of the job that has claimed it, None for nobody."""
 
     summary: SnapshotSummary
     metadata: CheckpointMetadata
     operators: list[OperatorFigures]
     sources: list[SourceWords]
+    owner: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able data."""
@@ -43,6 +44,7 @@ class Inspection:
             **self.summary.to_json(),
             "operators": [operator.to_json() for operator in self.operators],
             "sources": [source.to_json() for source in self.sources],
+            "claimed-by": self.owner,
             "pystate-version": self.metadata.pystate_version,
             "spark-version": self.metadata.spark_version,
             "configuration": self.metadata.configuration,
@@ -70,6 +72,8 @@ def _facts(inspection: Inspection) -> list[tuple[str, str]]:
     ]
     if one.message:
         facts.insert(1, ("message", printable(one.message)))
+    if inspection.owner is not None:
+        facts.append(("claimed by", f"job {inspection.owner}, which deletes it when it has newer checkpoints"))
     return facts
 
 

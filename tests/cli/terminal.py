@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 TERM = "xterm-256color"
 _CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|([\r\n])|([^\x1b\r\n]+)")
@@ -74,19 +74,22 @@ class TerminalCommand:
         words: The command line behind `pystate`.
         columns: The terminal's width.
         rows: The terminal's height.
+        environment: Variables of the command, above ours.
     """
 
-    def __init__(self, *words: object, columns: int = 80, rows: int = 24) -> None:
+    def __init__(
+        self, *words: object, columns: int = 80, rows: int = 24, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+        inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
         self.before = termios.tcgetattr(slave)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pystate_cli", *map(str, words)],
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**environment, "TERM": TERM, "PYTHONIOENCODING": "utf-8"},
+            env={**inherited, "TERM": TERM, "PYTHONIOENCODING": "utf-8", **(environment or {})},
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - Ctrl-C must reach it
         )

@@ -438,7 +438,7 @@ def test_list_tells_how_often_a_job_was_restarted(manager, pystate, monkeypatch)
 
 
 def test_wrong_calls_are_one_sentence_and_exit_code_2(pystate):
-    assert pystate("bogus") == (2, "", "error: No such command 'bogus'.\n  try: pystate --help\n")
+    assert pystate("zzz") == (2, "", "error: No such command 'zzz'.\n  try: pystate --help\n")
     code, out, err = pystate("list", "--bogus")
     assert (code, out) == (2, "")
     assert err.startswith("error: No such option: --bogus")

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from pystate.common.home import read_json
-from pystate_cli.commands.run import with_job_file_behind_options
+from pystate_cli.commands.run import run_words
 from pystate_cli.rest_client import RestClient
 from tests.cli.conftest import without_times
 from tests.jobmanager.fake_driver import USER_TRACE
@@ -197,7 +197,7 @@ def test_an_older_name_of_a_key_is_noticed(manager, pystate):
     ],
 )
 def test_py_names_the_job_file_as_in_flink(words, result):
-    assert with_job_file_behind_options(words) == result
+    assert run_words(words) == result
 
 
 def test_wrong_calls_of_run(pystate, tmp_path):

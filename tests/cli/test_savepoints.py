@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from pystate.checkpoint.ownership import claim
+from pystate.checkpoint.storage import SnapshotLocation
 from tests.checkpoint.snapshots import COUNT, V1, WORDS, write_checkpoint, write_savepoint
 from tests.cli.terminal import TerminalCommand
 from tests.cli.test_views import rendered
 
 EXPECTED = Path(__file__).parent / "expected"
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 
 @pytest.fixture
@@ -182,6 +185,28 @@ def test_inspect_as_json(history, pystate):
         "position": "3 files read (log offset 1)",
         "offset": '{"logOffset":1}',
     }
+
+
+def test_inspect_names_the_job_that_has_claimed_the_savepoint(history, pystate):
+    location = SnapshotLocation(str(history / "savepoint-83f146-aaaa11112222"))
+    claim(location, "c" * 32, None, lambda _: False)
+
+    assert json.loads(pystate("savepoints", "inspect", "--json", "aaaa").out)["claimed-by"] == "c" * 32
+    assert f"claimed by: job {'c' * 32}, which deletes it" in pystate("savepoints", "inspect", "aaaa").out
+    assert pystate("savepoints", "verify", "aaaa").code == 0
+    outcome = pystate("savepoints", "dispose", "aaaa")
+    assert outcome.code == 1
+    assert f"error: Job {'c' * 32} has claimed it" in outcome.err
+
+
+@pytest.mark.parametrize("kind", ["canonical-hashmap", "canonical-rocksdb", "compressed", "inline", "native-rocksdb"])
+def test_the_snapshots_of_this_version_are_sound_and_are_shown(pystate, kind):
+    path = FIXTURES / "snapshots" / "v0.1.0" / kind
+
+    assert pystate("savepoints", "verify", path).code == 0
+    shown = json.loads(pystate("savepoints", "inspect", "--json", path).out)
+    assert shown["format"] == ("NATIVE" if kind.startswith("native") else "CANONICAL")
+    assert shown["sources"][0]["position"] == "4 files read (log offset 3)"
 
 
 def test_a_damaged_file_is_one_sentence_in_inspect_and_all_of_it_in_verify(history, pystate):

@@ -10,11 +10,33 @@ import pytest
 HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "starlette", "uvicorn", "msgpack", "asyncio", "rich", "py4j")
 
 
-@pytest.mark.parametrize("command", ["list", "run", "savepoint", "stop", "cancel", "checkpoints", "savepoints"])
+REST_ONLY = [
+    "list",
+    "savepoint",
+    "stop",
+    "cancel",
+    "checkpoint",
+    "checkpoints",
+    "exceptions",
+    "logs",
+    "wait",
+    "watch",
+    "rescale",
+]
+
+
+@pytest.mark.parametrize("command", [*REST_ONLY, "run", "info", "new", "completion", "version", "savepoints"])
 def test_no_command_imports_what_it_does_not_need(command, manager):
-    words = {"list": ["list"], "run": ["run", "nosuch.py"], "savepoints": ["savepoints", "list", "--nosuch"]}.get(
-        command, [command, "0" * 32]
-    )
+    words = {
+        "list": ["list"],
+        "run": ["run", "nosuch.py"],
+        "info": ["info", "nosuch.py"],
+        "new": ["new", "class"],
+        "completion": ["completion", "bash"],
+        "version": ["version"],
+        "rescale": ["rescale", "0" * 32, "-p", "2"],
+        "savepoints": ["savepoints", "list", "--nosuch"],
+    }.get(command, [command, "0" * 32])
     program = (
         "import sys\n"
         "from pystate_cli.command_line import run_command_line\n"

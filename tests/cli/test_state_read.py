@@ -46,6 +46,15 @@ def test_a_table_for_people(pystate, savepoint):
     assert outcome.err == "1 row.\n"
 
 
+def test_native_state_is_read_like_any_other(pystate):
+    snapshots = Path(jobs.__file__).parent / "snapshots" / "v0.1.0"
+    for words in (["value"], ["list", "--key", "dög"], ["map", "--limit", "3"], ["union"]):
+        native, canonical = (
+            read(pystate, snapshots / f"{kind}-rocksdb", "typed", *words, "--json").out for kind in ("native", "canonical")
+        )
+        assert native == canonical != ""
+
+
 def test_json_lines(pystate, savepoint):
     rows = [json.loads(line) for line in read(pystate, savepoint, "typed", "reducing", "--json").out.splitlines()]
     assert {row["key"]: row["value"] for row in rows} == {key: sum(numbers(key)) for key in WORDS}

@@ -51,9 +51,10 @@ def test_the_live_view_of_a_run_leaves_nothing_behind(manager, terminal, size):
 
     assert command.end() == 0
     lines = command.screen.text.splitlines()
-    assert lines[:2] == [f"Job has been submitted with JobID {job}", "warning: the operator 'map' has no uid"]
+    assert lines[0] == f"Job has been submitted with JobID {job}"
+    lines.remove("warning: the operator 'map' has no uid")  # told once the job runs, when it may have printed already
     assert lines[-3:-1] == ["Program execution finished", f"Job with JobID {job} has finished."]
-    printed = [line for line in lines[2:-3] if line != f"line {len(lines) - 6}"]
+    printed = [line for line in lines[1:-3] if line != f"line {len(lines) - 5}"]
     assert printed == [f"line {number} end" for number in range(len(printed))], "prints and view are mixed up"
     assert len(printed) > 10
     assert command.is_restored

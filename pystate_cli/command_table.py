@@ -1,0 +1,80 @@
+"""Which commands there are, and where each is. A command is imported when it is called: a person waits for it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+_COMMANDS = "pystate_cli.commands"
+
+
+@dataclass(frozen=True)
+class CommandEntry:
+    """One command, or a group of commands.
+
+    Attributes:
+        module: Its module below `pystate_cli.commands`.
+        attribute: Its function, or its `typer.Typer` for a group.
+        words: The function of the module that prepares its words: for commands with a program's own words behind theirs.
+    """
+
+    module: str
+    attribute: str
+    words: str | None = None
+
+    def load(self) -> Any:
+        """Return the function or the group."""
+        return getattr(self._module(), self.attribute)
+
+    def prepared(self, words: list[str]) -> list[str]:
+        """Return what is given to the parser for the words behind the command's name."""
+        if self.words is None:
+            return words
+        return list(getattr(self._module(), self.words)(words))
+
+    def _module(self) -> Any:
+        return importlib.import_module(f"{_COMMANDS}.{self.module}")
+
+
+COMMANDS: dict[str, CommandEntry] = {
+    "run": CommandEntry("run", "run", "run_words"),
+    "info": CommandEntry("info", "info", "info_words"),
+    "list": CommandEntry("list_jobs", "list_jobs"),
+    "watch": CommandEntry("watch", "watch"),
+    "logs": CommandEntry("logs", "logs"),
+    "exceptions": CommandEntry("exceptions", "exceptions"),
+    "metrics": CommandEntry("metrics", "metrics"),
+    "wait": CommandEntry("wait", "wait"),
+    "stop": CommandEntry("stop", "stop"),
+    "cancel": CommandEntry("cancel", "cancel"),
+    "rescale": CommandEntry("rescale", "rescale"),
+    "savepoint": CommandEntry("savepoint", "savepoint"),
+    "savepoints": CommandEntry("savepoints", "savepoints"),
+    "checkpoint": CommandEntry("checkpoint", "checkpoint"),
+    "checkpoints": CommandEntry("checkpoints", "checkpoints"),
+    "state": CommandEntry("state_read", "state"),
+    "cluster": CommandEntry("cluster", "cluster"),
+    "config": CommandEntry("config", "config"),
+    "doctor": CommandEntry("doctor", "doctor"),
+    "new": CommandEntry("new", "new"),
+    "completion": CommandEntry("completion", "completion"),
+    "version": CommandEntry("version", "version"),
+}
+"""The commands, in the order of the help."""
+
+
+def register(app: typer.Typer, names: Iterable[str]) -> None:
+    """Add commands to the application."""
+    for name in names:
+        entry = COMMANDS[name]
+        found = entry.load()
+        if isinstance(found, typer.Typer):
+            app.add_typer(found)
+        elif entry.words is not None:
+            app.command(name, context_settings={"allow_interspersed_args": False})(found)
+        else:
+            app.command(name)(found)

@@ -1,0 +1,61 @@
+"""`pystate checkpoint JOBID [--full]`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pystate_cli.job_selection import connect_to_job
+from pystate_cli.options import ApplicationOption, DetachedOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.session import Session
+from pystate_cli.triggered import (
+    TriggerIdOption,
+    WaitOption,
+    refuse_beside_trigger_id,
+    tell_operation,
+    tell_trigger_id,
+)
+from pystate_cli.waiting import await_operation
+
+
+def checkpoint(
+    context: typer.Context,
+    job: JobIdArgument = None,
+    full: Annotated[
+        bool,
+        typer.Option("-full", "--full", help="A full one, although the job's are incremental.", show_default=False),
+    ] = False,
+    detached: DetachedOption = False,
+    trigger_id: TriggerIdOption = None,
+    wait: WaitOption = False,
+    as_json: JsonOption = False,
+    application_id: ApplicationOption = None,
+    job_manager: JobManagerOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Take a checkpoint of a running job now, and print its id."""
+    session = Session.of(context)
+    console = session.console
+    refuse_beside_trigger_id(trigger_id, wait, {"--full": full, "--detached": detached})
+    client, job_id = connect_to_job(session, job_manager, job, application_id)
+    operations = f"/jobs/{job_id}/checkpoints"
+    if trigger_id is not None:
+        tell_operation(session, client, f"{operations}/{trigger_id}", "checkpointId", wait=wait, as_json=as_json)
+        return
+    mode = "in detached mode " if detached else ""
+    console.story(f"Triggering checkpoint {mode}for job {job_id}.")
+    body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": None}
+    request_id = client.post(operations, body)["request-id"]
+    if detached:
+        tell_trigger_id(session, "manual checkpoint", request_id, f"pystate checkpoint {job_id}")
+        return
+    console.story("Waiting for response...")
+    with console.progress("The checkpoint is being written") as show:
+        checkpoint_id = await_operation(client, f"{operations}/{request_id}", show)["checkpointId"]
+    console.story(f"Checkpoint{'(FULL)' if full else ''} {checkpoint_id} for job {job_id} completed.")
+    console.story("You can resume your program from this checkpoint with the run command.")
+    if as_json:
+        console.result_json({"job_id": job_id, "checkpointId": checkpoint_id})
+    else:
+        console.result(str(checkpoint_id))

@@ -1,0 +1,207 @@
+"""`pystate cluster start|stop|status`: the job manager of this home."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pystate.common.errors import ControlError, PystateError
+from pystate.common.home import read_json
+from pystate.common.job_status import JobStatus
+from pystate_cli.formats import format_millis
+from pystate_cli.job_manager import find_job_manager, own_job_manager, start_job_manager, stop_job_manager
+from pystate_cli.options import JsonOption, VerboseOption
+from pystate_cli.program_words import ConfDirOption, PropertyOption
+from pystate_cli.rest_client import NoJobManagerError, RestClient
+from pystate_cli.session import Session
+from pystate_cli.views.facts import labelled
+from pystate_cli.waiting import await_end
+
+if TYPE_CHECKING:
+    from pystate.common.configuration import Configuration
+
+_STOP_SECONDS = 30.0
+
+cluster = typer.Typer(name="cluster", help="Start, stop and look at the job manager of this home.", no_args_is_help=True)
+
+
+@cluster.command("start")
+def start(
+    context: typer.Context,
+    conf_dir: ConfDirOption = None,
+    properties: PropertyOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Start the job manager where none runs, and print its address."""
+    from pystate.common.configuration import parse_dynamic_properties
+    from pystate.common.service_options import RestOptions
+
+    session = Session.of(context)
+    configuration = session.configuration(conf_dir, parse_dynamic_properties(properties or [])).configuration
+    with session.console.waiting("The job manager is starting"):
+        client, started = start_job_manager(
+            session.home,
+            configuration.get(RestOptions.ADDRESS),
+            configuration.get(RestOptions.PORT),
+            _timeout(configuration),
+            configuration=configuration,
+        )
+    pid = (read_json(session.home.jobmanager) or {}).get("pid")
+    what = "Started the job manager" if started else "The job manager is running already"
+    session.console.story(f"{what} (process {pid}).")
+    session.console.result(client.address)
+
+
+@cluster.command("stop")
+def stop(
+    context: typer.Context,
+    cancel_jobs: Annotated[
+        bool, typer.Option("--cancel-jobs", help="Cancel all jobs first, and wait for their ends.", show_default=False)
+    ] = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Stop the job manager. Running jobs go on, and the next job manager finds them again."""
+    session = Session.of(context)
+    configuration = session.configuration().configuration
+    found = own_job_manager(session.home, _timeout(configuration))
+    if found is None:
+        if cancel_jobs:
+            message = "There is no job manager that could cancel jobs."
+            raise NoJobManagerError(message, where=str(session.home.root), hint="pystate cluster start finds them again")
+        session.console.story(_nothing_to_stop(session))
+        return
+    entry, client = found
+    role, leader = _role(client)
+    if role == "standby" and cancel_jobs:
+        message = "The job manager of this home does not lead; the jobs are those of another one."
+        raise ControlError(message, where=leader, hint="pystate cancel JOBID")
+    leading = None if role == "standby" else _leading(session, configuration, client)
+    running = [] if leading is None else _running(leading)
+    if cancel_jobs:
+        if leading is None:
+            message = f"The job manager (process {entry['pid']}) does not answer; it can't cancel jobs."
+            raise ControlError(message, where=str(session.home.root), hint=f"see {session.home.jobmanager_log}")
+        _cancel(session, leading, running)
+        running = []
+    with session.console.waiting("The job manager is ending"):
+        stopped = stop_job_manager(entry["pid"], _STOP_SECONDS)
+    if not stopped:
+        message = f"The job manager (process {entry['pid']}) has not ended within {_STOP_SECONDS:.0f} s."
+        raise ControlError(message, where=str(session.home.root), hint=f"kill -9 {entry['pid']} ends it, its jobs go on")
+    session.console.story(f"Stopped the job manager (process {entry['pid']}).")
+    if running:
+        one = len(running) == 1
+        jobs = "1 job goes" if one else f"{len(running)} jobs go"
+        them = "it" if one else "them"
+        session.console.story(f"{jobs} on; the next job manager (pystate cluster start, or pystate run) finds {them} again.")
+
+
+@cluster.command("status")
+def status(context: typer.Context, as_json: JsonOption = False, verbose: VerboseOption = False) -> None:
+    """Show whether the job manager runs, where, since when, and its jobs by state; exit code 1 where none runs."""
+    from pystate_cli.views.cluster_status import status_table
+
+    session = Session.of(context)
+    console = session.console
+    configuration = session.configuration().configuration
+    found = own_job_manager(session.home, _timeout(configuration))
+    if found is None:
+        if as_json:
+            console.result_json({"status": "stopped", "home": str(session.home.root)})
+        raise NoJobManagerError(_nothing_to_stop(session), where=str(session.home.root), hint="pystate cluster start")
+    facts = _facts(session, configuration, *found)
+    if as_json:
+        console.result_json(facts)
+    elif console.is_terminal:
+        console.render(status_table(facts, unicode=console.has_unicode))
+    else:
+        for line in labelled([(name.removesuffix("_ms"), _plain(name, value)) for name, value in facts.items()], 10_000):
+            console.result(line)
+    if facts["status"] != "running":
+        message = f"The job manager (process {facts['pid']}) runs, and does not answer."
+        raise ControlError(message, where=facts["address"], hint=f"see {session.home.jobmanager_log}")
+
+
+def _facts(
+    session: Session, configuration: Configuration, entry: dict[str, Any], client: RestClient | None
+) -> dict[str, Any]:
+    import time
+
+    host, port = str(entry["address"]), entry["port"]
+    facts: dict[str, Any] = {
+        "status": "running" if client is not None else "unresponsive",
+        "address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        "pid": entry["pid"],
+        "version": entry["version"],
+        "uptime_ms": max(0, int(time.time() * 1000) - int(entry["started_at"])),
+        "home": str(session.home.root),
+    }
+    role, leader = _role(client)
+    leading = _leading(session, configuration, client)
+    facts["role"] = role
+    if leader is not None:
+        facts["leader"] = leader
+    facts["jobs"] = None if leading is None else _jobs_by_state(leading)
+    return facts
+
+
+def _role(client: RestClient | None) -> tuple[str, str | None]:
+    """Return leader or standby and, for a standby, where the leader is."""
+    found = {} if client is None else client.get("/config")
+    if client is None or "pystate-leader" not in found:
+        return ("unknown" if client is None else "leader"), None
+    leader = found["pystate-leader"]
+    return "standby", None if leader is None else str(leader["address"])
+
+
+def _leading(session: Session, configuration: Configuration, client: RestClient | None) -> RestClient | None:
+    if client is None:
+        return None
+    try:
+        return find_job_manager(session.home, None, _timeout(configuration), configuration)
+    except NoJobManagerError:
+        return None
+
+
+def _jobs_by_state(client: RestClient) -> dict[str, int]:
+    counts = Counter(job["status"] for job in client.get("/jobs")["jobs"])
+    return {state.value: counts[state.value] for state in JobStatus if counts[state.value]}
+
+
+def _running(client: RestClient) -> list[str]:
+    return [job["id"] for job in client.get("/jobs")["jobs"] if not JobStatus(job["status"]).is_terminal]
+
+
+def _cancel(session: Session, client: RestClient, jobs: list[str]) -> None:
+    for job_id in jobs:
+        try:
+            client.patch(f"/jobs/{job_id}?mode=cancel")
+        except PystateError as error:  # it may have ended meanwhile
+            session.console.warning(error.message)
+    with session.console.waiting("The jobs are ending"):
+        for job_id in jobs:
+            state = await_end(client, job_id)
+            session.console.story(f"Job {job_id} has ended ({state.value}).")
+
+
+def _nothing_to_stop(session: Session) -> str:
+    entry = read_json(session.home.jobmanager)
+    if entry is not None:
+        return f"The job manager of this home (process {entry['pid']}) is dead; its jobs go on."
+    return f"No job manager is running for this home ({session.home.root})."
+
+
+def _plain(name: str, value: Any) -> str:
+    if name == "uptime_ms":
+        return format_millis(value)
+    if name == "jobs":
+        return "unknown" if value is None else ", ".join(f"{count} {state}" for state, count in value.items()) or "none"
+    return str(value)
+
+
+def _timeout(configuration: Configuration) -> float:
+    from pystate.common.service_options import ClientOptions
+
+    return configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000

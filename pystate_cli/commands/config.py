@@ -1,0 +1,118 @@
+"""`pystate config [KEY]` and `pystate config import FILE`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pystate.common.errors import ConfigurationError
+from pystate_cli.commands.config_import import import_config
+from pystate_cli.completions import complete_key
+from pystate_cli.default_command import DEFAULT, DefaultCommandGroup
+from pystate_cli.options import JsonOption, VerboseOption
+from pystate_cli.program_words import ConfDirOption, PropertyOption
+from pystate_cli.session import Session
+from pystate_cli.views.setting_list import SettingRow, details, plain_lines, table
+
+if TYPE_CHECKING:
+    from pystate.common.configuration import Configuration, LoadedConfiguration
+
+config = typer.Typer(
+    name="config",
+    cls=DefaultCommandGroup,
+    help="Show the settings in force and where each comes from; or take over those of a Flink.",
+)
+config.command("import")(import_config)
+
+
+@config.command(DEFAULT)
+def show_config(
+    context: typer.Context,
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KEY]", help="One option, or all that begin with KEY and a dot.", autocompletion=complete_key
+        ),
+    ] = None,
+    set_only: Annotated[
+        bool, typer.Option("--set-only", help="Leave out options that have their default.", show_default=False)
+    ] = False,
+    conf_dir: ConfDirOption = None,
+    properties: PropertyOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Show the value of each option as `pystate run` would see it here, and where it comes from."""
+    from pystate.common.configuration import parse_dynamic_properties
+
+    session = Session.of(context)
+    console = session.console
+    loaded = session.configuration(conf_dir, parse_dynamic_properties(properties or []))
+    rows = [row for row in _rows(loaded.configuration) if key is None or _is_meant(row.key, key)]
+    if not rows and key is not None:
+        raise _unknown(key)
+    shown = [row for row in rows if row.is_set or not set_only]
+    one = len(rows) == 1 and key is not None
+    if as_json:
+        console.result_json({"source": _source(loaded), "settings": [row.to_plain() for row in shown]})
+    elif console.is_terminal:
+        view = details(rows[0], console.width) if one else table(shown, console.width, unicode=console.has_unicode)
+        console.render(view)
+        console.story(f"\nread from {_source(loaded)}")
+    elif one:
+        console.result(rows[0].value or "")
+    else:
+        for line in plain_lines(shown):
+            console.result(line)
+
+
+def _rows(configuration: Configuration) -> list[SettingRow]:
+    from pystate.common.options import ALL_OPTIONS
+
+    rows = []
+    for key, option in ALL_OPTIONS.items():
+        is_set = configuration.contains(option)
+        default = None if option.default is None else option.type.format(option.default)
+        value = configuration.get_string(key, "") if is_set else default
+        origin = configuration.origin(key)
+        rows.append(
+            SettingRow(key, value, is_set, origin.kind.value, origin.place, default, option.allowed, option.description)
+        )
+    # Spark's own keys have no definition here
+    for key, value, origin in configuration.items():
+        if key not in ALL_OPTIONS:
+            rows.append(SettingRow(key, value, True, origin.kind.value, origin.place, None, "", ""))
+    return rows
+
+
+def _is_meant(key: str, asked: str) -> bool:
+    from pystate.common.options import canonical_key
+
+    return key == canonical_key(asked) or key.startswith(f"{asked.rstrip('.')}.")
+
+
+def _unknown(key: str) -> ConfigurationError:
+    from pystate.common.configuration import Origin, OriginKind, unknown_key
+    from pystate.common.keys_without_effect import why_without_effect
+
+    why = why_without_effect(key)
+    if why is not None:
+        message = f"{key!r} is an option of Flink that has no effect here: {why}."
+        return ConfigurationError(message)
+    error = unknown_key(key, Origin(OriginKind.COMMAND_LINE))
+    if error.hint is None or not error.hint.startswith("did you mean"):
+        error.hint = "pystate config lists all options"
+    error.where = None
+    return error
+
+
+def _source(loaded: LoadedConfiguration) -> str:
+    from pystate.common.configuration import CONF_DIR_VARIABLE
+
+    if loaded.source is None:
+        return "pystate's own settings; there is no flink-conf.toml in ./conf or ~/.config/pystate"
+    variable = os.environ.get(CONF_DIR_VARIABLE)
+    named = variable is not None and os.path.abspath(os.path.expanduser(variable)) == os.path.abspath(loaded.source.parent)
+    return f"{loaded.source} ({CONF_DIR_VARIABLE})" if named else str(loaded.source)

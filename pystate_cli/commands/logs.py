@@ -1,0 +1,42 @@
+"""`pystate logs [-f] [--tail N] [--stdout] JOBID`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pystate_cli.job_output import JobOutput
+from pystate_cli.job_selection import connect_to_job
+from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, VerboseOption
+from pystate_cli.session import Session
+
+
+def logs(
+    context: typer.Context,
+    job: JobIdArgument = None,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Go on until the job ends; Ctrl-C ends it before.", show_default=False)
+    ] = False,
+    tail: Annotated[int | None, typer.Option("--tail", metavar="N", min=0, help="Begin with the last N lines.")] = None,
+    stdout: Annotated[
+        bool,
+        typer.Option("--stdout", help="What an attached job has printed, instead of its log.", show_default=False),
+    ] = False,
+    application_id: ApplicationOption = None,
+    job_manager: JobManagerOption = None,
+    verbose: VerboseOption = False,
+) -> int:
+    """Show the log of a job, also of one that has ended; what a detached job prints is in it."""
+    session = Session.of(context)
+    client, job_id = connect_to_job(session, job_manager, job, application_id)
+    output = JobOutput(client, job_id, "stdout" if stdout else "log")
+    offset = output.begin() if tail is None else output.offset_of_last(tail)
+    if tail is None and offset:
+        session.console.story(f"The first {offset:,} bytes of the log are gone: it had grown too large.")
+    try:
+        for data in output.from_(offset, follow=follow):
+            session.console.raw(data)
+    except KeyboardInterrupt:
+        return 0 if follow else 130
+    return 0

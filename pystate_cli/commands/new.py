@@ -1,0 +1,56 @@
+"""`pystate new NAME`."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pystate.common.errors import UsageError
+from pystate_cli.options import VerboseOption
+from pystate_cli.project_template import module_name, project_files
+from pystate_cli.session import Session
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+def new(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name, or the path of its folder.")],
+    verbose: VerboseOption = False,
+) -> None:
+    """Make a project: a job with state, a test of it that needs no Spark, and its settings."""
+    session = Session.of(context)
+    folder = Path(name).expanduser().absolute()
+    _check(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        message = f"{folder} is there already."
+        raise UsageError(message, hint="choose another name")
+    files = project_files(folder.name)
+    for path, text in files.items():
+        target = folder / path
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        except OSError as error:
+            message = f"The project can't be written: {error.strerror}."
+            raise UsageError(message, where=str(target)) from error
+        session.console.story(f"  {folder.name}/{path}")
+    module = module_name(folder.name)
+    session.console.story(f"\ncd {name}\npython -m pytest\npystate run {module}.py input --once")
+    session.console.result(str(folder))
+
+
+def _check(folder: Path) -> None:
+    module = module_name(folder.name)
+    problem = None
+    if not _NAME.fullmatch(folder.name):
+        problem = f"{folder.name!r} can't be the name of a project: it takes letters, digits, '-', '_' and '.'."
+    elif keyword.iskeyword(module) or module in sys.stdlib_module_names or module in ("pystate", "pyspark", "tests", "conf"):
+        problem = f"The program would be called {module}.py, which Python knows as something else."
+    if problem is not None:
+        raise UsageError(problem, hint="for example pystate new word-count")

@@ -1,0 +1,166 @@
+"""`pystate watch JOBID`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pystate.common.errors import ControlError
+from pystate.common.job_status import JobStatus
+from pystate_cli.formats import UNKNOWN, format_iso
+from pystate_cli.job_history import JobHistory, JobLook
+from pystate_cli.job_selection import connect_to_job
+from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.rest_client import RestClient
+from pystate_cli.session import Session
+from pystate_cli.views.plain_columns import plain_number, plain_table
+from pystate_cli.views.watch_view import watch_view
+from pystate_cli.watching import watch as watch_again
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_DEFAULT_INTERVAL = 1.0
+_COLUMNS = (
+    ("time", 29),
+    ("state", 12),
+    ("attempt", 7),
+    ("epoch", 8),
+    ("epoch_ms", 8),
+    ("rows_in_s", 10),
+    ("rows_out_s", 10),
+    ("backlog", 10),
+    ("checkpoint", 0),
+)
+
+
+def watch(
+    context: typer.Context,
+    job: JobIdArgument = None,
+    seconds: Annotated[
+        float, typer.Option("-n", "--interval", metavar="SECONDS", min=0.1, help="How often to look.")
+    ] = _DEFAULT_INTERVAL,
+    as_json: JsonOption = False,
+    application_id: ApplicationOption = None,
+    job_manager: JobManagerOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Watch a job like top: throughput, backlog, epoch times, operators, checkpoints. q or Ctrl-C ends it.
+
+    In a pipe it prints a line per look; with --json one look.
+    """
+    session = Session.of(context)
+    console = session.console
+    client, job_id = connect_to_job(session, job_manager, job, application_id)
+    history = JobHistory(job_id)
+    if as_json:
+        console.result_json(_plain(history.look(client)))
+        return
+    looks = _Looks(session, client, job_manager, history, unicode=console.has_unicode)
+    watch_again(console, looks.next, seconds, gap=False)
+
+
+class _Looks:
+    """One look after the other, also over the end of a job manager whose successor goes on."""
+
+    def __init__(
+        self, session: Session, client: RestClient, address: str | None, history: JobHistory, *, unicode: bool
+    ) -> None:
+        self._session = session
+        self._client = client
+        self._address = address
+        self._history = history
+        self._unicode = unicode
+        self._last: JobLook | None = None
+        self._answered = 0.0
+        self._header = True
+
+    def next(self) -> _Look:
+        try:
+            self._last = self._history.look(self._client)
+        except ControlError as error:
+            if self._last is None:
+                raise
+            silence = time.monotonic() - self._answered
+            try:
+                self._client = self._session.connect(self._address)
+            except ControlError:
+                pass  # not yet
+            return _Look(self._last, f"no answer for {silence:.0f} s: {error.message}", unicode=self._unicode, header=False)
+        self._answered = time.monotonic()
+        header, self._header = self._header, False
+        return _Look(self._last, None, unicode=self._unicode, header=header)
+
+
+class _Look:
+    """The job at one moment."""
+
+    def __init__(self, look: JobLook, silence: str | None, *, unicode: bool, header: bool) -> None:
+        self._look = look
+        self._silence = silence
+        self._unicode = unicode
+        self._header = header
+
+    @property
+    def is_last(self) -> bool:
+        return self._silence is None and JobStatus(self._look.progress["state"]).is_terminal
+
+    def block(self) -> list[str]:
+        if self._silence is not None:
+            return [f"# {self._silence}"]
+        lines = plain_table(_COLUMNS, [_cells(self._look)])
+        return lines if self._header else lines[1:]
+
+    def view(self, width: int, height: int) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        end = Text("(q: quit)", style="dim")
+        if self._silence is not None:
+            end = Text(f"{self._silence}  (q: quit)", style="yellow")
+        elif self.is_last:
+            end = Text(f"Job {self._look.job_id} is {self._look.progress['state']}.", style="dim")
+        return Group(watch_view(self._look, width, height - 1, unicode=self._unicode), end)
+
+
+def _cells(look: JobLook) -> list[str]:
+    progress = look.progress
+    latest = (look.statistics.get("latest") or {}).get("completed")
+    epoch = progress.get("epoch")
+    return [
+        format_iso(int(time.time() * 1000)),
+        str(progress["state"]),
+        str(progress.get("attempt") or 0),
+        plain_number(epoch),
+        plain_number(look.epochs[-1] if look.epochs else None),
+        _rounded(look.rate_in),
+        _rounded(look.rate_out),
+        plain_number(progress.get("backlog")),
+        UNKNOWN if latest is None else str(latest["id"]),
+    ]
+
+
+def _rounded(rates: tuple[float | None, ...]) -> str:
+    rate = rates[-1] if rates else None
+    return plain_number(None if rate is None else round(rate))
+
+
+def _plain(look: JobLook) -> dict[str, Any]:
+    return {
+        "job_id": look.job_id,
+        "progress": dict(look.progress),
+        "operators": [
+            {
+                "name": operator.name,
+                "parallelism": operator.parallelism,
+                "status": operator.status,
+                "rows_in": operator.rows_in,
+                "rows_out": operator.rows_out,
+            }
+            for operator in look.operators
+        ],
+        "max_parallelism": look.max_parallelism,
+        "checkpoints": {"counts": look.statistics["counts"], "latest": look.statistics["latest"]},
+    }

@@ -1,0 +1,19 @@
+"""A group of commands of which one is meant where none is named: `pystate config KEY` beside `config import FILE`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+DEFAULT = "show"
+
+
+class DefaultCommandGroup(TyperGroup):
+    """Puts the name of the default command in front of words that begin with no command's name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words behind the group's name."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)

@@ -1,0 +1,51 @@
+"""What a check has found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Health(Enum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARN = "warn"  # jobs run, but not as well or as safely as they might
+    FAIL = "fail"  # jobs don't run
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report.
+
+    Attributes:
+        name: What was looked at.
+        health: How bad it is.
+        text: What was found.
+        hint: The next command, where something should be done.
+    """
+
+    name: str
+    health: Health
+    text: str
+    hint: str | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {"name": self.name, "status": self.health.value, "text": self.text, "hint": self.hint}
+
+
+def ok(name: str, text: str) -> Finding:
+    """Return a finding that needs no action."""
+    return Finding(name, Health.OK, text)
+
+
+def warn(name: str, text: str, hint: str | None = None) -> Finding:
+    """Return a finding that should be looked at."""
+    return Finding(name, Health.WARN, text, hint)
+
+
+def fail(name: str, text: str, hint: str | None = None) -> Finding:
+    """Return a finding that keeps jobs from running."""
+    return Finding(name, Health.FAIL, text, hint)

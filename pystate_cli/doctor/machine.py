@@ -1,0 +1,183 @@
+"""This machine: Python, packages, Java, Spark, cores, disks, clock."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pystate.common.errors import JavaNotFoundError
+from pystate_cli.doctor.finding import Finding, fail, ok, warn
+from pystate_cli.formats import format_size
+
+if TYPE_CHECKING:
+    from pystate.common.configuration import Configuration
+    from pystate.common.home import PystateHome
+
+PACKAGES = (
+    "typer",
+    "rich",
+    "pyspark",
+    "rocksdict",
+    "msgpack",
+    "fsspec",
+    "tomli",
+    "pyarrow",
+    "starlette",
+    "uvicorn",
+    "anyio",
+)
+_OLDEST_PYTHON = (3, 10)
+_OLDEST_SPARK = 4
+_LITTLE_SPACE, _NO_SPACE = 5 << 30, 200 << 20
+_RELEASED = datetime(2025, 1, 1, tzinfo=timezone.utc).timestamp()
+_SPARK_SECONDS = 180
+_LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:\s*,\s*\d+)?\])?")
+_TRY_SPARK = """
+import sys
+from pathlib import Path
+from pystate.common.configuration import Configuration
+from pystate.spark.session import create_session
+session = create_session(Configuration({"pystate.spark.master": "local[1]"}), "pystate doctor", Path(sys.argv[1]))
+assert session.range(10).count() == 10
+session.stop()
+"""
+
+
+def check_python() -> Finding:
+    """Look at the interpreter."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < _OLDEST_PYTHON:
+        return fail("python", f"Python {version} is too old", "use Python 3.10 or newer")
+    return ok("python", f"Python {version} ({sys.executable})")
+
+
+def check_packages() -> Finding:
+    """Look whether everything is installed that pystate needs."""
+    missing = [name for name in PACKAGES if not _version(name)]
+    if missing:
+        return fail(
+            "packages", f"not installed: {', '.join(missing)}", f"{sys.executable} -m pip install {' '.join(missing)}"
+        )
+    return ok("packages", f"{len(PACKAGES)} packages are installed")
+
+
+def check_java(home: PystateHome) -> Finding:
+    """Look for a Java that Spark can run on."""
+    from pystate.common.java import find_java
+
+    try:
+        java = find_java(home)
+    except JavaNotFoundError as error:
+        return fail("java", error.message, error.hint)
+    return ok("java", f"Java {java.version} from {java.source} ({java.executable})")
+
+
+def check_spark(*, start: bool) -> Finding:
+    """Look at Spark's version; with `start` run a job in it."""
+    version = _version("pyspark")
+    if not version:
+        return fail("spark", "PySpark is not installed", f"{sys.executable} -m pip install pyspark")
+    if int(version.partition(".")[0]) < _OLDEST_SPARK:
+        return fail("spark", f"PySpark {version} is too old", f"{sys.executable} -m pip install 'pyspark>=4'")
+    if not start:
+        return ok("spark", f"PySpark {version}")
+    with tempfile.TemporaryDirectory(prefix="pystate-doctor-") as folder:
+        log = Path(folder, "spark.log")
+        begun = time.monotonic()
+        try:
+            done = subprocess.run(  # noqa: S603 - our own program
+                [sys.executable, "-c", _TRY_SPARK, str(log)],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_SPARK_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return fail("spark", f"PySpark {version} did not answer within {_SPARK_SECONDS} s", "pystate doctor --spark -v")
+        if done.returncode:
+            last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["it says nothing"]
+            return fail(
+                "spark", f"PySpark {version} does not start: {last[0].strip()}", "look at Java and at spark.* settings"
+            )
+    return ok("spark", f"PySpark {version} ran a job in {time.monotonic() - begun:.1f} s")
+
+
+def check_cores(configuration: Configuration) -> Finding:
+    """Compare what Spark may use with what the parallelism needs."""
+    from pystate.common.options import CoreOptions, SparkOptions
+    from pystate.spark.session import needed_cores
+
+    parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+    needed = needed_cores(parallelism)
+    here = _cores()
+    master = configuration.get(SparkOptions.MASTER)
+    asked = f"parallelism {parallelism} needs {needed} tasks at once"
+    if master is None:
+        if here < parallelism:
+            text = f"{asked}; Spark gets as many threads, but this machine has {here} cores for {parallelism} subtasks"
+            return warn("cores", text, f"-D parallelism.default={here}")
+        return ok("cores", f"{here} cores; {asked}, and Spark gets as many threads")
+    local = _LOCAL.fullmatch(master)
+    if local is None:
+        return ok("cores", f"{asked}; {master} is asked at the start of a job")
+    given = here if local["cores"] == "*" else int(local["cores"] or 1)
+    if given < needed:
+        return fail("cores", f"{asked}, and {master} gives {given}", f"leave pystate.spark.master out, or local[{needed},4]")
+    return ok("cores", f"{asked}, and {master} gives {given}")
+
+
+def check_disks(home: PystateHome, places: list[str]) -> Iterator[Finding]:
+    """Look at the space left where pystate writes on this machine, each disk once."""
+    seen: dict[int, None] = {}
+    for name in (str(home.root), tempfile.gettempdir(), *places):
+        path = Path(name)
+        while not path.exists() and path != path.parent:
+            path = path.parent
+        try:
+            device, usage = path.stat().st_dev, shutil.disk_usage(path)
+        except OSError as error:
+            yield fail("disk", f"{path} can't be looked at: {error.strerror}")
+            continue
+        if device in seen:
+            continue
+        seen[device] = None
+        left = f"{format_size(usage.free)} free of {format_size(usage.total)} at {path}"
+        if usage.free < _NO_SPACE:
+            yield fail("disk", left, "make room: checkpoints fail when there is none")
+        elif usage.free < _LITTLE_SPACE:
+            yield warn("disk", left, "make room: state, logs and checkpoints grow; pystate savepoints gc finds old ones")
+        else:
+            yield ok("disk", left)
+
+
+def check_clock() -> Finding:
+    """Look whether the clock can be right."""
+    now = time.time()
+    if now < _RELEASED:
+        return fail(
+            "clock", f"it says {datetime.fromtimestamp(now, timezone.utc):%Y-%m-%d %H:%M} UTC", "set it: timedatectl"
+        )
+    return ok("clock", f"{datetime.fromtimestamp(now).astimezone():%Y-%m-%d %H:%M:%S %Z}")
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

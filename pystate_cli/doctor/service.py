@@ -1,0 +1,77 @@
+"""The home and its job manager."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pystate.common.errors import PystateError
+from pystate.common.home import read_json
+from pystate_cli.doctor.finding import Finding, fail, ok, warn
+from pystate_cli.rest_client import NoJobManagerError
+
+if TYPE_CHECKING:
+    from pystate.common.configuration import Configuration
+    from pystate.common.home import PystateHome
+
+
+def check_home(home: PystateHome) -> Finding:
+    """Look whether the home is ours alone."""
+    root = home.root
+    if not root.exists():
+        parent = next(folder for folder in root.parents if folder.exists())
+        if not os.access(parent, os.W_OK):
+            return fail("home", f"{root} can't be made", "set PYSTATE_HOME to a folder of yours")
+        return ok("home", f"{root} (the first pystate run makes it)")
+    if not os.access(root, os.W_OK | os.X_OK):
+        return fail("home", f"{root} can't be written", "set PYSTATE_HOME to a folder of yours")
+    for path in (home.token, home.jobs):
+        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
+            return warn("home", f"others on this machine may read {path}", f"chmod go= {path}")
+    return ok("home", str(root))
+
+
+def check_job_manager(home: PystateHome, configuration: Configuration, address: str | None) -> Iterator[Finding]:
+    """Ask the job manager, and where there is none look at the port it would take."""
+    from pystate.common.service_options import ClientOptions, RestOptions
+    from pystate_cli.job_manager import find_job_manager
+
+    timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
+    try:
+        client = find_job_manager(home, address, timeout)
+        jobs = client.get("/jobs/overview")["jobs"]
+    except NoJobManagerError as error:
+        if address is not None:
+            yield fail("job manager", error.message, error.hint or "pystate cluster status")
+        elif read_json(home.jobmanager) is None:
+            yield ok("job manager", "none runs; the first pystate run starts one")
+        else:
+            yield warn("job manager", error.message, error.hint or "pystate cluster start")
+    except PystateError as error:
+        yield fail("job manager", error.message, error.hint)
+    else:
+        running = sum(job["end-time"] < 0 for job in jobs)
+        yield ok("job manager", f"answers at {client.address}; {running} of {len(jobs)} jobs run")
+        return
+    if address is None:
+        yield check_port(configuration.get(RestOptions.ADDRESS), configuration.get(RestOptions.PORT))
+
+
+def check_port(address: str, port: int) -> Finding:
+    """Look whether the job manager could listen there."""
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where)
+    except PermissionError:
+        return fail("port", f"{address}:{port} may not be used by this user", "-D rest.port=8081")
+    except socket.gaierror as error:
+        return fail("port", f"rest.address {address!r} is no address: {error.strerror}", "pystate config rest.address")
+    except OSError as error:
+        text = f"{address}:{port} can't be used ({error.strerror}); the job manager takes the next free one above"
+        return warn("port", text, "pystate config rest.port")
+    return ok("port", f"{address}:{port} is free" if port else f"any free port of {address}")

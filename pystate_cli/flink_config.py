@@ -1,0 +1,155 @@
+"""Reading the configuration files of Flink: `flink-conf.yaml` of 1.x and `config.yaml` of 2.x."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pystate.common.errors import ConfigurationError, UsageError
+from pystate.common.keys_without_effect import why_without_effect
+from pystate.common.options import ALL_OPTIONS, canonical_key, is_known
+
+FLAT_NAME = "flink-conf.yaml"
+_LISTS = ";"
+
+
+@dataclass
+class Imported:
+    """What becomes of a file's settings.
+
+    Attributes:
+        taken: Today's key -> text, in the file's order.
+        renamed: Older key -> today's.
+        without_effect: Key -> why it means nothing here.
+        refused: Key -> what is wrong with its value.
+        unknown: Keys that nobody here knows.
+    """
+
+    taken: dict[str, str] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+    without_effect: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+
+
+def read_flink_file(path: Path) -> dict[str, str]:
+    """Return key -> text of a file of either kind: by its name, or where that says nothing by its content.
+
+    Raises:
+        UsageError: It can't be read.
+        ConfigurationError: It isn't what it seems to be.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"The file can't be read: {getattr(error, 'strerror', None) or error}."
+        raise UsageError(message, where=str(path)) from error
+    if path.name == FLAT_NAME or (path.name != "config.yaml" and not _is_nested(text)):
+        return read_flat(text)
+    return read_nested(text, str(path))
+
+
+def read_flat(text: str) -> dict[str, str]:
+    """Return key -> text by Flink's own rules: what is behind a # is left out, and so is a line without `: `.
+
+    Of two lines with one key the later one counts.
+    """
+    settings: dict[str, str] = {}
+    for line in text.splitlines():
+        content = line.split("#", 1)[0].strip()
+        key, colon, value = content.partition(": ")
+        if colon and key.strip() and value.strip():
+            settings.pop(key.strip(), None)
+            settings[key.strip()] = value.strip()
+    return settings
+
+
+def read_nested(text: str, where: str) -> dict[str, str]:
+    """Return key -> text of standard YAML, with the keys of nested tables joined by dots.
+
+    Raises:
+        ConfigurationError: It is no YAML, or there is no YAML parser.
+    """
+    try:
+        yaml: Any = importlib.import_module("yaml")
+    except ModuleNotFoundError as error:
+        message = "Flink 2's config.yaml is standard YAML, and no parser of it is installed."
+        raise ConfigurationError(message, where=where, hint='pip install "pystate[yaml]"') from error
+    try:
+        data = yaml.load(text, Loader=_plain_loader(yaml))  # noqa: S506 - a subclass of the safe loader
+    except yaml.YAMLError as error:
+        message = f"The file is not YAML: {error}"
+        raise ConfigurationError(message, where=where) from error
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        message = "The file has no settings: it is not a YAML mapping."
+        raise ConfigurationError(message, where=where)
+    return dict(_flattened(data, "", where))
+
+
+def _plain_loader(yaml: Any) -> Any:
+    """Return a safe loader that leaves all scalars as they are written: `1.10` is no number, `on` no truth value."""
+
+    class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
+        pass
+
+    resolvers = yaml.SafeLoader.yaml_implicit_resolvers
+    kept = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
+    PlainLoader.yaml_implicit_resolvers = {
+        first: [resolver for resolver in found if resolver[0] in kept] for first, found in resolvers.items()
+    }
+    return PlainLoader
+
+
+def _flattened(data: Mapping[Any, Any], above: str, where: str) -> Iterator[tuple[str, str]]:
+    for name, value in data.items():
+        key = f"{above}{name}"
+        if isinstance(value, dict):
+            yield from _flattened(value, f"{key}.", where)
+        elif isinstance(value, list):
+            if any(isinstance(item, (dict, list)) for item in value):
+                message = f"The value of {key!r} is a list of more than words."
+                raise ConfigurationError(message, where=where)
+            yield key, _LISTS.join(str(item) for item in value)
+        elif value is not None:
+            yield key, str(value)
+
+
+def sort_settings(settings: Mapping[str, str]) -> Imported:
+    """Say what becomes of each setting here."""
+    result = Imported()
+    for key, value in settings.items():
+        if not is_known(key):
+            why = why_without_effect(key)
+            if why is None:
+                result.unknown.append(key)
+            else:
+                result.without_effect[key] = why
+            continue
+        today = canonical_key(key)
+        option = ALL_OPTIONS.get(today)
+        try:
+            text = value if option is None else option.type.format(option.type.parse(value))
+        except ValueError:
+            allowed = option.allowed if option is not None else ""
+            result.refused[key] = f"{value!r} is not allowed here; allowed: {allowed}"
+            continue
+        if today in result.taken and today != key:
+            result.refused[key] = f"{today!r} is set, too, and is the newer name"
+            continue
+        if today != key:
+            result.renamed[key] = today
+        result.taken[today] = text
+    return result
+
+
+def _is_nested(text: str) -> bool:
+    """Whether there is a table: a line that ends with a colon, with something indented below it."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return any(
+        line.rstrip().endswith(":") and below.startswith((" ", "\t")) for line, below in zip(lines, lines[1:], strict=False)
+    )

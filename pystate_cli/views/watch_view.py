@@ -1,0 +1,288 @@
+"""`pystate watch`: a job at a glance, redrawn again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pystate_cli.formats import UNKNOWN, format_count, format_millis, format_size, printable
+from pystate_cli.job_history import JobLook
+from pystate_cli.views.bars import magnitude, progress, sparkline
+from pystate_cli.views.checkpoint_list import CheckpointRow, summary_line
+from pystate_cli.views.facts import flowing
+from pystate_cli.views.fitted_table import shortened
+from pystate_cli.views.job_list import STATE_STYLES
+from pystate_cli.views.measured import STATUS_STYLES, status_marks
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+_LABEL, _FIGURE = 10, 15
+_SHORTEST_NAME = 12
+_SPARK_STYLES = {"rows in": "green", "rows out": "cyan", "epoch time": "yellow", "backlog": "magenta"}
+_OPERATOR_STYLES = {state: style for state, style in STATE_STYLES.items() if state != "RUNNING"}
+_FEWEST_CHECKPOINTS = 3
+_SHORTEST_BAR, _LONGEST_BAR = 5, 18
+
+
+def watch_view(look: JobLook, width: int, height: int, *, unicode: bool, now: int | None = None) -> RenderableType:
+    """Return the view for a terminal of that size.
+
+    Args:
+        look: What is shown.
+        width: Columns of the terminal.
+        height: Its lines; operators and checkpoints share what is left.
+        unicode: Whether it shows more than ASCII.
+        now: Milliseconds since 1970.
+    """
+    from rich.console import Group
+    from rich.text import Text
+
+    now = int(time.time() * 1000) if now is None else now
+    head = [*_title(look, width, now, unicode=unicode), Text("")]
+    head += _restore(look, width, unicode=unicode)
+    head += _figures(look, width, unicode=unicode)
+    rows = [CheckpointRow.of(entry) for entry in look.statistics.get("history", ())]
+    room = max(0, height - len(head) - 2)  # a gap and the line of counts
+    operators = _operators(look, width, unicode=unicode)
+    # checkpoints tell more than the tenth operator does
+    for_operators = min(len(operators), max(0, room - min(len(rows), _FEWEST_CHECKPOINTS) - 2))
+    if for_operators > 1:
+        head += [Text(""), *operators[:for_operators]]
+        room -= for_operators + 1
+    counts = look.statistics.get("counts")
+    if counts:
+        title = Text("checkpoints", style="bold")
+        title.append(f"  {summary_line(look.statistics)}", style="not bold dim")
+        head += [Text(""), title]
+    checkpoints = _checkpoints(rows[: max(0, room - 2)], width, now, unicode=unicode)
+    return Group(*[*head, *checkpoints][: max(1, height)])
+
+
+def _title(look: JobLook, width: int, now: int, *, unicode: bool) -> list[Text]:
+    from rich.text import Text
+
+    known = look.progress
+    state = str(known["state"])
+    room = width - len(look.job_id) - 2
+    titles = [Text(shortened(printable(str(known["name"])), room if room >= _SHORTEST_NAME else width, unicode=unicode))]
+    titles[0].stylize("bold")
+    if room >= _SHORTEST_NAME:
+        titles[0].append(" " * (width - titles[0].cell_len - len(look.job_id)) + look.job_id, style="dim not bold")
+    else:
+        titles.append(Text(look.job_id, style="dim"))
+    end = known["end-time"] if known["end-time"] >= 0 else now
+    epoch = known.get("epoch")
+    facts = [
+        Text(f"● {state}" if unicode else state, style=STATE_STYLES.get(state, "dim")),
+        Text(f"uptime {format_millis(end - known['start-time'])}"),
+        Text(f"epoch {UNKNOWN if epoch is None or epoch < 0 else format_count(epoch)}"),
+    ]
+    if look.operators:
+        widths = sorted({operator.parallelism for operator in look.operators})
+        most = f" (max {look.max_parallelism})" if look.max_parallelism > 0 else ""
+        facts.append(Text(f"parallelism {', '.join(map(str, widths))}{most}"))
+    if known.get("attempt"):
+        facts.append(Text(f"attempt {known['attempt']}", style="yellow"))
+    return [*titles, *flowing(facts, width)]
+
+
+def _restore(look: JobLook, width: int, *, unicode: bool) -> list[Text]:
+    """Return how far the restore of the state is, while one is under way."""
+    from rich.text import Text
+
+    restore = look.progress.get("restore")
+    if not restore:
+        return []
+    done, total = restore["bytes"], restore["total"]
+    figures = f"{format_size(done)} of {format_size(total)}"
+    line = _label("restore")
+    source = f"checkpoint {restore['checkpoint-id']}"
+    line.append(f"{source:>{_FIGURE}}  ")
+    full, rest = progress(done, total, max(8, width - line.cell_len - len(figures) - 2), unicode=unicode)
+    line.append(full, style="magenta")
+    line.append(rest, style="dim")
+    line.append(f"  {figures}")
+    return [line, Text("")]
+
+
+def _figures(look: JobLook, width: int, *, unicode: bool) -> list[Text]:
+    known, epochs = look.progress, look.epochs
+    last = epochs[-1] if epochs else None
+    lines = [
+        _line("rows in", _rate(look.rate_in), look.rate_in, f"{format_count(known.get('records-in'))} in all"),
+        _line("rows out", _rate(look.rate_out), look.rate_out, f"{format_count(known.get('records-out'))} in all"),
+        _line("epoch time", format_millis(last), epochs, _epoch_summary(epochs, is_over=known["end-time"] >= 0)),
+    ]
+    backlog = look.backlog[-1] if look.backlog else None
+    if backlog is not None:
+        lines.append(_line("backlog", f"{format_count(int(backlog))} rows", look.backlog, _trend(look.backlog)))
+    drawn = [_spark(*line, width, unicode=unicode) for line in lines]
+    if look.busy is not None:
+        drawn.append(_busy(look.busy, look.progress.get("epoch-running"), width, unicode=unicode))
+    return drawn
+
+
+def _line(
+    label: str, figure: str, values: Sequence[float | None], remark: str
+) -> tuple[str, str, Sequence[float | None], str]:
+    return label, figure, values, remark
+
+
+def _spark(label: str, figure: str, values: Sequence[float | None], remark: str, width: int, *, unicode: bool) -> Text:
+    line = _label(label)
+    line.append(f"{figure:>{_FIGURE}}  ", style="bold")
+    remark_width = 24 if width >= 72 else 0
+    room = max(6, width - line.cell_len - (remark_width + 2 if remark_width else 0))
+    line.append(sparkline(values, room, unicode=unicode), style=_SPARK_STYLES[label])
+    if remark_width:
+        line.append(f"  {shortened(remark, remark_width, unicode=unicode)}", style="dim")
+    return line
+
+
+def _busy(busy: float, running: int | None, width: int, *, unicode: bool) -> Text:
+    line = _label("busy")
+    line.append(f"{f'{busy:.0%}':>{_FIGURE}}  ", style="bold")
+    remark_width = 24 if width >= 72 else 0
+    room = max(6, width - line.cell_len - (remark_width + 2 if remark_width else 0))
+    full, rest = progress(busy, 1.0, room, unicode=unicode)
+    line.append(full, style="red" if busy > 0.95 else "green")
+    line.append(rest, style="dim")
+    if remark_width:
+        line.append("  between two epochs" if running is None else f"  epoch since {format_millis(running)}", style="dim")
+    return line
+
+
+def _operators(look: JobLook, width: int, *, unicode: bool) -> list[Text]:
+    """Return a heading and a line per vertex."""
+    from rich.text import Text
+
+    if not look.operators:
+        return []
+    times = "×" if unicode else "x"
+    figures = [
+        (
+            f"{times}{operator.parallelism}",
+            f"{_rate((operator.rate_in,))} in",
+            f"{_rate((operator.rate_out,))} out",
+        )
+        for operator in look.operators
+    ]
+    sizes = [max(len(row[place]) for row in figures) for place in range(3)]
+    most = max((operator.rate_in or 0 for operator in look.operators), default=0)
+    bar = 16 if width >= 110 else 8 if width >= 76 else 0
+    room = max(8, width - sum(sizes) - 6 - (bar + 2 if bar else 0))
+    name_width = min(room, max(len(printable(operator.name)) for operator in look.operators))
+    lines = [Text("operators", style="bold")]
+    for operator, row in zip(look.operators, figures, strict=True):
+        name = shortened(printable(operator.name), name_width, unicode=unicode)
+        line = Text(
+            f"{name:<{name_width}}  ", style=STATE_STYLES.get(operator.status, "") if operator.status != "RUNNING" else ""
+        )
+        line.append(f"{row[0]:>{sizes[0]}}  ", style="dim")
+        line.append(f"{row[1]:>{sizes[1]}}  {row[2]:>{sizes[2]}}")
+        if bar:
+            line.append(f"  {magnitude(operator.rate_in, most, bar, unicode=unicode)}", style="green")
+        lines.append(line)
+    return lines
+
+
+@dataclass(frozen=True)
+class _Bars:
+    """A column of figures with bars beside them."""
+
+    title: str
+    style: str
+    value: Callable[[CheckpointRow, int], int | None]
+    write: Callable[[int | None], str]
+
+
+def _checkpoints(rows: Sequence[CheckpointRow], width: int, now: int, *, unicode: bool) -> list[Text]:
+    """Return a heading and a line per checkpoint: acknowledgements, duration, sizes and alignment as bars side by side."""
+    from rich.text import Text
+
+    if not rows:
+        return []
+    marks = status_marks(unicode=unicode)
+    id_width = max(2, *(len(str(row.checkpoint_id)) for row in rows))
+    mark_width = max(map(len, marks.values()))
+    acks = [f"{row.acknowledged}/{row.subtasks}" for row in rows]
+    ack_width = max(3, *map(len, acks))
+    fixed = id_width + mark_width + 7
+    columns = list(_COLUMNS)
+    while True:
+        figures = {column.title: [column.write(column.value(row, now)) for row in rows] for column in columns}
+        sizes = {title: max(len(title), *map(len, texts)) for title, texts in figures.items()}
+        taken = fixed + ack_width + 1 + sum(2 + size + 1 for size in sizes.values())
+        bar = (width - taken) // (len(columns) + 1)
+        if bar >= _SHORTEST_BAR or not columns:
+            break
+        columns.remove(next(column for column in _DROPPED if column in columns))
+    bar = max(3, min(_LONGEST_BAR, bar))
+    heading = Text(f"{'ID':>{id_width}} {'':<{mark_width}} kind  {'ack':<{ack_width + 1 + bar}}", style="dim")
+    for column in columns:
+        heading.append(f"  {column.title:>{sizes[column.title]}} {'':<{bar}}")
+    # one that has failed took as long as it was let, which would make the others' bars vanish
+    scale = {
+        column.title: max(((column.value(row, now) or 0) for row in rows if row.status != "FAILED"), default=0)
+        for column in columns
+    }
+    lines = [heading]
+    for number, row in enumerate(rows):
+        line = Text(style="dim" if row.discarded else "")
+        line.append(f"{row.checkpoint_id:>{id_width}} ")
+        line.append(f"{marks.get(row.status, '?'):<{mark_width}} ", style=STATUS_STYLES.get(row.status, ""))
+        line.append(f"{'save' if row.is_savepoint else 'chk':<4}  ", style="cyan" if row.is_savepoint else "")
+        line.append(f"{acks[number]:>{ack_width}} ")
+        full, rest = progress(row.acknowledged, row.subtasks, bar, unicode=unicode)
+        line.append(full, style=STATUS_STYLES.get(row.status, ""))
+        line.append(rest, style="dim")
+        for column in columns:
+            line.append(f"  {figures[column.title][number]:>{sizes[column.title]}} ")
+            drawn = magnitude(column.value(row, now), scale[column.title], bar, unicode=unicode)
+            line.append(f"{drawn:<{bar}}", style="red" if row.status == "FAILED" else column.style)
+        line.rstrip()
+        lines.append(line)
+    return lines
+
+
+def _duration(row: CheckpointRow, now: int) -> int | None:
+    return now - row.trigger_timestamp if row.status == "IN_PROGRESS" else row.duration
+
+
+_COLUMNS = (
+    _Bars("took", "yellow", lambda row, now: _duration(row, now), format_millis),
+    _Bars("size", "blue", lambda row, _: row.measured.full_size, format_size),
+    _Bars("written", "cyan", lambda row, _: row.measured.incremental_size, format_size),
+    _Bars("align", "magenta", lambda row, _: row.measured.alignment, format_millis),
+)
+_DROPPED = (_COLUMNS[2], _COLUMNS[3], _COLUMNS[1], _COLUMNS[0])
+
+
+def _label(text: str) -> Text:
+    from rich.text import Text
+
+    line = Text()
+    return line.append(f"{text:<{_LABEL}}", style="dim")
+
+
+def _rate(rates: Sequence[float | None]) -> str:
+    rate = rates[-1] if rates else None
+    return f"{UNKNOWN if rate is None else format_count(round(rate))} rows/s"
+
+
+def _epoch_summary(epochs: Sequence[int], *, is_over: bool) -> str:
+    if not epochs:
+        return "" if is_over else "no epoch has ended yet"
+    ordered = sorted(epochs)
+    return f"p50 {format_millis(ordered[len(ordered) // 2])}, max {format_millis(ordered[-1])}"
+
+
+def _trend(backlog: Sequence[float | None]) -> str:
+    known = [value for value in backlog[-30:] if value is not None]
+    if len(known) < 2 or known[0] == known[-1]:
+        return "steady"
+    return "growing" if known[-1] > known[0] else "shrinking"

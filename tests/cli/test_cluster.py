@@ -1,0 +1,171 @@
+"""`pystate cluster`: the job manager as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pystate.common.home import PystateHome, read_json, write_json
+from pystate.jobmanager.driver_process import DriverLauncher
+from tests.jobmanager.harness import ManagerProcess, eventually
+from tests.jobmanager.high_availability.conftest import settings, wait_until_leads
+
+
+@pytest.fixture
+def home(own_home, tmp_path, monkeypatch):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "flink-conf.toml").write_text('"rest.port" = 0\n')
+    home = PystateHome(own_home)
+    yield home
+    entry = read_json(home.jobmanager)
+    if entry is not None:
+        os.kill(entry["pid"], signal.SIGKILL)
+
+
+@pytest.fixture
+def manager_process(own_home):
+    served = ManagerProcess(own_home)
+    try:
+        yield served.start()
+    finally:
+        if served.process is not None and served.process.poll() is None:
+            served.process.send_signal(signal.SIGCONT)
+        served.stop()
+
+
+def test_start_status_and_stop(home, pystate):
+    started = pystate("cluster", "start")
+    pid = read_json(home.jobmanager)["pid"]
+    again = pystate("cluster", "start")
+    shown = pystate("cluster", "status")
+    stopped = pystate("cluster", "stop")
+
+    assert (started.code, started.err) == (0, f"Started the job manager (process {pid}).\n")
+    assert re.fullmatch(r"127\.0\.0\.1:\d+\n", started.out)
+    assert (again.code, again.out) == (0, started.out)
+    assert again.err == f"The job manager is running already (process {pid}).\n"
+    assert shown.code == 0
+    assert [line.split()[0] for line in shown.out.splitlines()] == [
+        "status",
+        "address",
+        "pid",
+        "version",
+        "uptime",
+        "home",
+        "role",
+        "jobs",
+    ]
+    assert (stopped.code, stopped.out) == (0, "")
+    assert stopped.err == f"Stopped the job manager (process {pid}).\n"
+    assert not home.jobmanager.exists()
+    once_more = pystate("cluster", "stop")
+    assert (once_more.code, once_more.err) == (0, f"No job manager is running for this home ({home.root}).\n")
+    gone = pystate("cluster", "status", "--json")
+    assert (gone.code, json.loads(gone.out)["status"]) == (1, "stopped")
+    assert "try: pystate cluster start" in gone.err
+
+
+def test_a_job_manager_that_was_killed_twice_is_started_twice(home, pystate):
+    for _ in range(2):
+        pystate("cluster", "start")
+        entry = read_json(home.jobmanager)
+        os.kill(entry["pid"], signal.SIGKILL)
+        os.waitpid(entry["pid"], 0)
+        status = pystate("cluster", "status")
+        assert status.code == 1
+        assert f"The job manager of this home (process {entry['pid']}) is dead" in status.err
+    assert pystate("cluster", "stop").code == 0
+    assert pystate("cluster", "start").err.startswith("Started the job manager")
+
+
+def test_a_stale_address_with_the_number_of_another_process_hurts_nobody(home, pystate):
+    home.root.mkdir()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as innocent:
+        entry = {"pid": innocent.pid, "address": "127.0.0.1", "port": 1, "instance": "x", "version": "0", "started_at": 0}
+        write_json(home.jobmanager, entry)
+
+        assert pystate("cluster", "stop").code == 0
+        assert pystate("cluster", "status").code == 1
+        assert innocent.poll() is None
+        assert pystate("cluster", "start").code == 0
+        innocent.kill()
+
+
+def test_stop_says_what_becomes_of_the_jobs_and_the_next_one_finds_them(manager_process, pystate):
+    job = manager_process.submit()
+    manager_process.wait_for(job, "RUNNING")
+
+    stopped = pystate("cluster", "stop")
+
+    assert stopped.code == 0
+    assert "1 job goes on; the next job manager (pystate cluster start, or pystate run) finds it again." in stopped.err
+    assert job in DriverLauncher(manager_process.home).find_running()
+    manager_process.process.wait(10)
+    manager_process.start()
+    status = pystate("cluster", "status", "--json")
+    assert json.loads(status.out)["jobs"] == {"RUNNING": 1}
+
+
+def test_stop_may_cancel_the_jobs_first(manager_process, pystate):
+    jobs = [manager_process.submit(), manager_process.submit("--finish", "0")]
+    manager_process.wait_for(jobs[0], "RUNNING")
+    manager_process.wait_for(jobs[1], "FINISHED")
+
+    stopped = pystate("cluster", "stop", "--cancel-jobs")
+
+    assert (stopped.code, stopped.err.splitlines()[0]) == (0, f"Job {jobs[0]} has ended (CANCELED).")
+    assert "go on" not in stopped.err
+    eventually(lambda: not DriverLauncher(manager_process.home).find_running().keys() & set(jobs))
+    refused = pystate("cluster", "stop", "--cancel-jobs")
+    assert (refused.code, "could cancel jobs" in refused.err) == (1, True)
+
+
+def test_a_job_manager_that_does_not_answer_is_said_so(manager_process, pystate, tmp_path, monkeypatch):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "flink-conf.toml").write_text('"client.timeout" = "500 ms"\n')
+    os.kill(manager_process.process.pid, signal.SIGSTOP)
+
+    shown = pystate("cluster", "status")
+
+    assert shown.code == 1
+    assert "status   unresponsive" in re.sub(" +", "   ", shown.out)
+    assert f"The job manager (process {manager_process.process.pid}) runs, and does not answer." in shown.err
+
+
+def test_commands_find_the_leader(tmp_path, pystate, own_home):
+    shared = settings(tmp_path / "ha")
+    leader, standby = ManagerProcess(tmp_path / "other", shared), ManagerProcess(own_home, shared)
+    lines = "".join(f'"{key}" = "{value}"\n' for key, value in shared.items())
+    try:
+        wait_until_leads(leader.start())
+        listed_by_storage = None
+        (tmp_path / "conf").mkdir()
+        (tmp_path / "conf" / "flink-conf.toml").write_text(lines)
+        job = leader.submit()
+        leader.wait_for(job, "RUNNING")
+        listed_by_storage = pystate("list")
+        standby.start()
+        shown = json.loads(pystate("cluster", "status", "--json").out)
+        addressed = pystate("list", "-m", f"127.0.0.1:{standby.port}")
+        refused = pystate("cluster", "stop", "--cancel-jobs")
+        cancelled = pystate("cancel", job)
+    finally:
+        standby.stop()
+        leader.stop()
+
+    assert job in listed_by_storage.out
+    assert (shown["role"], shown["leader"]) == ("standby", f"127.0.0.1:{read_port(shown)}")
+    assert shown["jobs"] == {"RUNNING": 1}
+    assert job in addressed.out
+    assert (refused.code, "does not lead" in refused.err) == (1, True)
+    assert cancelled.code == 0
+
+
+def read_port(shown: dict) -> str:
+    return str(shown["leader"]).rpartition(":")[2]

@@ -1,0 +1,228 @@
+"""`pystate doctor`."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections import namedtuple
+from datetime import datetime, timezone
+
+import pytest
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import JavaNotFoundError
+from pystate.common.home import PystateHome
+from pystate_cli.doctor import machine, service, storage
+from pystate_cli.doctor.finding import Finding, Health, fail, ok, warn
+from pystate_cli.views.finding_list import plain_lines, verdict, view
+
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def conf(tmp_path):
+    (tmp_path / "conf").mkdir()
+    file = tmp_path / "conf" / "flink-conf.toml"
+    file.write_text(
+        '"execution.checkpointing.dir" = "${PYSTATE_HOME}/checkpoints"\n'
+        '"execution.checkpointing.savepoint-dir" = "${PYSTATE_HOME}/savepoints"\n'
+        '"rest.port" = 0\n'
+    )
+    return file
+
+
+def by_name(outcome):
+    return {check["name"]: check for check in json.loads(outcome.out)["checks"]}
+
+
+def test_a_healthy_machine(pystate, conf, own_home):
+    code, out, err = pystate("doctor")
+
+    names = [line[6:23].strip() for line in out.splitlines() if not line.startswith(" ")]
+    assert code == 0, out
+    assert names[:9] == ["python", "packages", "java", "spark", "home", "settings", "cores", "checkpoints", "savepoints"]
+    assert names[9:11] == ["job manager", "port"]
+    assert names[-1] == "clock"
+    assert "checks" in err
+    assert not own_home.exists(), "a look leaves nothing behind"
+
+
+def test_json_and_the_exit_code_of_a_failure(pystate, conf):
+    outcome = pystate("doctor", "--json", "-D", "execution.checkpointing.dir=/proc/nowhere")
+
+    checks = by_name(outcome)
+    assert outcome.code == 1
+    assert json.loads(outcome.out)["ok"] is False
+    assert checks["checkpoints"]["status"] == "fail"
+    assert checks["checkpoints"]["text"].startswith("/proc/nowhere can't be made: ")
+    assert checks["checkpoints"]["hint"] == "check execution.checkpointing.dir, its rights and credentials"
+    assert checks["savepoints"]["status"] == "ok"
+
+
+def test_settings_that_can_not_be_read_are_a_finding(pystate, conf):
+    conf.write_text('"state.bakend.type" = "x"\n')
+
+    code, out, _ = pystate("doctor")
+
+    assert code == 1
+    assert "fail  settings           There is no option 'state.bakend.type'. (conf/flink-conf.toml" in out
+    assert "did you mean 'state.backend.type'?" in out
+
+
+def test_the_job_manager_is_asked(pystate, conf, manager, running):
+    checks = by_name(pystate("doctor", "--json"))
+
+    assert checks["job manager"]["text"] == f"answers at 127.0.0.1:{manager.port}; 1 of 1 jobs run"
+    assert "port" not in checks
+
+
+def test_a_dead_job_manager(pystate, conf, own_home):
+    own_home.mkdir()
+    entry = {"pid": 2**22 - 1, "address": "127.0.0.1", "port": 1, "instance": "x"}
+    (own_home / "jobmanager.json").write_text(json.dumps(entry))
+
+    checks = by_name(pystate("doctor", "--json"))
+
+    assert checks["job manager"]["status"] == "warn"
+    assert "is dead" in checks["job manager"]["text"]
+
+
+def test_a_named_job_manager_that_does_not_answer(pystate, conf):
+    code, out, _ = pystate("doctor", "-m", "127.0.0.1:1")
+
+    assert code == 1
+    assert "fail  job manager" in out
+
+
+def test_python_packages_and_spark(monkeypatch):
+    assert machine.check_python().health is Health.OK
+    monkeypatch.setattr(sys, "version_info", (3, 9, 1))
+    assert machine.check_python().health is Health.FAIL
+    monkeypatch.setattr(machine, "_version", lambda name: "" if name == "rich" else "3.5.1")
+    assert machine.check_packages().text == "not installed: rich"
+    assert machine.check_spark(start=False).text == "PySpark 3.5.1 is too old"
+
+
+def test_no_java(monkeypatch, tmp_path):
+    def none(home):
+        message = "Spark needs Java 17."
+        raise JavaNotFoundError(message, hint="install one")
+
+    monkeypatch.setattr("pystate.common.java.find_java", none)
+
+    assert machine.check_java(PystateHome(tmp_path)) == fail("java", "Spark needs Java 17.", "install one")
+
+
+@pytest.mark.parametrize(
+    ("master", "parallelism", "health"),
+    [
+        (None, "2", Health.OK),
+        (None, "9", Health.WARN),
+        ("local[6,4]", "2", Health.OK),
+        ("local[5]", "2", Health.FAIL),
+        ("local", "1", Health.FAIL),
+        ("local[*]", "1", Health.OK),
+        ("spark://host:7077", "40", Health.OK),
+    ],
+)
+def test_cores(monkeypatch, master, parallelism, health):
+    monkeypatch.setattr(machine, "_cores", lambda: 4)
+    settings = {"parallelism.default": parallelism}
+    if master:
+        settings["pystate.spark.master"] = master
+
+    assert machine.check_cores(Configuration(settings)).health is health
+
+
+def test_disks(monkeypatch, tmp_path):
+    for free, health in ((100 << 30, Health.OK), (1 << 30, Health.WARN), (1 << 20, Health.FAIL)):
+        monkeypatch.setattr(machine.shutil, "disk_usage", lambda _, free=free: Usage(200 << 30, 0, free))
+        first = next(machine.check_disks(PystateHome(tmp_path / "not" / "there"), [str(tmp_path)]))
+        assert first.health is health
+    found = list(machine.check_disks(PystateHome(tmp_path), [str(tmp_path), str(tmp_path)]))
+    assert len(found) == len({finding.text for finding in found}), "each disk once"
+
+
+def test_the_clock(monkeypatch):
+    assert machine.check_clock().health is Health.OK
+    monkeypatch.setattr(machine.time, "time", lambda: 1000.0)
+    assert machine.check_clock().health is Health.FAIL
+
+
+def test_storage_is_written_read_and_deleted(tmp_path):
+    place = tmp_path / "a" / "b"
+    (found, *_) = storage.check_storage(Configuration({"execution.checkpointing.dir": str(place)}))
+
+    assert found.health is Health.OK
+    assert list(tmp_path.iterdir()) == [], "the probe and the folders made for it are gone"
+
+
+def test_storage_that_is_not_set_is_a_warning():
+    found = list(storage.check_storage(Configuration()))
+
+    assert [finding.health for finding in found] == [Health.WARN, Health.WARN]
+
+
+@pytest.mark.parametrize("off", [-3600, 3600])
+def test_a_storage_whose_clock_is_off(monkeypatch, tmp_path, off):
+    from fsspec.implementations.local import LocalFileSystem
+
+    moment = datetime.fromtimestamp(datetime.now(tz=timezone.utc).timestamp() + off, timezone.utc)
+    monkeypatch.setattr(LocalFileSystem, "modified", lambda *_: moment)
+
+    (found, *_) = storage.check_storage(Configuration({"execution.checkpointing.dir": str(tmp_path)}))
+
+    assert found.health is Health.WARN
+    assert "its clock is" in found.text
+
+
+def test_a_storage_that_gives_back_something_else(monkeypatch, tmp_path):
+    monkeypatch.setattr(storage, "_CONTENT", type("Content", (bytes,), {"__ne__": lambda *_: True})(b"x"))
+
+    (found, *_) = storage.check_storage(Configuration({"execution.checkpointing.dir": str(tmp_path)}))
+
+    assert found.health is Health.FAIL
+    assert "gives back other bytes" in found.text
+
+
+def test_ports():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert service.check_port("127.0.0.1", taken.getsockname()[1]).health is Health.WARN
+    assert service.check_port("127.0.0.1", 0).health is Health.OK
+    assert service.check_port("no such host", 8081).health is Health.FAIL
+
+
+def test_the_home(tmp_path):
+    home = PystateHome(tmp_path / "new")
+    assert service.check_home(home).health is Health.OK
+    home.root.mkdir()
+    home.token.write_text("x")
+    home.token.chmod(0o644)
+    assert service.check_home(home) == warn(
+        "home", f"others on this machine may read {home.token}", f"chmod go= {home.token}"
+    )
+
+
+def test_wrong_calls_of_doctor(pystate):
+    assert pystate("doctor", "x").code == 2
+    assert pystate("doctor", "-D", "x").code == 2
+
+
+def test_lines_for_a_pipe_and_for_a_terminal():
+    finding = warn("cores", "too few of them " * 8, "get more")
+    assert plain_lines(ok("x", "well")) == ["ok    x                  well"]
+    assert plain_lines(finding)[1] == " " * 25 + "try: get more"
+    for width in (40, 80, 160):
+        for unicode in (True, False):
+            lines = view(finding, width, unicode=unicode).plain.splitlines()
+            assert max(map(len, lines)) <= width
+            assert lines[-1].strip() == "try: get more"
+            assert unicode or all(line.isascii() for line in lines)
+
+
+def test_the_verdict():
+    findings: list[Finding] = [ok("a", ""), warn("b", "")]
+    assert verdict(findings[:1]) == "All 1 checks are well."
+    assert verdict(findings) == "1 of 2 checks warn."
+    assert verdict([*findings, fail("c", "")]) == "1 of 3 checks failed, 1 warn."

@@ -1,0 +1,270 @@
+"""`pystate rescale`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from pystate.common.home import read_json
+from tests.jobmanager.checkpoint_statistics import Statistics
+from tests.jobmanager.harness import PYTHON_PATH, eventually
+
+SECRET = {"PYTHONPATH": PYTHON_PATH, "PATH": os.environ["PATH"], "MY_PASSWORD": "hidden"}
+
+
+@pytest.fixture
+def submit(manager, tmp_path):
+    def submit(*words: str, **changes: object) -> str:
+        settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "sp"), "pipeline.name": "kept"}
+        job = manager.submit(*words, **{"configuration": settings, "environment": SECRET, **changes})
+        manager.wait_for(job, "RUNNING")
+        return str(job)
+
+    return submit
+
+
+def submission(manager, job: str) -> dict[str, object]:
+    return dict(read_json(manager.home.job(job).submission))
+
+
+def kept(manager, job: str) -> bool:
+    return manager.home.job(job).resubmission.exists()
+
+
+def all_jobs(manager) -> list[str]:
+    return [str(job["id"]) for job in manager.request("GET", "/jobs")[1]["jobs"]]
+
+
+def test_a_job_goes_on_as_it_was_submitted_with_another_parallelism(manager, submit, pystate, tmp_path):
+    job = submit("an argument", "--environment")
+
+    code, out, err = pystate("rescale", job, "-p", 3)
+
+    new = out.strip()
+    assert code == 0, err
+    assert new != job
+    assert (manager.state(job), manager.state(new)) == ("FINISHED", "RUNNING")
+    before, after = submission(manager, job), submission(manager, new)
+    savepoint = f"{tmp_path}/sp/savepoint-{job[:6]}-0123456789ab"
+    changed = {"job_id": new, "submitted_at": after["submitted_at"], "parallelism": 3, "savepoint_path": savepoint}
+    assert after == {**before, **changed}
+    environment = json.loads(manager.home.job(new).log.read_text().splitlines()[0])["env"]
+    assert environment["MY_PASSWORD"] == "hidden"
+    assert not kept(manager, job), "secrets are kept no longer than they are needed"
+    assert "hidden" not in err
+    assert err.splitlines()[:4] == [
+        f"1/2 Stopping job {job} with a savepoint.",
+        f"    If this command should die: pystate rescale {job} -p 3",
+        f"    Savepoint completed. Path: {savepoint}",
+        "2/2 Starting it from there with parallelism 3.",
+    ]
+
+
+def test_rescale_as_json(manager, submit, pystate):
+    job = submit()
+
+    answer = json.loads(pystate("rescale", job, "-p", 4, "--json").out)
+
+    assert answer["rescaled_from"] == job
+    assert answer["parallelism"] == 4
+    assert manager.state(answer["job_id"]) == "RUNNING"
+
+
+def test_a_job_that_does_not_come_up_runs_again_as_it_was(manager, submit, pystate):
+    job = submit("--most", "2")
+
+    code, out, err = pystate("rescale", job, "-p", 3)
+
+    former = out.strip()
+    assert code == 1
+    assert manager.state(former) == "RUNNING"
+    assert submission(manager, former)["parallelism"] == 2
+    assert submission(manager, former)["savepoint_path"] is not None
+    assert "error: The savepoint does not fit." in err
+    assert f"error: The job was NOT rescaled. It runs as {former} with the parallelism it had." in err
+    assert len(all_jobs(manager)) == 3
+    assert not kept(manager, job)
+
+
+def test_a_job_that_restarts_before_it_runs_is_ended(manager, submit, pystate):
+    # the driver of attempt 0 dies in front of RUNNING where the parallelism is above 2, again and again
+    job = submit("--die-above", "2", "--restart", "1000", "50")
+
+    code, out, _ = pystate("rescale", job, "-p", 3)
+
+    assert code == 1
+    assert manager.state(out.strip()) == "RUNNING"
+    states = {other: manager.state(other) for other in all_jobs(manager)}
+    assert sorted(states.values()) == ["CANCELED", "FINISHED", "RUNNING"]
+
+
+def test_a_successor_that_takes_too_long_is_ended(manager, submit, pystate):
+    job = submit("--slow-above", "2")
+
+    code, out, err = pystate("rescale", job, "-p", 3, "--timeout", "1")
+
+    assert code == 1
+    assert "did not run within 1 s (INITIALIZING)." in err
+    assert submission(manager, out.strip())["parallelism"] == 2
+
+
+def test_neither_comes_up(manager, submit, pystate, tmp_path):
+    job = submit("--never-again", str(tmp_path / "once"))
+
+    code, out, err = pystate("rescale", job, "-p", 3)
+
+    assert (code, out) == (1, "")
+    savepoint = f"{tmp_path}/sp/savepoint-{job[:6]}-0123456789ab"
+    assert f"error: NO JOB RUNS NOW. Nothing is lost: the savepoint is {savepoint}\n" in err
+    assert err.endswith(f"  try: once the reason is out of the way: pystate rescale {job} -p 3\n")
+    assert kept(manager, job)
+    assert stat.S_IMODE(manager.home.job(job).resubmission.stat().st_mode) == 0o600
+
+    # the same command goes on once the reason is gone
+    Statistics().run(5, savepoint=True).write(manager.home.job(job).checkpoints)
+    (tmp_path / "once").unlink()
+    code, out, err = pystate("rescale", job, "-p", 3)
+    assert code == 0, err
+    assert err.startswith(f"Going on with the rescale of job {job} from file:/sp/savepoint-5.\n")
+    assert submission(manager, out.strip())["parallelism"] == 3
+    assert not kept(manager, job)
+
+
+def test_a_savepoint_that_fails_changes_nothing(manager, submit, pystate):
+    job = submit("--savepoint-fails")
+
+    code, out, err = pystate("rescale", job, "-p", 3)
+
+    assert (code, out) == (1, "")
+    assert f"No savepoint was written. Job {job} goes on as before.\n" in err
+    assert "error: The savepoint can't be written." in err
+    assert manager.state(job) == "RUNNING"
+    assert not kept(manager, job)
+
+
+@pytest.mark.parametrize(("place", "number"), [("stop", signal.SIGINT), ("start", signal.SIGINT), ("stop", signal.SIGKILL)])
+def test_a_command_that_dies_half_way_can_be_given_again(manager, submit, pystate, place, number):
+    slow = ("--savepoint", "1.5") if place == "stop" else ("--slow-above", "2")
+    job = submit(*slow)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pystate_cli", "rescale", job, "-p", "3"], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    told = [process.stderr.readline() for _ in range(2 if place == "stop" else 5)]
+    go_on = f"pystate rescale {job} -p 3"
+    assert told[1].strip() == f"If this command should die: {go_on}"
+    if place == "stop":
+        eventually(lambda: "triggered stop\n" in manager.home.job(job).log.read_text())
+    else:
+        eventually(lambda: len(all_jobs(manager)) == 2)
+
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert err.rstrip().endswith(f"What is left to do, does: {go_on}")
+    manager.wait_for(job, "FINISHED")
+    Statistics().run(5, savepoint=True).write(manager.home.job(job).checkpoints)
+    if place == "start":
+        successor = next(other for other in all_jobs(manager) if other != job)
+        code, _, err = pystate("rescale", job, "-p", 2)
+        assert code == 2
+        assert f"error: Its successor {successor} is there already (INITIALIZING).\n" in err
+        manager.request("PATCH", f"/jobs/{successor}")
+        manager.wait_for(successor, "CANCELED")
+        code, out, err = pystate("rescale", job, "-p", 2)
+    else:
+        code, out, err = pystate("rescale", job, "-p", 3)
+    assert code == 0, err
+    assert manager.state(out.strip()) == "RUNNING"
+
+
+def test_a_successor_that_is_there_already_is_not_started_twice(manager, submit, pystate):
+    job = submit()
+    status, _ = manager.request("POST", f"/pystate/jobs/{job}/resubmission", {"parallelism": 3})
+    assert status == 200
+    trigger = manager.request("POST", f"/jobs/{job}/stop", {"targetDirectory": "/tmp/s"})[1]["request-id"]
+    savepoint = manager.operation(job, trigger)["location"]
+    manager.wait_for(job, "FINISHED")
+    Statistics().run(5, savepoint=True).write(manager.home.job(job).checkpoints)
+    body = {"savepoint_path": savepoint, "parallelism": 3}
+    successor = manager.request("POST", f"/pystate/jobs/{job}/resubmit", body)[1]["job_id"]
+
+    code, out, err = pystate("rescale", job, "-p", 3)
+
+    assert (code, out) == (0, f"{successor}\n"), err
+    assert len(all_jobs(manager)) == 2
+
+
+def test_nothing_to_do(manager, submit, pystate):
+    job = submit()
+
+    assert pystate("rescale", job, "-p", 2) == (
+        0,
+        f"{job}\n",
+        f"Job {job} has parallelism 2 already. Nothing was done.\n",
+    )
+    assert manager.state(job) == "RUNNING"
+    assert not kept(manager, job)
+
+
+def test_what_can_not_work_is_refused_before_the_job_is_stopped(manager, submit, pystate):
+    job = submit()
+    code, _, err = pystate("rescale", job, "-p", 129)
+    assert code == 2
+    assert "The parallelism can't be above the max parallelism of the job's state, which is 128." in err
+
+    own = submit("--own-parallelism", "7")
+    code, _, err = pystate("rescale", own, "-p", 3)
+    assert code == 2
+    assert "The program sets its parallelism itself (its operators have 7)" in err
+
+    starting = manager.submit("--init", "60")
+    code, _, err = pystate("rescale", starting, "-p", 3)
+    assert code == 1
+    assert f"error: Job {starting} is INITIALIZING; only a job that is RUNNING can be rescaled." in err
+
+    assert {manager.state(job), manager.state(own)} == {"RUNNING"}
+    assert not kept(manager, own)
+
+
+def test_a_job_that_has_ended_by_itself(manager, pystate):
+    job = manager.submit("--finish", "0")
+    manager.wait_for(job, "FINISHED")
+
+    code, _, err = pystate("rescale", job, "-p", 3)
+
+    assert code == 1
+    assert err.startswith(f"error: Job {job} has ended (FINISHED), and no rescale of it was under way.\n")
+
+
+def test_wrong_calls_of_rescale(manager, running, pystate):
+    assert pystate("rescale", running) == (
+        2,
+        "",
+        "error: Missing parallelism. Specify it with -p.\n  try: pystate rescale JOBID -p N\n",
+    )
+    assert pystate("rescale", running, "-p", "0").code == 2
+    assert pystate("rescale", "-p", "2").code == 2
+
+
+def test_resubmission_needs_the_token_and_an_ended_job(manager, running):
+    path = f"/pystate/jobs/{running}/resubmission"
+    assert manager.request("POST", path, {"parallelism": 3}, token=False)[0] == 401
+    assert manager.request("GET", path)[0] == 404
+    assert manager.request("POST", path, {"parallelism": 0})[0] == 400
+    assert manager.request("POST", path, {})[0] == 400
+    status, answer = manager.request("POST", path, {"parallelism": 3})
+    assert (status, answer["parallelism"], answer["submitted-parallelism"]) == (200, 3, 2)
+    assert "environment" not in answer
+    assert manager.request("GET", path)[1] == answer
+    assert manager.request("POST", f"/pystate/jobs/{running}/resubmit", {"savepoint_path": "/s"})[0] == 409
+    assert manager.request("DELETE", path) == (200, {})
+    assert manager.request("GET", path)[0] == 404
