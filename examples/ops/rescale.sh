@@ -11,6 +11,9 @@
 #   SAVEPOINT_DIR   where the savepoint goes; default: execution.checkpointing.savepoint-dir
 #   RUN_OPTIONS     more options for `pystate run`
 #
+# `pystate rescale JOB -p PARALLELISM` does the same in one command, with the program, the arguments and the environment that the
+# job was submitted with. This script is for a program or arguments that change with the parallelism.
+#
 # What happens: the job is stopped with a savepoint and the same program is started from it with -p PARALLELISM. The
 # state is spread anew over the subtasks. PARALLELISM can't be above the max parallelism the state was made with
 # (`pipeline.max-parallelism`, 128 for most jobs): then the job is started again as it was.

@@ -378,7 +378,9 @@ def test_a_key_of_flinks_that_means_nothing_here_is_reported_with_the_reason(hom
 
 def test_a_key_that_pystate_has_is_never_among_those_without_effect() -> None:
     assert [
-        key for key in ALL_OPTIONS if why_without_effect(key) is not None and not key.startswith("state.backend.rocksdb.")
+        key
+        for key in ALL_OPTIONS
+        if why_without_effect(key) is not None and not key.startswith(("state.backend.rocksdb.", "metrics.reporter."))
     ] == []
 
 

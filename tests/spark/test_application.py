@@ -1,30 +1,10 @@
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from pystate.common.errors import JobExecutionError
-from pystate.spark.application import check_cores, is_alive, local_threads
+from pystate.spark.application import check_cores, is_alive
 from tests.conftest import TEST_CORES
-
-
-@pytest.mark.parametrize(
-    ("master", "threads"),
-    [
-        ("local", 1),
-        ("local[6]", 6),
-        ("local[6,4]", 6),
-        ("local[6, 4]", 6),
-        ("local[*]", os.cpu_count()),
-        ("local[*,2]", os.cpu_count()),
-        ("spark://host:7077", None),
-        ("local-cluster[2,2,1024]", None),
-        ("yarn", None),
-    ],
-)
-def test_the_threads_of_a_local_master_are_read_off_its_name(master, threads):
-    assert local_threads(master) == threads
 
 
 def test_a_job_that_could_never_run_is_refused_in_a_sentence_that_says_what_fits(spark):

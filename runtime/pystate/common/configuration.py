@@ -24,6 +24,7 @@ from pystate.common.options import (
     is_known,
     nearest_key,
 )
+from pystate.common.sensitive_keys import without_secrets
 
 T = TypeVar("T")
 _Keys = set[str]  # inside the class `set` is a method
@@ -263,8 +264,8 @@ class Configuration:
     __hash__ = None  # type: ignore[assignment]  # it can change
 
     def __repr__(self) -> str:
-        """Return the values."""
-        return f"Configuration({self._values!r})"
+        """Return the values, but no secrets."""
+        return f"Configuration({without_secrets(self._values)!r})"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ _CHANGELOG = "there is no changelog state backend; every-epoch and incremental c
 _MERGING = "small state stands in _metadata (execution.checkpointing.data-inline-threshold), so there are few small files"
 _FORST = "there is no disaggregated state backend"
 _ROCKSDB = "RocksDB's memory is one number (state.backend.rocksdb.memory.fixed-per-slot), the rest is set by pystate"
+_METRICS = "there is one reporter, Prometheus text at /metrics of the job manager, with Flink's default scopes"
 _CLUSTER = "Spark starts and places the processes; pystate.spark.master and Spark's own keys say how"
 
 KEYS_WITHOUT_EFFECT: dict[str, str] = {
@@ -41,9 +42,30 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "jobmanager.rpc.": _CLUSTER,
     "jobmanager.bind-host": _CLUSTER,
     "taskmanager.": _CLUSTER,
+    "metrics.reporter.": _METRICS,
+    "metrics.reporters": _METRICS,
+    "metrics.scope.": _METRICS,
+    "metrics.internal.": _METRICS,
+    "metrics.fetcher.": "slots report once a second, and an answer is used for as long",
+    "metrics.job.status.enable": "the time in the current state is reported, Flink's default",
+    "metrics.latency.": "there are no latency markers: records travel by epoch, see lastEpochDuration",
+    "metrics.system-resource": "the machine is not measured",
+    "metrics.system-resource-probing-interval": "the machine is not measured",
+    "env.java.": _CLUSTER,
+    "env.log.dir": _CLUSTER,
+    "env.log.level": _CLUSTER,
+    "env.pid.dir": _CLUSTER,
+    "env.ssh.opts": _CLUSTER,
+    "env.hbase.conf.dir": _CLUSTER,
+    "env.yarn.conf.dir": _CLUSTER,
+    "fs.overwrite-files": "sinks write new files only",
+    "fs.output.always-create-directory": "sinks make the folders they need",
+    "fs.allowed-fallback-filesystems": "each scheme has one filesystem, there are no plugins to fall back from",
+    "s3.entropy.": "S3 spreads the load of a prefix by itself",
     "python.fn-execution.": "functions run in the process that holds their state, there are no bundles",
     "python.state.": "functions run in the process that holds their state, there is no cache between them",
     "python.map-state.": "functions run in the process that holds their state, there is no cache between them",
+    "python.client.executable": "the program runs in the Python that pystate itself runs in",
     "python.execution-mode": "functions run in the process that holds their state",
 }
 """Key, or the beginning of keys where it ends with a dot -> why it means nothing."""

@@ -240,19 +240,23 @@ class MemorySizeType(ValueType[int]):
 
     Args:
         maximum: The largest size allowed, in bytes.
+        minimum: The smallest one.
     """
 
-    def __init__(self, maximum: int | None = None) -> None:
+    def __init__(self, maximum: int | None = None, minimum: int = 0) -> None:
         self._maximum = maximum
+        self._minimum = minimum
 
     @property
     def allowed(self) -> str:
-        """Name the spelling and the largest value."""
+        """Name the spelling, the smallest and the largest value."""
         text = 'a memory size such as "20 kb", "64 mb", "1 gb"'
+        if self._minimum:
+            text = f"{text}, at least {_format_size(self._minimum)}"
         return text if self._maximum is None else f"{text}, at most {_format_size(self._maximum)}"
 
     def _check(self, size: int) -> int:
-        if size < 0 or (self._maximum is not None and size > self._maximum):
+        if size < self._minimum or (self._maximum is not None and size > self._maximum):
             message = f"{size} bytes is out of range"
             raise ValueError(message)
         return size

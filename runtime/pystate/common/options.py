@@ -11,6 +11,10 @@ from enum import Enum
 from typing import Any
 
 from pystate.common.config_option import ConfigOption
+from pystate.common.deployment_options import DeploymentOptions, PythonOptions
+from pystate.common.file_system_options import FileSystemOptions, HdfsOptions, S3Options
+from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
+from pystate.common.metric_options import PrometheusReporterOptions
 from pystate.common.option_types import (
     BooleanType,
     DurationType,
@@ -21,6 +25,7 @@ from pystate.common.option_types import (
     NameOrFactoryType,
     StringType,
 )
+from pystate.common.security_options import SecurityOptions
 from pystate.common.service_options import ClientOptions, RestOptions, WebOptions
 
 SPARK_PREFIX = "spark."
@@ -51,6 +56,14 @@ class ExternalizedCheckpointRetention(str, Enum):
     NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
 
 
+class RecoveryClaimMode(str, Enum):
+    """Whose the snapshot is that a job is started from."""
+
+    NO_CLAIM = "NO_CLAIM"
+    CLAIM = "CLAIM"
+    LEGACY = "LEGACY"
+
+
 class RestartStrategyType(str, Enum):
     """How a failed job is restarted."""
 
@@ -65,12 +78,6 @@ class CheckpointStorageType(str, Enum):
 
     JOBMANAGER = "jobmanager"
     FILESYSTEM = "filesystem"
-
-
-class ExecutionTarget(str, Enum):
-    """Where a job runs."""
-
-    LOCAL = "local"
 
 
 class CheckpointingOptions:
@@ -274,6 +281,15 @@ class StateRecoveryOptions:
         "Allow state in the savepoint that no operator of the job claims; it is left out.",
         ("execution.savepoint.ignore-unclaimed-state",),
     )
+    RESTORE_MODE = ConfigOption[RecoveryClaimMode](
+        "execution.state-recovery.claim-mode",
+        EnumType(RecoveryClaimMode),
+        RecoveryClaimMode.NO_CLAIM,
+        "Whose the snapshot is that the job starts from; run --claimMode sets it. NO_CLAIM: it is never deleted, and no"
+        " checkpoint refers to its files. CLAIM: it is the job's, which deletes it when it has newer checkpoints."
+        " LEGACY (deprecated): it is never deleted, and incremental checkpoints go on with its files.",
+        ("execution.savepoint-restore-mode",),
+    )
 
 
 class RestartStrategyOptions:
@@ -401,17 +417,6 @@ class PipelineOptions:
     )
 
 
-class DeploymentOptions:
-    """Where jobs run."""
-
-    TARGET = ConfigOption[ExecutionTarget](
-        "execution.target",
-        EnumType(ExecutionTarget),
-        ExecutionTarget.LOCAL,
-        "Where the job's driver runs: on this machine, under the job manager of this PYSTATE_HOME.",
-    )
-
-
 class SparkOptions:
     """The Spark application a job runs in. Keys that begin with `spark.` are handed to Spark as they are."""
 
@@ -472,9 +477,17 @@ OPTION_GROUPS: tuple[type, ...] = (
     CoreOptions,
     PipelineOptions,
     DeploymentOptions,
+    PythonOptions,
     ClientOptions,
     RestOptions,
+    SecurityOptions,
     WebOptions,
+    PrometheusReporterOptions,
+    JobManagerOptions,
+    HighAvailabilityOptions,
+    FileSystemOptions,
+    S3Options,
+    HdfsOptions,
     SparkOptions,
     PystateOptions,
 )

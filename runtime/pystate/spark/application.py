@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
+import socket
 import time
 from typing import TYPE_CHECKING
 
-from pystate.common.errors import JobExecutionError
+from pystate.common.errors import ConfigurationError, JobExecutionError
+from pystate.common.execution_target import local_threads
 from pystate.common.options import SparkOptions
 from pystate.spark.session import needed_cores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _POLL_S = 0.1
-
-
-def local_threads(master: str) -> int | None:
-    """Return how many tasks a local master runs at once; None for a cluster."""
-    match = _LOCAL.fullmatch(master.strip())
-    if match is None:
-        return None
-    if match[1] == "*":
-        return os.cpu_count() or 1
-    return int(match[1] or 1)
 
 
 def check_cores(spark: SparkSession, parallelism: int, timeout_s: float) -> None:
@@ -51,15 +40,42 @@ def check_cores(spark: SparkSession, parallelism: int, timeout_s: float) -> None
         return
     message = f"Parallelism {parallelism} needs {needed} cores (2 x parallelism + 2); the Spark master {master} has {cores}."
     fitting = (cores - 2) // 2
-    hint = f"run with -p {fitting} or give Spark more cores" if fitting >= 1 else "give Spark more cores"
+    more = f"give Spark more cores{_where_cores_come_from(master)}"
+    hint = f"run with -p {fitting} or {more}" if fitting >= 1 else more
     raise JobExecutionError(message, where=SparkOptions.MASTER.key, hint=hint)
 
 
 def executor_cores(spark: SparkSession) -> int:
-    """Return the number of cores of all executors that are there."""
+    """Return how many tasks all executors that are there run at once: their cores, over `spark.task.cpus`."""
     executors = spark.sparkContext._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
     found = [executors.apply(index) for index in range(executors.size())]
-    return sum(int(executor.totalCores()) for executor in found if executor.id() != "driver")
+    return sum(int(executor.maxTasks()) for executor in found if executor.id() != "driver")
+
+
+def _where_cores_come_from(master: str) -> str:
+    if master.startswith("spark://"):
+        return " (workers of the cluster, and spark.cores.max where it is set)"
+    if master.startswith(("yarn", "k8s://")):
+        return " (spark.executor.instances x spark.executor.cores)"
+    return ""
+
+
+def driver_address(spark: SparkSession) -> str:
+    """Return the address of this machine at which slots on other hosts reach the driver: the one that Spark uses.
+
+    Raises:
+        ConfigurationError: It is not an address of this machine.
+    """
+    host = str(spark.conf.get("spark.driver.host"))
+    try:
+        # the number, for the name may mean something else on another machine
+        address = str(socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
+        with socket.create_server((address, 0)):
+            return address
+    except OSError as error:
+        message = f"spark.driver.host = {host} is not an address of this machine: {error.strerror}."
+        hint = "set it to an address at which the executors reach this machine; a translated one (NAT) can't be used"
+        raise ConfigurationError(message, where="spark.driver.host", hint=hint) from error
 
 
 def is_alive(spark: SparkSession) -> bool:

@@ -6,14 +6,14 @@ Both run in Spark's Python workers, in tasks of the micro-batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from pystate.common.control import Address, Peer, connect, send_message
 from pystate.common.errors import ControlError, JobGraphError
-from pystate.slot.chain import Chain, CompiledChain, OperatorSpec
+from pystate.slot.chain import CompiledChain, OperatorSpec
 from pystate.slot.kept_output import KeptOutput
 from pystate.slot.output import OutputBuffer, OutputSpec
 from pystate.slot.protocol import (
@@ -27,9 +27,11 @@ from pystate.slot.protocol import (
 )
 from pystate.slot.records import RecordCodec
 from pystate.slot.task import JobEnvironment, TaskSpec
+from pystate.slot.task_metrics import TaskMetrics
 from pystate.slot.task_operator import SubtaskRuntimeContext
 from pystate.spark.job_plan import edges_of
 from pystate.spark.level import Level, LevelWriter
+from pystate.spark.source_metrics import StageReport
 
 BatchStage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -49,13 +51,21 @@ class SlotDirectory:
 
     job_id: str
     attempt: int
-    secret: bytes
+    secret: bytes = field(repr=False)
     addresses: tuple[Address, ...]
     epoch_shift: int = 0
 
 
-def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment, level: Level) -> BatchStage:
-    """Return the stage that runs a stateless chain whose outputs are edges to, or through, a level."""
+def chain_stage(task: TaskSpec, environment: JobEnvironment, level: Level, report: StageReport | None = None) -> BatchStage:
+    """Return the stage that runs a stateless chain whose outputs are edges to, or through, a level.
+
+    Args:
+        task: The source with its chain.
+        environment: The job.
+        level: The first level of tasks.
+        report: Takes what each task of Spark's has measured.
+    """
+    chain = task.chain
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready: list[pa.RecordBatch] = []
@@ -65,11 +75,16 @@ def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment, level
         edges = {edge.tag: edge for edge in chain.all_outputs()}
         index_of = {tag: _index(level, edge) for tag, edge in edges.items()}
 
+        metrics = TaskMetrics(task)
+
         def sink(edge: OutputSpec, batch: pa.RecordBatch) -> None:
+            metrics.batch_out(edge.tag, batch.num_rows, batch.nbytes)
             ready.append(writer.write(index_of[edge.tag], batch))
 
         def make_context(operator: OperatorSpec) -> SubtaskRuntimeContext:
-            return SubtaskRuntimeContext(operator, task, partition, environment, None)
+            made = SubtaskRuntimeContext(operator, task, partition, environment, None)
+            metrics.operators[operator.uid] = made.metrics
+            return made
 
         buffers = {tag: OutputBuffer(edge, sink) for tag, edge in edges.items()}
         compiled = CompiledChain(chain, buffers, make_context)
@@ -78,12 +93,18 @@ def chain_stage(task: TaskSpec, chain: Chain, environment: JobEnvironment, level
         compiled.open()
         try:
             for batch in batches:
-                for element in decode(batch):
-                    emit(element)
+                with metrics.busy:
+                    for element in decode(batch):
+                        emit(element)
+                metrics.batch_in(batch.num_rows, batch.nbytes)
                 yield from ready
                 ready.clear()
-            for buffer in buffers.values():
-                buffer.flush()
+            with metrics.busy:
+                for buffer in buffers.values():
+                    buffer.flush()
+            if report is not None:
+                metrics.sample_gauges()
+                report(partition, metrics.collect(0.0))
             yield from ready
         finally:
             compiled.close()

@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pystate.common.configuration import Configuration
+from pystate.common.deployment_options import ExecutionTarget
 from pystate.common.errors import ConfigurationError
+from pystate.common.execution_target import execution_target
 from pystate.common.java import find_java
-from pystate.common.options import CoreOptions, SparkOptions
+from pystate.common.options import SPARK_PREFIX, CoreOptions, PystateOptions, SparkOptions
+from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
+from pystate.spark.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,10 +54,17 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
     """Return the settings of the session, ours below the user's.
 
     Raises:
-        ConfigurationError: A setting would lose or double state.
+        ConfigurationError: A setting would lose or double state, or the cluster can't be reached as the settings say.
+        JobExecutionError: The cluster doesn't answer.
     """
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+    target = execution_target(configuration)
     master = str(configuration.get(SparkOptions.MASTER) or f"local[{needed_cores(parallelism)},4]")
+    users = {key: value for key, value in configuration.to_dict().items() if key.startswith(SPARK_PREFIX)}
+    for key, reason in _REFUSED.items():
+        if users.get(key, "false").lower() == "true":
+            message = f"{key} = true can't be used: {reason}."
+            raise ConfigurationError(message, where=key, hint=f"leave {key} out")
     settings = {
         # a second number above 1: a lost Python worker costs a retry of its task, not the query
         "spark.master": master,
@@ -63,17 +74,16 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
         "spark.python.udf.pipelined.enabled": "true",
+        # clusters turn them on for everybody, in a spark-defaults.conf
+        **dict.fromkeys(_REFUSED, "false"),
     }
-    if master.startswith("local"):
-        settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"})
+    if target is ExecutionTarget.SPARK:
+        settings.update(
+            cluster_settings(configuration, master, users, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
+        )
     else:
-        # executors inherit nothing from this process; where pystate is installed elsewhere on them, the job sets its own
-        settings["spark.executorEnv.PYTHONPATH"] = python_path()
-    users = {key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")}
-    for key, reason in _REFUSED.items():
-        if users.get(key, "false").lower() == "true":
-            message = f"{key} = true can't be used: {reason}."
-            raise ConfigurationError(message, where=key, hint=f"leave {key} out")
+        settings.update(archive_settings(configuration, master, users))
+        settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"})
     settings.update(users)
     log4j = log.with_name("log4j2.properties")
     log4j.write_text(_LOG4J.format(log=log), encoding="utf-8")
@@ -88,13 +98,16 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
     """Return a session whose workers run this Python and whose noise goes to `log`.
 
     Raises:
-        ConfigurationError: A setting is refused, or no Java is found.
+        ConfigurationError: A setting is refused.
+        JavaNotFoundError: No Java is found.
+        JobExecutionError: The cluster doesn't answer.
     """
     settings = spark_settings(configuration, log)
+    target = execution_target(configuration)
     os.environ.update(find_java().environment)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = worker_python(configuration, target, settings)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Spark's workers must find the job's own modules, which stand beside its file
+    # workers on this machine must find the job's own modules, which stand beside its file
     os.environ["PYTHONPATH"] = python_path()
     from pyspark.sql import SparkSession  # late: the import of pyspark takes longer than the checks above
 
@@ -102,7 +115,10 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
     for key, value in settings.items():
         builder = builder.config(key, value)
     with _output_of_children(log):
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    if target is ExecutionTarget.SPARK:
+        ship(session, configuration)
+    return session
 
 
 @contextlib.contextmanager

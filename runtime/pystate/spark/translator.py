@@ -23,6 +23,7 @@ from pystate.spark.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.spark.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, Port, levels_of
 from pystate.spark.schema import type_info_of
 from pystate.spark.source_checks import check_frame, check_no_other_query
+from pystate.spark.source_metrics import SourceMetrics
 from pystate.state.base.keys import type_tag
 
 if TYPE_CHECKING:
@@ -69,7 +70,13 @@ def source_type(source: SourceTransformation, frame: DataFrame) -> TypeInformati
     return type_info_of(frame.schema.fields[0].dataType, source.name)
 
 
-def streaming_frame(plan: JobPlan, frames: list[DataFrame], slots: SlotDirectory, environment: JobEnvironment) -> DataFrame:
+def streaming_frame(
+    plan: JobPlan,
+    frames: list[DataFrame],
+    slots: SlotDirectory,
+    environment: JobEnvironment,
+    metrics: SourceMetrics | None = None,
+) -> DataFrame:
     """Return the DataFrame whose evaluation runs one epoch through all tasks; it has no rows.
 
     Args:
@@ -77,9 +84,12 @@ def streaming_frame(plan: JobPlan, frames: list[DataFrame], slots: SlotDirectory
         frames: The DataFrames of the plan's sources.
         slots: Where the slots are.
         environment: The job.
+        metrics: Gathers what the stateless stages measure.
     """
     first, *rest = levels_of(plan)
-    staged = [_staged(plan, source, frame, first, environment) for source, frame in zip(plan.sources, frames, strict=True)]
+    staged = [
+        _staged(plan, source, frame, first, environment, metrics) for source, frame in zip(plan.sources, frames, strict=True)
+    ]
     frame = functools.reduce(DataFrame.union, staged)
     for level, following in zip([first, *rest], [*rest, None], strict=True):
         schema: StructType | str = _NOTHING if following is None else from_arrow_schema(following.schema())
@@ -88,7 +98,14 @@ def streaming_frame(plan: JobPlan, frames: list[DataFrame], slots: SlotDirectory
     return frame
 
 
-def _staged(plan: JobPlan, source: SourcePlan, frame: DataFrame, first: Level, environment: JobEnvironment) -> DataFrame:
+def _staged(
+    plan: JobPlan,
+    source: SourcePlan,
+    frame: DataFrame,
+    first: Level,
+    environment: JobEnvironment,
+    metrics: SourceMetrics | None,
+) -> DataFrame:
     """Return a source's rows in the schema of the first level."""
     if source.chain is None:
         return frame
@@ -99,8 +116,10 @@ def _staged(plan: JobPlan, source: SourcePlan, frame: DataFrame, first: Level, e
         parallelism=plan.parallelism,
         max_parallelism=default_max_parallelism(plan.parallelism),
         inputs=[TaskInput(source.step.output_type)],
+        chain=source.chain,
     )
-    return frame.mapInArrow(chain_stage(head, source.chain, environment, first), from_arrow_schema(first.schema()))
+    report = None if metrics is None else metrics.reporter(source.uid, plan.parallelism)
+    return frame.mapInArrow(chain_stage(head, environment, first, report), from_arrow_schema(first.schema()))
 
 
 def kept_frame(spark: SparkSession, plan: JobPlan, sink: SinkPlan, slots: SlotDirectory, epoch: int) -> DataFrame:

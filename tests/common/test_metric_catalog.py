@@ -1,0 +1,39 @@
+"""The catalog of metrics, and the page that shows it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pystate.common.metric_catalog import SYSTEM_METRICS, MetricScope
+from pystate.common.metric_options import PrometheusReporterOptions
+from pystate.common.metrics import MetricKind
+from pystate.common.options import options_of
+
+PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
+ROW = re.compile(r"^\| `(\w+)`( \(ours\))? \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+def test_the_page_lists_every_metric_with_unit_and_meaning_and_no_other() -> None:
+    listed = {row[0]: (bool(row[1]), row[2], row[4]) for row in ROW.findall(PAGE)}
+    assert listed == {metric.name: (metric.ours, metric.unit, metric.meaning) for metric in SYSTEM_METRICS}
+
+
+def test_the_page_says_which_are_told_of_operators_too() -> None:
+    told = {row[0] for row in ROW.findall(PAGE) if row[3].endswith(", also of operators")}
+    assert told == {metric.name for metric in SYSTEM_METRICS if MetricScope.OPERATOR in metric.scopes}
+
+
+@pytest.mark.parametrize("option", options_of(PrometheusReporterOptions), ids=lambda option: option.key)
+def test_the_page_names_every_option(option) -> None:
+    assert option.key in PAGE
+
+
+@pytest.mark.parametrize("metric", SYSTEM_METRICS, ids=lambda metric: metric.name)
+def test_every_metric_is_told_in_a_sentence(metric) -> None:
+    assert metric.meaning.endswith(".")
+    assert metric.kind in (MetricKind.COUNTER, MetricKind.GAUGE)
+    assert metric.scopes
+    assert metric.unit
