@@ -41,7 +41,7 @@ def check_job_manager(home: PystateHome, configuration: Configuration, address: 
 
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     try:
-        client = find_job_manager(home, address, timeout)
+        client = find_job_manager(home, address, timeout, configuration)
         jobs = client.get("/jobs/overview")["jobs"]
     except NoJobManagerError as error:
         if address is not None:

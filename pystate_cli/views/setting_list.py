@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pystate.common.sensitive_keys import HIDDEN, is_sensitive
 from pystate_cli.formats import UNKNOWN, printable
 from pystate_cli.views.fitted_table import Column, Layout, Line, fitted_table, layouts
 
@@ -19,8 +20,6 @@ _COLUMNS = (
     Column("value", "Value", left=True, least=16, most=80),
     Column("origin", "From", left=True, least=10, most=80),
 )
-_SECRET = ("password", "secret", "token", "access-key", "credential")
-HIDDEN = "******"
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,8 @@ class SettingRow:
 
     @property
     def is_secret(self) -> bool:
-        """Whether the value must not be shown, by Flink's rule: what the key is called."""
-        return any(word in self.key.lower() for word in _SECRET) and not self.key.endswith(("path", "file", "dir"))
+        """Whether the value must not be shown."""
+        return is_sensitive(self.key)
 
     @property
     def origin(self) -> str:

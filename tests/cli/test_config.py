@@ -10,8 +10,9 @@ import tomli
 
 from pystate.common.configuration import load_configuration
 from pystate.common.home import PystateHome
+from pystate.common.sensitive_keys import HIDDEN
 from pystate_cli.flink_config import read_flat, read_flink_file, sort_settings
-from pystate_cli.views.setting_list import HIDDEN, SettingRow
+from pystate_cli.views.setting_list import SettingRow
 
 INTERVAL = "execution.checkpointing.interval"
 

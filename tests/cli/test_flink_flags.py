@@ -76,7 +76,7 @@ def test_the_options_of_python_are_flinks(manager, pystate, tmp_path):
     words = ("-pyfs", tmp_path / "lib", "-pyexec", "python3", "-pyarch", "data.zip#data")
     done = pystate("run", "-d", *words, manager.job_file, "--finish", "0")
     assert done.code == 0
-    submission = json.loads((manager.home / "jobs" / done.out.strip() / "submission.json").read_text())
+    submission = json.loads(manager.home.job(done.out.strip()).submission.read_text())
     given = {key: value for key, value in submission["configuration"].items() if key.startswith("python.")}
     assert given == {
         "python.files": str(tmp_path / "lib"), "python.executable": "python3", "python.archives": "data.zip#data"
