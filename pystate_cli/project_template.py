@@ -149,7 +149,8 @@ def project_files(name: str) -> dict[str, str]:
         "README.md": _README,
         "input/hamlet.txt": _INPUT,
     }
-    return {path: _filled(text, words) for path, text in files.items()}
+    filled = {path: _filled(text, words) for path, text in files.items()}
+    return {**filled, "README.md": _aligned(filled["README.md"])}
 
 
 def module_name(name: str) -> str:
@@ -160,3 +161,12 @@ def module_name(name: str) -> str:
 
 def _filled(text: str, words: dict[str, str]) -> str:
     return textwrap.dedent(text).lstrip("\n").format(**words)
+
+
+def _aligned(text: str) -> str:
+    """Put the remarks behind commands under each other, whatever the names in front of them are."""
+    commands = [line.split(" # ") for line in text.splitlines() if line.startswith("    ") and " # " in line]
+    width = max((len(command.rstrip()) for command, *_ in commands), default=0)
+    for command, *remark in commands:
+        text = text.replace(" # ".join([command, *remark]), f"{command.rstrip():{width}}  # {' # '.join(remark)}")
+    return text
