@@ -11,6 +11,7 @@ from pystate.common.option_types import (
     IntegerType,
     MemorySizeType,
     NameOrFactoryType,
+    PortRangeType,
     StringType,
     ValueType,
     toml_string,
@@ -245,3 +246,17 @@ def test_flinks_other_names_of_values_are_accepted() -> None:
 @pytest.mark.parametrize("text", ["", 'a "quoted" \\ path', "tab\there", "line\nbreak", "\x00\x1f\x7f", "é 🙂 \ufeff"])
 def test_any_text_survives_a_toml_file(text: str) -> None:
     assert toml.loads(f"x = {toml_string(text)}")["x"] == text
+
+
+@pytest.mark.parametrize(
+    ("text", "ports"), [("0", range(1)), ("50100", range(50_100, 50_101)), ("50100-50200", range(50_100, 50_201))]
+)
+def test_ports_are_a_number_or_a_range(text: str, ports: range) -> None:
+    assert PortRangeType().parse(text) == ports
+    assert PortRangeType().format(ports) == PortRangeType().format(text) == text
+
+
+@pytest.mark.parametrize("text", ["", "-", "a", "0-10", "50200-50100", "65535-65536", "1-2-3", "-1"])
+def test_what_is_no_range_of_ports(text: str) -> None:
+    with pytest.raises(ValueError, match="port|invalid literal"):
+        PortRangeType().parse(text)

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from pystate.common.home import read_json
-from pystate.common.java import find_java
-from tests.faults.processes import command_of, descendants, kill, needs_proc, wait_until
+from tests.e2e.spark_cluster import ROOT, Cluster, bare_python, library_of_tests
+from tests.faults.processes import descendants, kill, needs_proc, wait_until
 from tests.faults.workload import Watched, state_in
 
 pytestmark = [needs_proc, pytest.mark.timeout(300)]
-
-ROOT = Path(__file__).parents[2]
-SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
 DRIVER = """
 import json, sys, threading
@@ -57,54 +52,14 @@ def keep(frame, epoch):
 counting(Folder(folder), keep)()
 """
 
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
-class Cluster:
-    """A master and two workers, with cores enough for parallelism 3."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.port = free_port()
-        self.processes: list[subprocess.Popen[bytes]] = []
-        # not SPARK_LOCAL_IP: the driver of the test's own session must not inherit it
-        self.environment = {**os.environ, **find_java().environment, "SPARK_LOCAL_IP": "127.0.0.1"}
-        self.environment.update({"SPARK_WORKER_DIR": str(root / "work"), "SPARK_LOG_DIR": str(root)})
-        self.environment.pop("PYTHONPATH", None)
-
-    def start(self, workers: int = 2, cores: int = 4) -> Cluster:
-        master = "org.apache.spark.deploy.master.Master"
-        self._spawn("master", master, "--host", "127.0.0.1", "--port", self.port, "--webui-port", 0)
-        wait_until(lambda: "I have been elected leader" in self._log("master"))
-        for number in range(workers):
-            options = ("--host", "127.0.0.1", "--cores", cores, "--memory", "1g", "--webui-port", 0)
-            self._spawn(
-                f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *options, f"spark://127.0.0.1:{self.port}"
-            )
-        wait_until(lambda: self._log("master").count("Registering worker") == workers)
-        return self
-
-    def executors(self) -> list[int]:
-        below = [pid for process in self.processes for pid in descendants(process.pid)]
-        return [pid for pid in below if "CoarseGrainedExecutorBackend" in command_of(pid)]
-
-    def stop(self) -> None:
-        for process in self.processes:
-            for pid in [*descendants(process.pid), process.pid]:
-                kill(pid)
-            process.wait()
-
-    def _log(self, name: str) -> str:
-        return (self.root / f"{name}.log").read_text()
-
-    def _spawn(self, name: str, *command: object) -> None:
-        with (self.root / f"{name}.log").open("wb") as log:
-            words = [str(SPARK_CLASS), *map(str, command)]
-            process = subprocess.Popen(words, stdout=log, stderr=log, env=self.environment, cwd=self.root)
-        self.processes.append(process)
+OLDER = """
+import collections, runpy, sys
+Version = collections.namedtuple("Version", "major minor micro releaselevel serial")
+sys.version_info = Version(3, 8, 0, "final", 0)
+sys.argv = sys.argv[2:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+"""For `python -c`: runs the module that follows, as a Python that says it is another one."""
 
 
 class Driver:
@@ -159,9 +114,7 @@ class Driver:
 
 @pytest.fixture
 def cluster(tmp_path):
-    root = tmp_path / "cluster"
-    root.mkdir()
-    made = Cluster(root)
+    made = Cluster(tmp_path / "cluster")
     yield made
     made.stop()
 
@@ -169,15 +122,18 @@ def cluster(tmp_path):
 @pytest.fixture
 def start(cluster, tmp_path):
     drivers: list[Driver] = []
+    library = library_of_tests(tmp_path / "library")
+    python = bare_python(tmp_path / "bare")
 
     def run(watched: Watched, **options: str) -> Driver:
         settings = {
-            "pystate.spark.master": f"spark://127.0.0.1:{cluster.port}",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
+            "execution.target": "spark",
+            "pystate.spark.master": cluster.url,
+            "python.executable": str(python),
+            "python.files": str(library),
             "spark.executor.memory": "512m",
             "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
-            **{key.replace("_", "."): value for key, value in options.items()},
+            **options,
         }
         drivers.append(Driver(tmp_path / f"driver-{len(drivers)}", watched, settings))
         return drivers[-1]
@@ -221,8 +177,35 @@ def test_a_job_on_a_cluster_survives_an_executor_and_resumes_at_another_parallel
 
 @pytest.mark.slow
 def test_a_cluster_with_too_few_cores_is_refused_in_a_sentence(cluster, start, tmp_path):
-    cluster.start(workers=1, cores=2)
+    del cluster.hosts[1]
+    cluster.start(cores=2)
     driver = start(Watched(tmp_path), **{"parallelism.default": "2", "pystate.slot.startup-timeout": "3 s"})
     assert driver.process.wait(90) == 1
     assert "Parallelism 2 needs 6 cores (2 x parallelism + 2)" in driver.errors
+    assert "(workers of the cluster, and spark.cores.max where it is set)" in driver.errors
     assert driver.status["state"] == "FAILED"
+
+
+@pytest.mark.slow
+def test_a_python_of_executors_that_can_not_run_the_job_is_refused_in_a_sentence(cluster, start, tmp_path):
+    cluster.start()
+    watched = Watched(tmp_path)
+    whole = bare_python(tmp_path / "whole")
+    lacking = bare_python(tmp_path / "lacking", without=("msgpack", "fsspec"))
+    one_of_two = tmp_path / "one-of-two"
+    one_of_two.write_text(f'#!/bin/sh\ncase "$PWD" in */0) exec {lacking} "$@";; *) exec {whole} "$@";; esac\n')
+    one_of_two.chmod(0o755)
+    older = tmp_path / "older"
+    older.write_text(f"#!/bin/sh\nexec {whole} -c '{OLDER}' \"$@\"\n")
+    older.chmod(0o755)
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for python, sentence in (
+        (older, f"The executors on 127.0.0.1 run Python 3.8, the driver runs {here}; both must be the same."),
+        (one_of_two, "lacks msgpack, fsspec."),
+        (tmp_path / "nowhere", f"There is no Python at {tmp_path / 'nowhere'} on 127.0.0.1."),
+    ):
+        # parallelism 2 takes the cores of both executors, so that both are there when they are looked at
+        driver = start(watched, **{"parallelism.default": "2", "python.executable": str(python)})
+        assert driver.process.wait(90) == 1
+        assert sentence in driver.errors
+        assert driver.status["state"] == "FAILED"

@@ -95,6 +95,22 @@ def test_a_session_on_a_cluster_names_no_path_of_this_machine(master, tmp_path):
     assert settings["spark.speculation"] == "false"
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.submit.deployMode", "cluster"),
+        ("spark.remote", "sc://host"),
+        ("spark.dynamicAllocation.enabled", "true"),
+        ("spark.speculation", "True"),
+    ],
+)
+def test_what_slots_can_not_live_with_is_refused(tmp_path, key, value):
+    with pytest.raises(ConfigurationError) as caught:
+        spark_settings(Configuration({key: value}), tmp_path / "spark.log")
+    assert caught.value.message.startswith(f"{key} ")
+    assert caught.value.where == key
+
+
 def test_a_session_on_this_machine_stays_on_loopback(tmp_path):
     settings = spark_settings(Configuration({}), tmp_path / "spark.log")
     assert settings["spark.master"] == "local[4,4]"

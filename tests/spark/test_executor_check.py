@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobExecutionError
-from pystate.spark.executor_check import _check_found, _explained, _Found, _look, modules_of_workers
+from pystate.spark.executor_check import _check_found, _explained, _Found, _look, modules_of_workers, reason_of_end
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 OWN = pyspark.__version__
@@ -61,8 +61,12 @@ def test_another_spark_is_one_sentence():
             "There is no Python at /opt/python on one.",
         ),
         (
-            "org.apache.spark.SparkException: \n  Traceback:\n    deep\nValueError: too bad\n\tat org.apache",
-            "A first task on one failed: org.apache.spark.SparkException:",
+            "org.apache.spark.api.python.PythonException: Traceback:\n    deep\nValueError: too bad\n\tat org.apache",
+            "A first task on one failed: ValueError: too bad",
+        ),
+        (
+            "Traceback (most recent call last):\n  deep\nModuleNotFoundError: No module named 'numpy'\n",
+            "The Python of the executors on one lacks numpy.",
         ),
     ],
 )
@@ -70,3 +74,11 @@ def test_a_python_that_does_not_start_is_one_sentence(text, message):
     error = _explained("one", text)
     assert error.message == message
     assert error.where == "python.executable"
+
+
+def test_an_executor_that_came_later_is_explained_as_well():
+    lost = "Job aborted due to stage failure: Task 1 in stage 2.0 failed 4 times, most recent failure: Lost task 1.3 (TID 9)"
+    text = f'{lost} (10.0.0.7 executor 3): java.io.IOException: Cannot run program "/opt/python": error=2\n\tat java.base'
+    assert reason_of_end(text) == "There is no Python at /opt/python on 10.0.0.7."
+    assert reason_of_end(f"{lost} (10.0.0.7 executor 3): ExecutorLostFailure\nDriver stacktrace:").startswith(lost)
+    assert reason_of_end("") == "it does not say why"

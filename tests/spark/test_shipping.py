@@ -40,7 +40,7 @@ def shipped(folder, program=None, **options):
 
 def names_in(path):
     with zipfile.ZipFile(path) as archive:
-        return sorted(archive.namelist())
+        return sorted(name for name in archive.namelist() if not name.endswith("/"))
 
 
 def test_pystate_is_shipped_whole_and_its_archive_is_named_after_its_content(folder, tmp_path):
@@ -59,11 +59,15 @@ def test_pystate_is_shipped_whole_and_its_archive_is_named_after_its_content(fol
 
 
 def test_a_python_with_the_dependencies_alone_can_be_a_slot_with_the_archive(folder, tmp_path):
-    (archive,) = shipped(folder)
-    # by the copy in the archive, from a folder that has no pystate of its own
-    script = "import sys; sys.path.insert(1, sys.argv[1]); import pystate.slot.process as p, pystate.spark.exchange; print(p.__file__)"
-    done = subprocess.run([sys.executable, "-c", script, archive], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert done.stdout.strip() == f"{archive}/pystate/slot/process.py"
+    write(tmp_path / "lib", "one/two/inner.py")
+    archive, lib = shipped(folder)[0], make_archive(folder, "lib", shipping._tree(tmp_path / "lib", ""))
+    script = (
+        "import sys; sys.path[1:1] = sys.argv[1:]; import pystate.slot.process as process, pystate.spark.exchange;"
+        "from one.two.inner import NAME; print(process.__file__, NAME)"
+    )
+    command = [sys.executable, "-c", script, archive, lib]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout.split() == [f"{archive}/pystate/slot/process.py", "one/two/inner.py"]
 
 
 def test_the_programs_neighbours_are_shipped_and_nothing_else(folder, tmp_path, monkeypatch):

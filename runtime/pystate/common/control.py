@@ -7,6 +7,7 @@ pickle, so a peer that proves the secret can still only send data.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import socket
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 
 from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
+from pystate.common.option_types import ANY_PORT
 
 Address = tuple[str, int] | str
 """Where a listener can be reached: (host, port), or the path of a Unix socket."""
@@ -96,6 +98,17 @@ def hang_up(connection: Peer) -> None:
         twin.shutdown(socket.SHUT_RDWR)
 
 
+def _listening(host: str, ports: range) -> socket.socket:
+    for port in ports:
+        try:
+            return socket.create_server((host, port), backlog=128)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    message = f"None of the ports from {ports[0]} to {ports[-1]} is free on {host}."
+    raise ControlError(message, where="pystate.slot.ports", hint="give more ports, two for each slot and as many to restart")
+
+
 class AuthenticatedListener:
     """Accepts connections whose peers prove a secret, each served on a thread of its own.
 
@@ -105,19 +118,30 @@ class AuthenticatedListener:
         secret: What a peer must prove.
         serve: Called with each proven connection; the connection is closed when it returns.
         host: The address to bind to, loopback unless told otherwise; ignored with `path`.
+        ports: The first of these that is free is taken; ignored with `path`.
         path: Bind to a Unix socket at this path instead.
         name: A prefix for the threads' names.
+
+    Raises:
+        ControlError: None of the ports is free.
     """
 
     def __init__(
-        self, secret: bytes, serve: Callable[[Peer], None], *, host: str = "127.0.0.1", path: str | None = None, name: str
+        self,
+        secret: bytes,
+        serve: Callable[[Peer], None],
+        *,
+        host: str = "127.0.0.1",
+        ports: range = ANY_PORT,
+        path: str | None = None,
+        name: str,
     ) -> None:
         self._secret = secret
         self._serve = serve
         self._name = name
         self._closed = False
         if path is None:
-            self._socket = socket.create_server((host, 0), backlog=128)
+            self._socket = _listening(host, ports)
             self.address: Address = (host, int(self._socket.getsockname()[1]))
         else:
             self._socket = socket.socket(socket.AF_UNIX)
@@ -184,6 +208,7 @@ class ControlServer:
         secret: What a caller must prove.
         handler: Called with the request, on a thread of its own per connection; its result must be msgpack-able.
         host: The address to bind to.
+        ports: The first of these that is free is taken.
         session: Makes what serves one connection; default: a session that calls `handler`.
     """
 
@@ -193,10 +218,11 @@ class ControlServer:
         handler: Handler,
         host: str = "127.0.0.1",
         *,
+        ports: range = ANY_PORT,
         session: Callable[[], ControlSession] | None = None,
     ) -> None:
         self._session = session or (lambda: ControlSession(handler))
-        self._listener = AuthenticatedListener(secret, self._serve, host=host, name="control")
+        self._listener = AuthenticatedListener(secret, self._serve, host=host, ports=ports, name="control")
         address = self._listener.address
         self.host, self.port = str(address[0]), int(address[1])
 

@@ -18,6 +18,9 @@ from pystate.common.time import Duration, Time, format_duration, parse_duration,
 V = TypeVar("V")
 E = TypeVar("E", bound=Enum)
 
+ANY_PORT = range(1)
+"""Port 0 alone: the operating system chooses."""
+_LAST_PORT = 65_535
 _TRUE, _FALSE = "true", "false"
 _MEMORY_UNITS = (("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10))
 
@@ -311,6 +314,29 @@ class EnumType(ValueType[E]):
     def nearest(self, text: str) -> str | None:
         """Return the nearest name."""
         return nearest_name(text, self._members)
+
+
+class PortRangeType(ValueType[range]):
+    """Ports to choose from: 0 for any free one, a number, or two numbers with a hyphen between them."""
+
+    @property
+    def allowed(self) -> str:
+        """Name the forms."""
+        return '0 (any free port), a port, or a range such as "50100-50200"'
+
+    def parse(self, text: str) -> range:
+        """Return the ports."""
+        first, hyphen, last = text.partition("-")
+        ports = range(int(first), int(last if hyphen else first) + 1)
+        if ports != ANY_PORT and (not ports or ports[0] < 1 or ports[-1] > _LAST_PORT):
+            message = f"{text!r} is no range of ports"
+            raise ValueError(message)
+        return ports
+
+    def format(self, value: Any) -> str:
+        """Return the range; a text that says one is accepted too."""
+        ports = value if isinstance(value, range) else self.parse(str(value))
+        return str(ports[0]) if len(ports) == 1 else f"{ports[0]}-{ports[-1]}"
 
 
 _FACTORY_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*[.:][A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

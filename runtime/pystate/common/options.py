@@ -16,6 +16,7 @@ from pystate.common.file_system_options import FileSystemOptions, HdfsOptions, S
 from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
 from pystate.common.metric_options import PrometheusReporterOptions
 from pystate.common.option_types import (
+    ANY_PORT,
     BooleanType,
     DurationType,
     EnumType,
@@ -23,6 +24,7 @@ from pystate.common.option_types import (
     IntegerType,
     MemorySizeType,
     NameOrFactoryType,
+    PortRangeType,
     StringType,
 )
 from pystate.common.security_options import SecurityOptions
@@ -445,6 +447,14 @@ class PystateOptions:
         DurationType(minimum=1),
         60_000,
         "How long the job waits for all of its slots to report.",
+    )
+    SLOT_PORTS = ConfigOption[range](
+        "pystate.slot.ports",
+        PortRangeType(),
+        ANY_PORT,
+        "The ports on which the driver and slots listen for each other, for clusters with firewalls. Each slot takes two"
+        " ports of its host, one for control and one for data, the driver takes one, and while a job restarts the slots"
+        " before may still have theirs.",
     )
     JOBMANAGER_MAX_STATE_SIZE = ConfigOption[int](
         "pystate.checkpoint.jobmanager.max-state-size",

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import SinkKind
+from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
 from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError, error_from_dict
 from pystate.common.execution_target import local_threads
+from pystate.common.options import PystateOptions
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_tracker import AttemptOverError
 from pystate.driver.job_metrics import JobMetrics
@@ -116,6 +118,7 @@ class ExecutionAttempt:
             new_secret(),
             self,
             host="127.0.0.1" if one_machine else driver_address(spark),
+            ports=Configuration(environment.configuration).get(PystateOptions.SLOT_PORTS),
             unix_sockets=one_machine,
         )
         self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._slot_count, self._slots_ended)

@@ -13,6 +13,7 @@ from pyspark import cloudpickle
 
 from pystate.common.control import Address, ControlClient, ControlServer, ControlSession
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
+from pystate.common.option_types import ANY_PORT
 from pystate.slot.process import Deployment, SlotDescription
 from pystate.slot.subtask import SnapshotRequest
 from pystate.spark.exchange import SlotDirectory
@@ -58,6 +59,7 @@ class SlotPool:
         secret: What slots prove, and what we prove to them.
         events: Who is told.
         host: The address to bind to, which the slots can reach.
+        ports: On which driver and slots may listen.
         unix_sockets: Whether slots and exchanges share a machine.
     """
 
@@ -70,6 +72,7 @@ class SlotPool:
         events: SlotEvents,
         *,
         host: str = "127.0.0.1",
+        ports: range = ANY_PORT,
         unix_sockets: bool = True,
     ) -> None:
         self._attempt = attempt
@@ -82,7 +85,7 @@ class SlotPool:
         self._closing = False
         self._closed = False
         self._failure: str | None = None
-        self._server = ControlServer(secret, self._handle, host=host, session=lambda: _SlotSession(self))
+        self._server = ControlServer(secret, self._handle, host=host, ports=ports, session=lambda: _SlotSession(self))
         self._calls = ThreadPoolExecutor(max_workers=max(4, parallelism), thread_name_prefix="slot-call")
         self._notifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notify-checkpoint")
         self._notifying = ThreadPoolExecutor(max_workers=max(4, parallelism), thread_name_prefix="notify-slot")
@@ -92,6 +95,7 @@ class SlotPool:
             job_id=job_id,
             attempt=attempt,
             unix_sockets=unix_sockets,
+            ports=ports,
         )
 
     @property

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pystate.common.control import AuthenticatedListener, Peer, hang_up, receive_message
 from pystate.common.errors import ControlError, PystateError
+from pystate.common.option_types import ANY_PORT
 from pystate.slot.kept_output import KeptOutput
 from pystate.slot.protocol import (
     Admission,
@@ -31,16 +32,25 @@ class DataServer:
         attempt: So are headers of other execution attempts.
         subtasks: The slot's subtasks by uid.
         host: The address to bind to; ignored with `path`.
+        ports: The first of these that is free is taken; ignored with `path`.
         path: Bind to a Unix socket at this path instead.
     """
 
     def __init__(
-        self, secret: bytes, job_id: str, attempt: int, subtasks: dict[str, Subtask], *, host: str, path: str | None
+        self,
+        secret: bytes,
+        job_id: str,
+        attempt: int,
+        subtasks: dict[str, Subtask],
+        *,
+        host: str,
+        ports: range = ANY_PORT,
+        path: str | None,
     ) -> None:
         self._job_id = job_id
         self._attempt = attempt
         self._subtasks = subtasks
-        self._listener = AuthenticatedListener(secret, self._serve, host=host, path=path, name="exchange")
+        self._listener = AuthenticatedListener(secret, self._serve, host=host, ports=ports, path=path, name="exchange")
         self.address = self._listener.address
 
     def start(self) -> None:

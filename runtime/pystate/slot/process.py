@@ -20,6 +20,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.file_system_settings import initialize
+from pystate.common.option_types import ANY_PORT
 from pystate.slot.data_server import DataServer
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.local_backup import local_roots
@@ -39,6 +40,7 @@ class SlotDescription:
     Attributes:
         coordinator: Host and port of the coordinator's endpoint.
         unix_sockets: Exchanges are on the same machine and use a Unix socket.
+        ports: On which slots may listen.
     """
 
     coordinator: tuple[str, int]
@@ -46,6 +48,7 @@ class SlotDescription:
     job_id: str
     attempt: int
     unix_sockets: bool = True
+    ports: range = ANY_PORT
 
 
 @dataclass(frozen=True)
@@ -92,13 +95,14 @@ class SlotProcess:
         self._uploads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="snapshot")
         identity = {"slot": index, "attempt": description.attempt}
         self._gateway = CoordinatorGateway(self._connect, identity)
-        self._control = ControlServer(description.secret, self._handle, host=host)
+        self._control = ControlServer(description.secret, self._handle, host=host, ports=description.ports)
         self._data = DataServer(
             description.secret,
             description.job_id,
             description.attempt,
             self._subtasks,
             host=host,
+            ports=description.ports,
             path=f"{self._directory}/exchange" if description.unix_sockets else None,
         )
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LISTENERS_TIMEOUT_MS = 10_000
+_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 _HINT = "see docs/cluster.md, The Python of the executors"
 
 
@@ -116,24 +117,39 @@ def _check_found(found: list[_Found]) -> None:
     raise JobExecutionError(message, where=PythonOptions.PYTHON_EXECUTABLE.key, hint=_HINT)
 
 
+def reason_of_end(text: str) -> str:
+    """Return why Spark ended a job of long-running tasks, in a sentence.
+
+    An executor may come after those that were looked at.
+    """
+    place = re.search(r"\(([^()\s]+) executor \w+\)", text)
+    cause = _cause("an executor" if place is None else place[1], text)
+    return cause or (text.strip().splitlines() or ["it does not say why"])[0]
+
+
 def _explained(host: str, text: str) -> JobExecutionError:
     """Return the error for what a task on an executor failed with before it came to our code."""
     key = PythonOptions.PYTHON_EXECUTABLE.key
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    cause = _cause(host, text)
+    if cause is not None:
+        return JobExecutionError(cause, where=key, hint=f"set {key} to a Python {_VERSION} of the executors; {_HINT}")
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it says nothing"]
+    raised = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception)\b", line)]
+    message = f"A first task on {host} failed: {(raised or lines)[-1 if raised else 0]}"
+    return JobExecutionError(message, where=key, hint=f"see the log of the executor; {_HINT}")
+
+
+def _cause(host: str, text: str) -> str | None:
+    """Return what is wrong with the Python on a host, where the error of a task says so."""
     version = re.search(r"Python in worker has different version:? \(?([\d.]+)", text)
     if version is not None:
-        message = (
-            f"The executors on {host} run Python {version[1].rstrip('.')}, the driver runs {here}; both must be the same."
-        )
-        return JobExecutionError(message, where=key, hint=f"set {key} to a Python {here} of the executors; {_HINT}")
+        there = version[1].rstrip(".")
+        return f"The executors on {host} run Python {there}, the driver runs {_VERSION}; both must be the same."
     program = re.search(r'Cannot run program "([^"]*)"', text)
     if program is not None:
-        message = f"There is no Python at {program[1]} on {host}."
-        return JobExecutionError(message, where=key, hint=f"set {key} to a Python {here} of the executors; {_HINT}")
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it says nothing"]
-    traces = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception)\b", line)]
-    message = f"A first task on {host} failed: {(traces or lines)[0]}"
-    return JobExecutionError(message, where=key, hint=f"see the log of the executor; {_HINT}")
+        return f"There is no Python at {program[1]} on {host}."
+    module = re.search(r"ModuleNotFoundError: No module named '([^']*)'", text)
+    return None if module is None else f"The Python of the executors on {host} lacks {module[1]}."
 
 
 def _executor_count(context: SparkContext) -> int:

@@ -16,6 +16,7 @@ from pystate.common.execution_target import execution_target
 from pystate.common.java import find_java
 from pystate.common.options import SPARK_PREFIX, CoreOptions, PystateOptions, SparkOptions
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
+from pystate.spark.python_files import add_python_files
 from pystate.spark.shipping import ship
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         if users.get(key, "false").lower() == "true":
             message = f"{key} = true can't be used: {reason}."
             raise ConfigurationError(message, where=key, hint=f"leave {key} out")
+    if users.get("spark.submit.deployMode", "client").lower() == "cluster":
+        message = "spark.submit.deployMode = cluster can't be used: the driver runs under the job manager."
+        raise ConfigurationError(message, where="spark.submit.deployMode", hint="leave it out")
+    if "spark.remote" in users:
+        message = "spark.remote can't be used: Spark Connect has no SparkContext, whose tasks the slots are."
+        raise ConfigurationError(message, where="spark.remote", hint=f"set {SparkOptions.MASTER.key}")
     settings = {
         # a second number above 1: a lost Python worker costs a retry of its task, not the query
         "spark.master": master,
@@ -102,6 +109,7 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
         JavaNotFoundError: No Java is found.
         JobExecutionError: The cluster doesn't answer.
     """
+    add_python_files(configuration)  # the program itself may have named some
     settings = spark_settings(configuration, log)
     target = execution_target(configuration)
     os.environ.update(find_java().environment)

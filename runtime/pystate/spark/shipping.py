@@ -11,7 +11,7 @@ import importlib.resources
 import sys
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pystate.common.configuration import Configuration
@@ -105,8 +105,10 @@ def make_archive(folder: Path, name: str, members: Iterator[tuple[str, bytes]]) 
         raise ConfigurationError(message, where=PythonOptions.PYTHON_FILES.key, hint=hint)
     path = folder / f"{name}-{digest.hexdigest()[:16]}.zip"
     if not path.exists():
+        # Python sees a package without __init__.py in an archive only where the folder has an entry of its own
+        folders = {f"{parent.as_posix()}/": b"" for member, _ in files for parent in PurePosixPath(member).parents[:-1]}
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for member, content in files:
+            for member, content in sorted([*folders.items(), *files]):
                 archive.writestr(zipfile.ZipInfo(member, _NO_TIME), content, zipfile.ZIP_DEFLATED)
     return path
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pystate.slot.process import SlotDescription, run_slot
+from pystate.spark.executor_check import reason_of_end
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -67,6 +68,6 @@ class SlotJob:
             slots = self._context.parallelize(range(self._parallelism), self._parallelism)
             slots.mapPartitionsWithIndex(slot).count()
         except Exception as error:  # Spark reports a lost slot, a cancelled job and a stopped context in many ways
-            self._on_end(str(error).strip().splitlines()[0])
+            self._on_end(reason_of_end(str(error)))
         else:
             self._on_end(None)

@@ -1,0 +1,72 @@
+"""Connections between our processes: who is admitted, and where they are listened for."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from pystate.common.control import ControlClient, ControlServer, connect
+from pystate.common.errors import ControlError
+
+SECRET, OTHER = b"a" * 64, b"b" * 64
+
+
+@pytest.fixture
+def server():
+    made = ControlServer(SECRET, lambda request: request["number"] + 1)
+    made.start()
+    yield made
+    made.close()
+
+
+def free_range(count: int) -> range:
+    """Return ports in a row that nobody has."""
+    for first in range(51_000, 60_000, count):
+        taken = []
+        try:
+            taken = [socket.create_server(("127.0.0.1", port)) for port in range(first, first + count)]
+        except OSError:
+            continue
+        finally:
+            for one in taken:
+                one.close()
+        return range(first, first + count)
+    raise AssertionError
+
+
+def test_who_knows_the_secret_is_answered(server):
+    client = ControlClient(server.host, server.port, SECRET)
+    assert client.call("add", number=1) == 2
+    client.close()
+
+
+def test_who_does_not_know_the_secret_is_refused(server):
+    with pytest.raises(ControlError, match="does not share our secret"):
+        connect((server.host, server.port), OTHER, timeout=5)
+
+
+def test_a_server_that_does_not_know_the_secret_is_told_nothing():
+    heard = []
+    impostor = ControlServer(OTHER, heard.append)
+    impostor.start()
+    with pytest.raises(ControlError, match="does not share our secret"):
+        ControlClient(impostor.host, impostor.port, SECRET)
+    impostor.close()
+    assert heard == []
+
+
+def test_listeners_take_the_free_ports_of_a_range_in_turn():
+    ports = free_range(3)
+    servers = [ControlServer(SECRET, lambda request: None, ports=ports) for _ in ports]
+    assert [server.port for server in servers] == list(ports)
+    with pytest.raises(ControlError) as caught:
+        ControlServer(SECRET, lambda request: None, ports=ports)
+    assert caught.value.message == f"None of the ports from {ports[0]} to {ports[-1]} is free on 127.0.0.1."
+    assert caught.value.where == "pystate.slot.ports"
+    for server in servers:
+        server.close()
+
+
+def test_nothing_listens_on_all_addresses_unless_it_is_told_to(server):
+    assert server.host == "127.0.0.1"

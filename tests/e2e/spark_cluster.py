@@ -1,0 +1,138 @@
+"""A Spark standalone cluster for tests: a master and workers, whose executors run a Python that has nothing of ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from pystate.common.java import find_java
+from tests.faults.processes import command_of, descendants, kill, wait_until
+
+ROOT = Path(__file__).parents[2]
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+NOT_OF_EXECUTORS = ("pystate", "__editable__", "pyspark", "py4j")
+"""What an executor's Python does not have; PySpark comes with the cluster's own Spark."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where processes of the cluster run: an address, and what a command begins with to run there."""
+
+    address: str = "127.0.0.1"
+    prefix: tuple[str, ...] = ()
+
+    def free_port(self) -> int:
+        script = f"import socket; print(socket.create_server(({self.address!r}, 0)).getsockname()[1])"
+        return int(subprocess.check_output([*self.prefix, sys.executable, "-c", script]))
+
+
+LOOPBACK = Host()
+
+
+def bare_python(folder: Path, without: Sequence[str] = ()) -> Path:
+    """Make a Python that finds the dependencies alone, but for some."""
+    packages = folder / "packages"
+    packages.mkdir(parents=True)
+    for entry in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if not entry.name.lower().startswith((*NOT_OF_EXECUTORS, *without)):
+            (packages / entry.name).symlink_to(entry)
+    python = folder / "python"
+    python.write_text(
+        f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys._base_executable} -s -S "$@"\n'  # type: ignore[attr-defined]
+    )
+    python.chmod(0o755)
+    return python
+
+
+def library_of_tests(folder: Path) -> Path:
+    """Make a folder with those modules of the tests that a job's functions are from, for python.files."""
+    shutil.copytree(ROOT / "tests" / "faults", folder / "tests" / "faults", ignore=shutil.ignore_patterns("test_*", "__py*"))
+    return folder
+
+
+class Cluster:
+    """A master, and a worker per host.
+
+    Args:
+        root: For logs and the workers' folders.
+        hosts: Where the workers run.
+        home: Where the master runs.
+    """
+
+    def __init__(self, root: Path, hosts: Iterable[Host] = (LOOPBACK, LOOPBACK), home: Host = LOOPBACK) -> None:
+        root.mkdir(exist_ok=True)
+        self.root = root
+        self.hosts = list(hosts)
+        self.home = home
+        self.port = home.free_port()
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.environment = {**os.environ, **find_java().environment}
+        self.environment.update({"SPARK_WORKER_DIR": str(root / "work"), "SPARK_LOG_DIR": str(root)})
+        self.environment.pop("PYTHONPATH", None)
+
+    @property
+    def url(self) -> str:
+        return f"spark://{self.home.address}:{self.port}"
+
+    def start(self, cores: int = 4) -> Cluster:
+        master = "org.apache.spark.deploy.master.Master"
+        self._spawn("master", self.home, master, "--host", self.home.address, "--port", self.port, "--webui-port", 0)
+        wait_until(lambda: "I have been elected leader" in self._log("master"))
+        for number, host in enumerate(self.hosts):
+            options = ("--host", host.address, "--cores", cores, "--memory", "1g", "--webui-port", 0)
+            self._spawn(f"worker-{number}", host, "org.apache.spark.deploy.worker.Worker", *options, self.url)
+        wait_until(lambda: self._log("master").count("Registering worker") == len(self.hosts))
+        return self
+
+    def below(self) -> list[int]:
+        """Return all processes of the cluster."""
+        return [pid for process in self.processes for pid in (process.pid, *descendants(process.pid))]
+
+    def executors(self) -> list[int]:
+        return [pid for pid in self.below() if "CoarseGrainedExecutorBackend" in command_of(pid)]
+
+    def stop(self) -> None:
+        for process in self.processes:
+            for pid in [*descendants(process.pid), process.pid]:
+                kill(pid)
+            process.wait()
+
+    def _log(self, name: str) -> str:
+        return (self.root / f"{name}.log").read_text()
+
+    def _spawn(self, name: str, host: Host, *command: object) -> None:
+        # not in our own environment: the driver must find its address by itself
+        environment = {**self.environment, "SPARK_LOCAL_IP": host.address}
+        with (self.root / f"{name}.log").open("wb") as log:
+            words = [*host.prefix, str(SPARK_CLASS), *map(str, command)]
+            process = subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=self.root)
+        self.processes.append(process)
+
+
+def listening_addresses(pid: int) -> list[tuple[str, int]]:
+    """Return the addresses at which a process listens by TCP, as (host, port)."""
+    sockets = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            sockets.add(os.readlink(descriptor))
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    found = []
+    for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                address, _, port = fields[1].partition(":")
+                words = bytes.fromhex(address)
+                raw = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
+                found.append((socket.inet_ntop(family, raw), int(port, 16)))
+    return found
