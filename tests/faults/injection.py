@@ -96,7 +96,7 @@ _IN_SLOTS = {
     Step.FLUSHED: _Point("pystate.slot.task_operator:TaskOperator", "finish_epoch", behind=True),
     Step.SYNC: _Point("pystate.slot.task_operator:TaskOperator", "snapshot_state"),
     Step.FROZEN: _Point("pystate.slot.task_operator:TaskOperator", "snapshot_state", behind=True),
-    Step.UPLOAD: _Point("pystate.checkpoint.storage:SnapshotLocation", "_close_written"),
+    Step.UPLOAD: _Point("pystate.checkpoint.file_systems.stores:LocalStore", "close"),
     Step.ACKNOWLEDGE: _Point("pystate.slot.gateway:CoordinatorGateway", "acknowledge"),
     Step.ACKNOWLEDGED: _Point("pystate.slot.gateway:CoordinatorGateway", "acknowledge", behind=True),
     Step.NOTIFY: _Point("pystate.slot.task_operator:TaskOperator", "notify_checkpoint_complete"),
@@ -107,6 +107,7 @@ _IN_DRIVERS = {
     Step.METADATA_WRITTEN: _Point("pystate.checkpoint.storage:SnapshotLocation", "write_metadata", behind=True),
     Step.TELL: _Point("pystate.driver.slot_pool:SlotPool", "notify"),
 }
+POINTS = {**_IN_SLOTS, **_IN_DRIVERS}
 IN_SLOTS = tuple(_IN_SLOTS)
 IN_DRIVERS = tuple(_IN_DRIVERS)
 
@@ -183,7 +184,7 @@ class Faults:
         global _current
         patched, _current = _current is not None, self
         if not patched:
-            for step, point in {**_IN_SLOTS, **_IN_DRIVERS}.items():
+            for step, point in POINTS.items():
                 owner = pkgutil.resolve_name(point.owner)
                 setattr(owner, point.method, _patched(step, point, getattr(owner, point.method), _reached_in_process))
 

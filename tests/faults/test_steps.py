@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pkgutil
 import signal
 import time
 
@@ -12,7 +13,7 @@ import pytest
 from pystate.common.errors import JobCancelledError, UserFunctionError
 from pystate.driver import slot_pool
 from pystate.spark.slot_job import SlotJob
-from tests.faults.injection import IN_SLOTS, Action, Faults, Step, strike_in_driver
+from tests.faults.injection import IN_SLOTS, POINTS, Action, Faults, Step, strike_in_driver
 from tests.faults.processes import is_gone, is_slot, kill, needs_proc, wait_until
 from tests.faults.workload import RECOVERING, Sink, Watched, check_tallies, counting, state_in
 
@@ -24,6 +25,11 @@ OPTIONS = {
     "restart-strategy.fixed-delay.delay": "0 ms",
     "execution.checkpointing.data-inline-threshold": "0",  # so that state has files of its own
 }
+
+
+def test_every_step_is_a_method_of_today():
+    for point in POINTS.values():
+        assert callable(getattr(pkgutil.resolve_name(point.owner), point.method)), point
 
 
 @pytest.fixture
