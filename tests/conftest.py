@@ -21,7 +21,7 @@ TEST_CORES = 10
 
 
 def pytest_addoption(parser):
-    group = parser.getgroup("campaign", "the fault campaign, tests/faults/campaign.py")
+    group = parser.getgroup("campaign", "the fault campaign, `python -m tests.faults.campaign`")
     group.addoption("--campaign-kills", type=int, default=25, help="how many processes are killed (default: %(default)s)")
     group.addoption("--campaign-seed", type=int, default=1, help="seed of input, victims and pauses (default: %(default)s)")
     group.addoption("--campaign-backend", default="rocksdb", help="the state backend (default: %(default)s)")

@@ -1,6 +1,6 @@
 """The fault campaign: random kills, one after another, under a job that is fed all the while.
 
-    python tests/faults/campaign.py --kills 200 --seed 1 [--backend rocksdb]
+    python -m tests.faults.campaign --kills 200 --seed 1 [--backend rocksdb]
 
 kills slots, Python workers of the micro-batch and the daemon that forks both, at any moment: in an epoch, a barrier, an
 upload, a restore. The job has keyed value, list and map state and a sink with operator state, at parallelism 2. In the end

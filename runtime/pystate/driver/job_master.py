@@ -116,7 +116,7 @@ class JobMaster:
         self._number = status.attempt
         self._strategy = restart_strategy(configuration)
         self._was_running = False
-        self._failed_at_start: tuple[str, str | None] | None = None
+        self._failed_at_start: tuple[str, str] | None = None
         self._state_settings = StateSettings.of(configuration)
         self._metrics = JobMetrics(spark.sparkContext)
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
@@ -358,7 +358,8 @@ class JobMaster:
         """Whether user code fails in the same way twice in a row before the job runs: then it will the next time, too."""
         failed_before, self._failed_at_start = self._failed_at_start, None
         if isinstance(error, UserFunctionError) and not self._was_running:
-            self._failed_at_start = (error.message, error.where)
+            # which of an operator's subtasks is the first to fail is chance
+            self._failed_at_start = (error.message, (error.where or "").partition(", subtask ")[0])
         return failed_before is not None and failed_before == self._failed_at_start
 
     def _spark_lost(self, error: PystateError) -> PystateError:
