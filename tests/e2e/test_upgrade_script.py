@@ -91,6 +91,7 @@ def refuse_damaged(shell, tmp_path, program):
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow  # three starts of a job
 def test_upgrade_mends_a_bug_without_losing_or_doubling_anything(shell, tmp_path):
     old, new = tmp_path / "old.py", tmp_path / "new.py"
     old.write_text(PROGRAM.replace("PRICE)", "number * 10)"))  # the bug
