@@ -28,7 +28,7 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(items):
-    """Let all tests with Spark run on one worker, one after the other: they begin first, and the rest goes on beside them."""
+    """Let all tests with Spark run on one worker, one after the other. They begin first, and the rest runs beside them."""
     for item in items:
         group = group_of(item)
         if group is not None:
