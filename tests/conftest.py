@@ -27,6 +27,7 @@ def pytest_addoption(parser):
     group.addoption("--campaign-backend", default="rocksdb", help="the state backend (default: %(default)s)")
 
 
+@pytest.hookimpl(tryfirst=True)  # in front of the plugin that reads the groups
 def pytest_collection_modifyitems(items):
     """Let all tests with Spark run on one worker, one after the other. They begin first, and the rest runs beside them."""
     for item in items:
