@@ -27,7 +27,7 @@ def pytest_addoption(parser):
     group.addoption("--campaign-backend", default="rocksdb", help="the state backend (default: %(default)s)")
 
 
-@pytest.hookimpl(tryfirst=True)  # in front of the plugin that reads the groups
+@pytest.hookimpl(wrapper=True)  # begins in front of the plugin that reads the groups
 def pytest_collection_modifyitems(items):
     """Let all tests with Spark run on one worker, one after the other. They begin first, and the rest runs beside them."""
     for item in items:
@@ -35,6 +35,7 @@ def pytest_collection_modifyitems(items):
         if group is not None:
             item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    return (yield)
 
 
 def group_of(item):
