@@ -34,7 +34,7 @@ demo: setup ## Run, savepoint, cancel, resume at another parallelism; compare wi
 	$(BIN)/python examples/demo.py
 
 test: lint types setup ## Lint, types and all tests but the slow ones
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -m "not slow"
 
 test-slow: setup ## The slow tests only
 	$(BIN)/python -m pytest -m slow

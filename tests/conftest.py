@@ -27,25 +27,6 @@ def pytest_addoption(parser):
     group.addoption("--campaign-backend", default="rocksdb", help="the state backend (default: %(default)s)")
 
 
-@pytest.hookimpl(wrapper=True)  # begins in front of the plugin that reads the groups
-def pytest_collection_modifyitems(items):
-    """Let all tests with Spark run on one worker, one after the other. They begin first, and the rest runs beside them."""
-    for item in items:
-        group = group_of(item)
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
-    return (yield)
-
-
-def group_of(item):
-    """Return what a test shares with others that a worker can have only once; None for nothing."""
-    parts = item.path.relative_to(Path(__file__).parent).parts
-    if parts[0] in ("e2e", "faults") or "spark" in getattr(item, "fixturenames", ()):
-        return "spark"
-    return "servers" if parts[:2] == ("checkpoint", "file_systems") else None
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     from pystate.spark.session import create_session
