@@ -1,7 +1,10 @@
 """The epoch that is running, written down."""
 
+from dataclasses import replace
+
 import pytest
 
+from pystate.checkpoint import running_epoch
 from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import CorruptSnapshotError, RestoreError
@@ -65,7 +68,7 @@ def test_a_file_under_the_name_of_another_epoch_is_refused(store, folder):
 
 
 def test_a_newer_version_is_named(monkeypatch):
-    monkeypatch.setattr("pystate.checkpoint.running_epoch.RUNNING_EPOCH_VERSION", 2)
+    monkeypatch.setattr(running_epoch, "_CONTENT", replace(running_epoch._CONTENT, version=2))
     data = FIRST.to_bytes()
     monkeypatch.undo()
     with pytest.raises(RestoreError, match="version 2"):

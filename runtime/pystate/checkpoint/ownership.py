@@ -12,24 +12,26 @@ from __future__ import annotations
 import os
 import re
 import struct
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-import msgpack
-
 from pystate.checkpoint.handles import FileStateHandle
-from pystate.checkpoint.plain import as_map, take, take_text, unsound
+from pystate.checkpoint.plain import take, take_text, unsound
+from pystate.checkpoint.small_file import SmallFile
 from pystate.checkpoint.storage import SnapshotLocation, is_snapshot_directory, parse_location
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError
 
 NOTE_VERSION = 1
 
-_MAGIC = b"PYSTOWNR"
-_HEAD = struct.Struct(">8sIQ")
-_CRC = struct.Struct(">I")
-_MOST_BYTES = 1 << 16
+_FILE = SmallFile(
+    b"PYSTOWNR",
+    NOTE_VERSION,
+    struct.Struct(">8sIQ"),
+    "the note of its owner",
+    "use the pystate version that wrote it, or a newer one",
+    most_bytes=1 << 16,
+)
 _NOTE = re.compile(r"(claim|use)-([0-9a-f]{32})-[0-9a-f]{8}")
 
 
@@ -67,9 +69,7 @@ class OwnershipNote:
             "checkpoints": self.checkpoints,
             "owned": self.owned,
         }
-        body: bytes = msgpack.packb(plain)
-        data = _HEAD.pack(_MAGIC, NOTE_VERSION, len(body)) + body
-        return data + _CRC.pack(zlib.crc32(data))
+        return _FILE.to_bytes(plain)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> OwnershipNote:
@@ -79,19 +79,7 @@ class OwnershipNote:
             CorruptSnapshotError: It is damaged.
             RestoreError: A newer version wrote it.
         """
-        sound = _HEAD.size + _CRC.size <= len(data) <= _MOST_BYTES
-        if not sound or data[-_CRC.size :] != _CRC.pack(zlib.crc32(data[: -_CRC.size])):
-            raise unsound(what="the note of its owner is cut or changed")
-        magic, version, length = _HEAD.unpack_from(data)
-        if magic != _MAGIC or length != len(data) - _HEAD.size - _CRC.size:
-            raise unsound(what="the note of its owner is none")
-        if version != NOTE_VERSION:
-            message = f"The note of its owner was written in version {version}; this pystate reads {NOTE_VERSION}."
-            raise RestoreError(message, hint="use the pystate version that wrote it, or a newer one")
-        try:
-            plain = as_map(msgpack.unpackb(data[_HEAD.size : -_CRC.size], raw=False), "the note of its owner")
-        except ValueError as error:
-            raise unsound(what="the note of its owner can't be read") from error
+        plain = _FILE.from_bytes(data)
         kind, owned = take_text(plain, "kind"), take(plain, "owned")
         checkpoints = None if take(plain, "checkpoints") is None else take_text(plain, "checkpoints")
         if kind not in (one.value for one in NoteKind) or not isinstance(owned, bool):

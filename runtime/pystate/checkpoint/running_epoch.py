@@ -11,21 +11,23 @@ from __future__ import annotations
 
 import re
 import struct
-import zlib
 from dataclasses import asdict, dataclass
-
-import msgpack
 
 from pystate.checkpoint.handles import FileStateHandle
 from pystate.checkpoint.plain import as_map, take, take_int, take_optional_text, unsound
+from pystate.checkpoint.small_file import SmallFile
 from pystate.checkpoint.storage import SnapshotLocation
-from pystate.common.errors import CorruptSnapshotError, RestoreError
+from pystate.common.errors import CorruptSnapshotError
 
 RUNNING_EPOCH_VERSION = 1
 
-_MAGIC = b"PYSTEPOC"
-_HEAD = struct.Struct(">8sHI")
-_CRC = struct.Struct(">I")
+_CONTENT = SmallFile(
+    b"PYSTEPOC",
+    RUNNING_EPOCH_VERSION,
+    struct.Struct(">8sHI"),
+    "the running epoch",
+    "go on with the pystate version that wrote it, or a newer one",
+)
 _FILE = re.compile(r"epoch-(\d+)-[0-9a-f]+")
 
 
@@ -47,9 +49,7 @@ class RunningEpoch:
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
-        body: bytes = msgpack.packb(asdict(self), use_bin_type=True)
-        data = _HEAD.pack(_MAGIC, RUNNING_EPOCH_VERSION, len(body)) + body
-        return data + _CRC.pack(zlib.crc32(data))
+        return _CONTENT.to_bytes(asdict(self))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> RunningEpoch:
@@ -59,18 +59,7 @@ class RunningEpoch:
             CorruptSnapshotError: The file is damaged.
             RestoreError: A newer version wrote it.
         """
-        if len(data) < _HEAD.size + _CRC.size or data[-_CRC.size :] != _CRC.pack(zlib.crc32(data[: -_CRC.size])):
-            raise unsound(what="the file of the running epoch is cut or changed")
-        magic, version, length = _HEAD.unpack_from(data)
-        if magic != _MAGIC or length != len(data) - _HEAD.size - _CRC.size:
-            raise unsound(what="the file of the running epoch is none")
-        if version != RUNNING_EPOCH_VERSION:
-            message = f"The running epoch was written in version {version}; this pystate reads {RUNNING_EPOCH_VERSION}."
-            raise RestoreError(message, hint="go on with the pystate version that wrote it, or a newer one")
-        try:
-            plain = as_map(msgpack.unpackb(data[_HEAD.size : -_CRC.size], raw=False), "the running epoch")
-        except ValueError as error:
-            raise unsound(what="the running epoch can't be read") from error
+        plain = _CONTENT.from_bytes(data)
         files = as_map(take(plain, "files"), "files")
         if not all(isinstance(name, str) and isinstance(content, bytes) for name, content in files.items()):
             raise unsound(what="a file of the running epoch is none")
