@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pystate.checkpoint.catalog.inspection import OperatorFigures, StateFigures, canonical_reader
 from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
@@ -19,6 +20,8 @@ from pystate.common.errors import SnapshotError, UsageError
 from pystate.state.base.canonical import CanonicalReader, Entry
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.schema import unpack_part
+
+F = TypeVar("F", StateFigures, OperatorFigures)
 
 _DIGEST_BYTES = 16
 
@@ -33,18 +36,36 @@ class Change(Enum):
 
 
 @dataclass(frozen=True)
-class StateDifference:
-    """A state in two snapshots; None where one hasn't got it."""
+class _Difference(Generic[F]):
+    """Something in two snapshots; None where one hasn't got it."""
 
-    before: StateFigures | None
-    after: StateFigures | None
+    before: F | None
+    after: F | None
 
     @property
-    def some(self) -> StateFigures:
-        """The state, as one of the two has it."""
+    def some(self) -> F:
+        """The figures, as one of the two has them."""
         found = self.after or self.before
         assert found is not None  # noqa: S101 - one of them has it
         return found
+
+    @property
+    def change(self) -> Change:
+        """What became of it."""
+        if self.before is None:
+            return Change.ADDED
+        if self.after is None:
+            return Change.REMOVED
+        return Change.CHANGED if self._differ(self.before, self.after) else Change.SAME
+
+    @abstractmethod
+    def _differ(self, before: F, after: F) -> bool:
+        """Whether it is another one by now."""
+
+
+@dataclass(frozen=True)
+class StateDifference(_Difference[StateFigures]):
+    """A state in two snapshots. SAME: type, entries and bytes are; values may differ."""
 
     @property
     def type_changed(self) -> bool:
@@ -55,15 +76,8 @@ class StateDifference:
     def _described(state: StateFigures | None) -> tuple[str, str, bool] | None:
         return None if state is None else (state.kind, state.type, state.ttl)
 
-    @property
-    def change(self) -> Change:
-        """What became of it. SAME: type, entries and bytes are; values may differ."""
-        if self.before is None:
-            return Change.ADDED
-        if self.after is None:
-            return Change.REMOVED
-        figures = [(state.entries, state.size) for state in (self.before, self.after)]
-        return Change.CHANGED if self.type_changed or figures[0] != figures[1] else Change.SAME
+    def _differ(self, before: StateFigures, after: StateFigures) -> bool:
+        return self.type_changed or (before.entries, before.size) != (after.entries, after.size)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able data."""
@@ -77,32 +91,14 @@ class StateDifference:
 
 
 @dataclass(frozen=True)
-class OperatorDifference:
-    """An operator in two snapshots; None where one hasn't got it."""
+class OperatorDifference(_Difference[OperatorFigures]):
+    """An operator in two snapshots, with its states."""
 
-    before: OperatorFigures | None
-    after: OperatorFigures | None
     states: tuple[StateDifference, ...]
 
-    @property
-    def some(self) -> OperatorFigures:
-        """The operator, as one of the two has it."""
-        found = self.after or self.before
-        assert found is not None  # noqa: S101 - one of them has it
-        return found
-
-    @property
-    def change(self) -> Change:
-        """What became of it."""
-        if self.before is None:
-            return Change.ADDED
-        if self.after is None:
-            return Change.REMOVED
-        described = [
-            (one.name, one.parallelism, one.max_parallelism, one.key_type, one.size) for one in (self.before, self.after)
-        ]
-        changed = described[0] != described[1] or any(state.change is not Change.SAME for state in self.states)
-        return Change.CHANGED if changed else Change.SAME
+    def _differ(self, before: OperatorFigures, after: OperatorFigures) -> bool:
+        described = [(one.name, one.parallelism, one.max_parallelism, one.key_type, one.size) for one in (before, after)]
+        return described[0] != described[1] or any(state.change is not Change.SAME for state in self.states)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able data."""
