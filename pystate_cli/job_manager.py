@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pystate
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.home import PystateHome, read_json
+from pystate.common.processes import is_alive
 from pystate_cli.rest_client import NoJobManagerError, RestClient, parse_address
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def find_job_manager(
             **_configured_security(configuration),
         )
     entry = read_json(home.jobmanager)
-    if entry is not None and not _is_alive(entry["pid"]):  # one that was told to end takes its address with it
+    if entry is not None and not is_alive(entry["pid"]):  # one that was told to end takes its address with it
         message = f"The job manager of this home (process {entry['pid']}) is dead."
         hint = "the next pystate run starts one, which finds the jobs again"
         raise NoJobManagerError(message, where=str(home.root), hint=hint)
@@ -169,7 +170,7 @@ def own_job_manager(home: PystateHome, timeout: float) -> tuple[dict[str, Any], 
         running = None
     if running is not None:
         return read_json(home.jobmanager) or entry, running[0]
-    if not _is_alive(entry["pid"]) or not _is_job_manager(entry["pid"], home):  # its number was given to another process
+    if not is_alive(entry["pid"]) or not _is_job_manager(entry["pid"], home):  # its number was given to another process
         return None
     return entry, None
 
@@ -179,7 +180,7 @@ def stop_job_manager(pid: int, seconds: float) -> bool:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + seconds
-    while _is_alive(pid) and not _is_zombie(pid):
+    while is_alive(pid) and not _is_zombie(pid):
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_SECONDS)
@@ -250,7 +251,7 @@ def _healthy(home: PystateHome, timeout: float) -> tuple[RestClient, dict[str, A
     A stale file, or a foreign program on its port, is none.
     """
     entry = read_json(home.jobmanager)
-    if entry is None or not _is_alive(entry["pid"]):
+    if entry is None or not is_alive(entry["pid"]):
         return None
     # who answers must show the instance's mark before it gets to see the token
     probe = _client(entry, timeout, None)
@@ -330,16 +331,6 @@ def _last_lines(home: PystateHome, start: int) -> str:
         log.seek(start)
         lines = log.read().decode(errors="replace").splitlines()
     return "\n".join(f"  | {line}" for line in lines[-_LOG_LINES:])
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _is_zombie(pid: int) -> bool:

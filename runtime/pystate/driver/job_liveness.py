@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 from pystate.common.errors import UsageError
 from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.job_status import JobStatus
+from pystate.common.processes import is_alive
 
 _ENDED_RECORD = "ENDED"  # `RecordPhase.ENDED` of the job manager's record
-
-
-def is_alive(pid: int) -> bool:
-    """Return whether a process of that id exists."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def has_ended(directory: JobDirectory) -> bool:

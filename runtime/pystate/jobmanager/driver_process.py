@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from pystate.common.control import connect, receive_message, send_message
 from pystate.common.errors import ControlError, error_from_dict
 from pystate.common.home import JobDirectory, PystateHome, read_json
+from pystate.common.processes import is_alive
 from pystate.driver.driver_term import LEADER_VARIABLE
-from pystate.driver.job_liveness import is_alive
 from pystate.jobmanager.job_record import Submission
 
 DRIVER_COMMAND = ("-m", "pystate.driver")
