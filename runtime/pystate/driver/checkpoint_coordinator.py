@@ -382,7 +382,8 @@ class CheckpointCoordinator:
             CheckpointFailedError: There is neither.
         """
         location = self._storage.savepoint_location(target_directory)
-        return self._enqueue(CheckpointRequest(CheckpointType.SAVEPOINT, Future(), location, hold, message, format))
+        request = CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message, format=format)
+        return self._enqueue(request)
 
     def final_checkpoint(self, timeout_s: float) -> None:
         """Take the last checkpoint of a job whose sources are read; nothing where checkpoints are off.

@@ -55,7 +55,7 @@ from pystate.driver.snapshot_metadata import JobDescription
 from pystate.driver.status import JobStatusStore, failure_dict, now_ms
 from pystate.slot.local_backup import local_roots
 from pystate.slot.process import remove_dead_folders
-from pystate.slot.task import JobEnvironment
+from pystate.slot.task import JobEnvironment, task_in
 from pystate.spark.application import check_cores, is_alive
 from pystate.spark.executor_check import check_executors, modules_of_workers
 from pystate.spark.job_plan import JobPlan, check_column_names
@@ -359,7 +359,7 @@ class JobMaster:
         failed_before, self._failed_at_start = self._failed_at_start, None
         if isinstance(error, UserFunctionError) and not self._was_running:
             # which of an operator's subtasks is the first to fail is chance
-            self._failed_at_start = (error.message, (error.where or "").partition(", subtask ")[0])
+            self._failed_at_start = (error.message, task_in(error.where or ""))
         return failed_before is not None and failed_before == self._failed_at_start
 
     def _spark_lost(self, error: PystateError) -> PystateError:

@@ -362,7 +362,7 @@ class Subtask:
         self._coordinator.decline(request.checkpoint_id, self.task.uid, self.index, error)
 
     def _snapshot_failure(self, error: Exception, kind: type[PystateError] = PystateError) -> PystateError:
-        where = f"{self.task.name} (uid {self.task.uid}), subtask {self.index}"
+        where = self.task.place_of(self.index)
         if isinstance(error, PystateError):
             error.where = where if error.where is None else f"{where}, {error.where}"
             return error
@@ -393,8 +393,7 @@ class _UserCode:
         """Report what is the user's; what is ours or the connection's goes on as it is."""
         if not isinstance(error, Exception) or isinstance(error, ControlError):
             return
-        task, index = self._subtask.task, self._subtask.index
-        where = f"{task.name} (uid {task.uid}), subtask {index}"
+        where = self._subtask.task.place_of(self._subtask.index)
         stack_trace = user_stack_trace(error)
         if isinstance(error, PystateError):
             failure = error

@@ -11,6 +11,8 @@ from pystate.slot.chain import Chain, OperatorSpec
 from pystate.slot.output import OutputSpec
 from pystate.slot.records import KeyColumn
 
+_SUBTASK = ", subtask "
+
 
 @dataclass
 class TaskInput:
@@ -67,9 +69,18 @@ class TaskSpec:
         """Return the output with that tag."""
         return next(output for output in self.outputs if output.tag == tag)
 
+    def place_of(self, subtask: int) -> str:
+        """Return what errors call a subtask."""
+        return f"{self.name} (uid {self.uid}){_SUBTASK}{subtask}"
+
     def key_group_range(self, subtask: int) -> KeyGroupRange:
         """Return the key groups that a subtask owns."""
         return key_group_range(subtask, self.parallelism, self.max_parallelism)
+
+
+def task_in(place: str) -> str:
+    """Return the task of what `TaskSpec.place_of` gave, whichever of its subtasks it was."""
+    return place.partition(_SUBTASK)[0]
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ class TaskOperator:
             operator.state.finish_epoch()  # what functions wrote by now is where the first epoch begins
         self.metrics.sample_gauges()
         if self.copies is not None:
-            self.copies.restored(checkpoint_id, f"{self.task.name} (uid {self.task.uid}), subtask {self.subtask}")
+            self.copies.restored(checkpoint_id, self.task.place_of(self.subtask))
         self._process = self._make_process()
 
     def close(self) -> None:
