@@ -59,11 +59,6 @@ def text_or_none(name: str, value: Any) -> str | None:
     return value or None
 
 
-def optional_text(name: str, description: str) -> Parameter[str | None]:
-    """Return a field that is a text or null."""
-    return Parameter(name, description, nullable(TEXT), text_or_none)
-
-
 def one_word(name: str, description: str, default: str, values: tuple[str, ...], what: str) -> Parameter[str]:
     """Return a parameter that is one of some words.
 
