@@ -14,7 +14,7 @@ import pytest
 from pystate.common.home import PystateHome, read_json, write_json
 from pystate.jobmanager.driver_process import DriverLauncher
 from tests.jobmanager.harness import ManagerProcess, eventually
-from tests.jobmanager.high_availability.conftest import settings, wait_until_leads
+from tests.jobmanager.high_availability.conftest import standby_options, wait_until_leads
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_job_manager_that_does_not_answer_is_said_so(manager_process, pystate,
 
 
 def test_commands_find_the_leader(tmp_path, pystate, own_home):
-    shared = settings(tmp_path / "ha")
+    shared = standby_options(str(tmp_path / "ha"))
     leader, standby = ManagerProcess(tmp_path / "other", shared), ManagerProcess(own_home, shared)
     lines = "".join(f'"{key}" = "{value}"\n' for key, value in shared.items())
     try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from pystate.jobmanager import supervised_job
 from pystate.jobmanager.driver_process import DriverLauncher
 
-_CALLS = ("open", "mkdir", "rename", "replace", "unlink", "link", "symlink", "truncate", "rmdir", "fsync")
+_CALLS = ("open", "mkdir", "rename", "replace", "unlink", "remove", "link", "symlink", "truncate", "rmdir", "fsync")
 
 
 class Killed(BaseException):
@@ -60,8 +62,8 @@ class DyingProcess:
             try:
                 self.step(name)
             except Killed:
-                if name == "fsync":  # half of what was written is on the disk
-                    os.ftruncate(arguments[0], os.fstat(arguments[0]).st_size // 2)
+                if name == "fsync" and stat.S_ISREG((written := os.fstat(arguments[0])).st_mode):
+                    os.ftruncate(arguments[0], written.st_size // 2)  # half of what was written is on the disk
                 raise
             return real(*arguments, **named)
 
@@ -71,8 +73,10 @@ class DyingProcess:
 class FakeProcess:
     """A driver whose end nobody sees."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, home: Path, leader: int | None) -> None:
         self.pid = pid
+        self.home = home
+        self.leader = leader
 
     def wait(self) -> None:
         threading.Event().wait()
@@ -81,12 +85,14 @@ class FakeProcess:
 class FakeDrivers(DriverLauncher):
     """Starts drivers that are nothing but a number, which outlive the process that started them."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path) -> None:
+        self.home = home
         self.process: DyingProcess | None = None
         self.started: list[str] = []
         self.leaders: list[int | None] = []
         self.alive: dict[str, FakeProcess] = {}
         self.twice: list[str] = []
+        self.replaced: list[str] = []
 
     def start(self, job_id: str, submission: Any, environment: Any, leader: int | None = None) -> Any:
         del submission, environment
@@ -96,11 +102,15 @@ class FakeDrivers(DriverLauncher):
             self.twice.append(job_id)
         self.started.append(job_id)
         self.leaders.append(leader)
-        self.alive[job_id] = FakeProcess(1_000_000 + len(self.started))
+        self.alive[job_id] = FakeProcess(1_000_000 + len(self.started), self.home, leader)
         return self.alive[job_id]
 
     def end_orphans(self, job_id: str, driver: int) -> None:
         del job_id, driver
+
+    def end_replaced(self, job_id: str, driver: Any) -> None:
+        assert self.kill(job_id) is driver
+        self.replaced.append(job_id)
 
     def find_running(self) -> Any:
         return dict(self.alive)

@@ -56,8 +56,11 @@ from pystate.common.errors import (
 from pystate.common.home import PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
 from pystate.driver.checkpoint_config import checkpoint_config
+from pystate.driver.driver_term import leader_of_this_process
 from pystate.driver.failure_history import with_failure
+from pystate.driver.kept_metrics import keep_metrics
 from pystate.driver.recovery_terms import RecoveryTerms
+from pystate.driver.replicated_directory import job_directory
 from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from tests.jobmanager.metrics_answer import metrics_answer
 
@@ -74,7 +77,7 @@ ZeroDivisionError: division by zero
 
 class FakeDriver:
     def __init__(self, home: PystateHome, job_id: str, arguments: list[str]) -> None:
-        self.directory = home.job(job_id)
+        self.directory = job_directory(home, job_id, leader_of_this_process())
         self.job_id = job_id
         self.arguments = [*arguments, *shlex.split(os.environ.get("FAKE_DRIVER_ARGUMENTS", ""))]
         self.submission = read_json(self.directory.submission)
@@ -184,10 +187,14 @@ class FakeDriver:
         if self.end_state == "CANCELED":
             self.move("CANCELLING")
             time.sleep(float(self.option("--cancel", "0.1")))
+        self.keep_metrics()
         self.move(self.end_state)
         if "--print" in self.arguments:
             print("behind the end", flush=True)
         return int(self.option("--exit", "0"))
+
+    def keep_metrics(self) -> None:
+        keep_metrics(self.directory.last_metrics, lambda: metrics_answer(subtasks=self.status["parallelism"]))
 
     def fail(self, error: PystateError, stack: str = "") -> None:
         stack = stack or f"Traceback (most recent call last):\n{type(error).__name__}: {error.message}\n"

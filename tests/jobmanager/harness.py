@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.configuration import Configuration
+from pystate.common.file_system_settings import settings_environment
 from pystate.common.home import PystateHome, read_json
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.server import job_manager
@@ -27,6 +28,7 @@ PYTHON_PATH = os.pathsep.join((str(REPOSITORY / "runtime"), str(REPOSITORY)))
 _SERVE = """
 import json, logging, sys
 from pystate.common.configuration import Configuration
+from pystate.common.file_system_settings import settings_environment
 from pystate.common.home import PystateHome
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.server import job_manager
@@ -163,7 +165,7 @@ class ManagerProcess(Manager):
         with self.home.jobmanager_log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _SERVE, str(self.home.root), "0", json.dumps(self.settings), *FAKE_DRIVER],
-                env={**os.environ, "PYTHONPATH": PYTHON_PATH},
+                env={**os.environ, **settings_environment(), "PYTHONPATH": PYTHON_PATH},
                 stdout=log,
                 stderr=log,
             )

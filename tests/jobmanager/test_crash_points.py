@@ -15,7 +15,8 @@ from pystate.common.job_status import JobStatus
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.job_folders import JobFolders
+from pystate.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
+from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
 from pystate.jobmanager.job_record import JobRecord, RecordPhase, Submission
 from pystate.jobmanager.job_store import JobStoreTerms
 from pystate.jobmanager.supervised_job import SupervisedJob
@@ -47,14 +48,18 @@ class Leading:
 
 
 class World:
-    """A home, what is in it, and the drivers that outlive job managers."""
+    """A home, what is in it, and the drivers that outlive job managers.
 
-    def __init__(self, root: Path, *, shared: bool) -> None:
+    Attributes:
+        kind: alone, shared (a folder that job managers mount) or replicated (a storage that they write to).
+    """
+
+    def __init__(self, root: Path, kind: str) -> None:
         root.mkdir()
+        self.kind = kind
         self.home = PystateHome(root / "home")
-        self.shared = root / "shared" if shared else None
-        self.jobs = self.shared or self.home.jobs
-        self.drivers = FakeDrivers()
+        self.jobs = self.home.jobs if kind == "alone" else root / "shared"
+        self.drivers = FakeDrivers(self.home.root)
         self.token = 0
         (root / "job.py").write_text("")
         self.submission = Submission.from_json(
@@ -64,8 +69,12 @@ class World:
     def dispatcher(self, **options: Any) -> Dispatcher:
         """Return the dispatcher of the next job manager."""
         self.token += 1
-        leadership = None if self.shared is None else Leading(self.token)
-        folders = JobFolders(self.home, self.shared)
+        leadership = None if self.kind == "alone" else Leading(self.token)
+        folders: JobFolders
+        if self.kind == "replicated":
+            folders = ReplicatedJobFolders(self.home, f"file:{self.jobs}", self.token)
+        else:
+            folders = LocalJobFolders(self.home, None if self.kind == "alone" else self.jobs)
         return Dispatcher(self.home, self.drivers, folders=folders, leadership=leadership, **options)
 
     def recovered(self, **options: Any) -> Dispatcher:
@@ -91,12 +100,13 @@ class World:
         return dispatcher, job
 
     def entries(self) -> set[str]:
-        return set(os.listdir(self.jobs)) | set(os.listdir(self.home.jobs))
+        there = os.listdir(self.jobs) if self.jobs.exists() else []
+        return set(there) | set(os.listdir(self.home.jobs))
 
 
-@pytest.fixture(params=[False, True], ids=["alone", "shared"])
+@pytest.fixture(params=["alone", "shared", "replicated"])
 def worlds(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[int], World]:
-    return lambda number: World(tmp_path / str(number), shared=request.param)
+    return lambda number: World(tmp_path / str(number), request.param)
 
 
 def every_step(worlds: Callable[[int], World], check: Callable[[World, int], bool]) -> int:
@@ -215,7 +225,8 @@ def test_an_expired_job_is_there_in_full_or_gone(worlds):
     assert seen == {0, 1}
 
 
-def test_a_takeover_that_dies_is_finished_by_the_next_one(tmp_path):
+@pytest.mark.parametrize("kind", ["shared", "replicated"])
+def test_a_takeover_that_dies_is_finished_by_the_next_one(tmp_path, kind):
     def check(world: World, step: int) -> bool:
         _, job = world.submit_running()
         JobRecord.read(job.directory).with_changes(machine="another").write(job.directory, world.token)
@@ -231,4 +242,4 @@ def test_a_takeover_that_dies_is_finished_by_the_next_one(tmp_path):
         assert RecoveryTerms.read(again.directory).strategy == FixedDelayRestartBackoffTimeStrategy(3, 0)
         return finished
 
-    assert every_step(lambda number: World(tmp_path / str(number), shared=True), check) > 5
+    assert every_step(lambda number: World(tmp_path / str(number), kind), check) > 5

@@ -6,13 +6,11 @@ JSON: a version, a checksum, and the statistics as `CheckpointStatsTracker.to_pl
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
@@ -20,6 +18,7 @@ from pystate.checkpoint.plain import as_map, take
 from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.home import write_file_atomically
+from pystate.common.job_files import JobFile
 
 STATISTICS_VERSION = 1
 """The version that is written, and the only one that is read."""
@@ -38,7 +37,7 @@ def encode_statistics(plain: dict[str, Any]) -> bytes:
 
 
 def read_statistics(
-    path: Path, history_size: int, clock: Callable[[], int], *, driver_is_gone: bool = False
+    path: JobFile, history_size: int, clock: Callable[[], int], *, driver_is_gone: bool = False
 ) -> CheckpointStatsTracker | None:
     """Return the statistics that a driver wrote; None where there is no file.
 
@@ -52,8 +51,8 @@ def read_statistics(
         CorruptSnapshotError: The file is damaged, or of another version.
     """
     try:
-        with path.open("rb") as file:
-            data, last_word = file.read(), os.fstat(file.fileno()).st_mtime_ns // 1_000_000
+        # in this order: a driver that writes in between has its last word later than what was read
+        last_word, data = path.stat().st_mtime_ns // 1_000_000, path.read_bytes()
     except FileNotFoundError:
         return None
     try:
@@ -102,7 +101,7 @@ class StatisticsFile:
         tracker: The statistics.
     """
 
-    def __init__(self, path: Path, history_size: int, clock: Callable[[], int]) -> None:
+    def __init__(self, path: JobFile, history_size: int, clock: Callable[[], int]) -> None:
         self.tracker = CheckpointStatsTracker(history_size, clock)
         self._path = path
         self._history_size = history_size

@@ -5,7 +5,6 @@ This is the only place that knows how files in a home are called.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -14,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.errors import UsageError
+from pystate.common.job_files import FencingFile, JobFile, Replica, ReplicatedFile, replace_file
 
 _JOB_ID = re.compile(r"[0-9a-fA-F]{32}")
+_OPERATIONS, _OPERATIONS_THERE = "operations/", "operation-"
+_REPLICATED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(\.json)?")
 _FENCED_RECORD = re.compile(r"record-(\d{20})\.json")
 
 
@@ -39,60 +41,88 @@ def parse_job_id(text: str) -> str:
     return text.lower()
 
 
-def write_file_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace `path` by `data` so that a reader, or a crash at any moment, sees the old bytes or the new ones."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+def write_file_atomically(file: JobFile, data: bytes, *, mode: int = 0o644) -> None:
+    """Replace a file by `data` so that a reader, or a crash at any moment, sees the old bytes or the new ones."""
+    if isinstance(file, ReplicatedFile):
+        file.replace_by(data, mode=mode)
+    else:
+        replace_file(file, data, mode=mode)
 
 
-def write_json(path: Path, data: Any, *, mode: int = 0o644) -> None:
+def write_json(file: JobFile, data: Any, *, mode: int = 0o644) -> None:
     """Write JSON atomically."""
-    write_file_atomically(path, json.dumps(data, indent=1, sort_keys=True).encode(), mode=mode)
+    write_file_atomically(file, json.dumps(data, indent=1, sort_keys=True).encode(), mode=mode)
 
 
-def read_json(path: Path) -> Any:
+def read_json(file: JobFile) -> Any:
     """Read JSON; None where the file doesn't exist."""
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(file.read_bytes())
     except FileNotFoundError:
         return None
 
 
 class JobDirectory:
-    """The files of one job below a home."""
+    """The files of one job below a home.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: The folder.
+        replica: Where other machines see the files; None where they see none, or the folder itself.
+    """
+
+    def __init__(self, path: Path, replica: Replica | None = None) -> None:
         self.path = path
-        self.record = path / "record.json"  # written by the job manager
-        self.submission = path / "submission.json"  # written before the driver starts
-        self.secret = path / "secret"  # 0600; what callers of the driver's control endpoint prove
-        self.driver = path / "driver.json"  # written by the driver: pid, host, port of its control endpoint
-        self.term = path / "term.json"  # written by the driver: which one runs the job; an older one must leave it alone
-        self.status = path / "status.json"  # written by the driver at each change of the job's status
-        self.checkpoints = path / "checkpoints.json"  # written by the driver: the checkpoints' statistics, for the next one
-        self.epochs = path / "epochs.json"  # written by the driver: the highest epoch number reserved
-        self.recovery = path / "recovery.json"  # written by the driver: whether and when to start another one if it dies
-        self.checkpoint_ids = path / "checkpoint-ids.json"  # written by the driver: the next checkpoint id
-        self.environment = path / "environment.json"  # 0600; what a driver is started with again; deleted when the job ends
+        self._replica = replica
+        self.record = self._file("record.json")  # written by the job manager
+        self.submission = self._file("submission.json")  # written before the driver starts
+        self.secret = self._file("secret")  # 0600; what callers of the driver's control endpoint prove
+        # written by the driver: which one runs the job; an older one must leave it alone
+        self.term = self._file("term.json", FencingFile)
+        self.status = self._file("status.json")  # written by the driver at each change of the job's status
+        self.checkpoints = self._file("checkpoints.json")  # written by the driver: their statistics, for the next one
+        self.last_metrics = self._file("metrics.json")  # written by the driver when the job ends
+        self.epochs = self._file("epochs.json")  # written by the driver: the highest epoch number reserved
+        self.recovery = self._file("recovery.json")  # written by the driver: whether and when to start another one
+        # written by the driver: the next checkpoint id; two drivers at a time count in it
+        self.checkpoint_ids = self._file("checkpoint-ids.json", FencingFile)
+        self.environment = self._file("environment.json")  # 0600; for another driver; deleted when the job ends
         # 0600; written by the job manager: what is needed to start a job again that is being stopped for that
-        self.resubmission = path / "resubmission.json"
+        self.resubmission = self._file("resubmission.json")
         self.operations = path / "operations"  # written by the driver: <trigger-id>.json per savepoint, stop, checkpoint
+        # what only this machine has
+        self.driver = path / "driver.json"  # written by the driver: pid, host, port of its control endpoint
         self.stdout = path / "stdout"  # what an attached job prints
         self.log = path / "job.log"  # Spark's and our noise; also the prints of a detached job
+        self.replica = path / "replica.json"  # written by the job manager: where the replica is
 
-    def record_of(self, token: int | None) -> Path:
+    def _file(self, name: str, kind: type[ReplicatedFile] = ReplicatedFile) -> JobFile:
+        path = self.path / name
+        if self._replica is None:
+            return path
+        # a replica has no folders in it
+        return kind(path, name.replace(_OPERATIONS, _OPERATIONS_THERE), self._replica)
+
+    def local(self, name: str) -> Path:
+        """Return where a file of the replica stands on this machine.
+
+        Raises:
+            UsageError: No file of a job has this name.
+        """
+        if not _REPLICATED_NAME.fullmatch(name):
+            message = f"{name!r} is no file of a job."
+            raise UsageError(message)
+        return self.path / name.replace(_OPERATIONS_THERE, _OPERATIONS)
+
+    def replicated(self) -> dict[str, Path]:
+        """Return the files on this machine that a replica has, too, by their names there."""
+        found = {path.name: path for path in self.path.glob("*")}
+        found.update({f"{_OPERATIONS_THERE}{path.name}": path for path in self.operations.glob("*")})
+        ours = (self.driver, self.stdout, self.log, self.replica, self.operations)
+        return {name: path for name, path in found.items() if path not in ours and _REPLICATED_NAME.fullmatch(name)}
+
+    def record_of(self, token: int | None) -> JobFile:
         """Return the record of the job manager with a fencing token; None for one without stand-ins."""
-        return self.record if token is None else self.path / f"record-{token:020d}.json"
+        return self.record if token is None else self._file(f"record-{token:020d}.json")
 
     def record_tokens(self) -> list[int]:
         """Return the fencing tokens of the job managers that have left a record, in rising order."""
@@ -103,14 +133,14 @@ class JobDirectory:
         return sorted(int(match[1]) for match in map(_FENCED_RECORD.fullmatch, names) if match)
 
     @property
-    def latest_record(self) -> Path:
+    def latest_record(self) -> JobFile:
         """The record that counts: that of the highest token."""
         tokens = self.record_tokens()
         return self.record_of(tokens[-1] if tokens else None)
 
-    def operation(self, trigger_id: str) -> Path:
+    def operation(self, trigger_id: str) -> JobFile:
         """Return the file of one triggered operation."""
-        return self.operations / f"{parse_job_id(trigger_id)}.json"
+        return self._file(f"operations/{parse_job_id(trigger_id)}.json")
 
 
 class PystateHome:

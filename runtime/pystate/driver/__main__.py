@@ -16,13 +16,16 @@ from typing import Any
 from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration
 from pystate.common.errors import DriverReplacedError, JobCancelledError, JobGraphError, PystateError, SparkLostError
+from pystate.common.file_system_settings import SETTINGS_VARIABLE
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
 from pystate.datastream.executor import JobExecutionResult, register_executor
 from pystate.driver.control_endpoint import ControlEndpoint
+from pystate.driver.driver_term import leader_of_this_process
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
+from pystate.driver.replicated_directory import job_directory
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.spark.python_files import add_python_files
 
@@ -34,6 +37,7 @@ class DriverExecutor(LocalExecutor):
         job_id: The id the job manager gave.
         configuration: What the submission says.
         home: The installation.
+        directory: The job's files.
         status: Where the job stands.
         endpoint: The control endpoint.
     """
@@ -41,10 +45,17 @@ class DriverExecutor(LocalExecutor):
     supervised = True
 
     def __init__(
-        self, job_id: str, configuration: Configuration, home: PystateHome, status: JobStatusStore, endpoint: ControlEndpoint
+        self,
+        job_id: str,
+        configuration: Configuration,
+        home: PystateHome,
+        directory: JobDirectory,
+        status: JobStatusStore,
+        endpoint: ControlEndpoint,
     ) -> None:
         super().__init__(configuration, home)
         self._job_id = job_id
+        self._directory = directory
         self._status = status
         self._endpoint = endpoint
         self.executed = False
@@ -60,6 +71,10 @@ class DriverExecutor(LocalExecutor):
             raise JobGraphError(message, hint="make two programs of it")
         self.executed = True
         return super().execute(graph, configuration, job_name)
+
+    def job_directory(self) -> JobDirectory:
+        """Return the job's files, which the job manager made."""
+        return self._directory
 
     def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:
         """Return the store that was there before the program ran."""
@@ -140,7 +155,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     home = PystateHome(options.home)
     os.environ["PYSTATE_HOME"] = str(home.root)
-    directory = home.job(options.job_id)
+    directory = job_directory(home, options.job_id, leader_of_this_process())
+    os.environ.pop(SETTINGS_VARIABLE, None)  # they were the job manager's, for the job's files; the program has its own
     submission = read_json(directory.submission)
     job_file = options.job_file.absolute()
     status = JobStatusStore(directory, job_file.stem)
@@ -153,7 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
     except PystateError as error:
         status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
         return 1
-    executor = DriverExecutor(options.job_id, configuration, home, status, endpoint)
+    executor = DriverExecutor(options.job_id, configuration, home, directory, status, endpoint)
     register_executor(executor)
     return run_program(job_file, options.job_arguments, executor, status)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.id_counter import CheckpointIdCounter
@@ -12,6 +11,7 @@ from pystate.checkpoint.metadata import read_metadata
 from pystate.checkpoint.storage import CheckpointStorage, SnapshotLocation
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.home import read_json, write_json
+from pystate.common.job_files import JobFile
 
 
 class DurableCheckpointIds(CheckpointIdCounter):
@@ -21,7 +21,7 @@ class DurableCheckpointIds(CheckpointIdCounter):
         path: The file that holds the next id.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: JobFile) -> None:
         data = read_json(path)
         super().__init__(1 if data is None else int(data["next"]))
         self._path = path

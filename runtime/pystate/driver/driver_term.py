@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import os
 import secrets
-from pathlib import Path
 from typing import Any
 
-from pystate.common.errors import DriverReplacedError
+from pystate.common.errors import DriverReplacedError, SnapshotError
 from pystate.common.home import read_json, write_json
+from pystate.common.job_files import JobFile
 
 LEADER_VARIABLE = "PYSTATE_LEADER_TOKEN"
 """Set in the environment of a driver whose job manager has stand-ins: the job manager's fencing token."""
 
 
-def begin_term(path: Path, leader: int | None, driver: str | None = None) -> None:
+def leader_of_this_process() -> int | None:
+    """Return the fencing token of the job manager that started this process; None where it has no stand-in."""
+    leader = os.environ.get(LEADER_VARIABLE)
+    return None if leader is None else int(leader)
+
+
+def begin_term(path: JobFile, leader: int | None, driver: str | None = None) -> None:
     """Take a job over from whoever had it.
 
     Args:
@@ -47,16 +53,15 @@ class DriverTerm:
         leader: The fencing token of the job manager that started the driver; None where it has no stand-in.
     """
 
-    def __init__(self, path: Path, leader: int | None = None) -> None:
+    def __init__(self, path: JobFile, leader: int | None = None) -> None:
         self._path = path
         self._leader = leader
         self._token = secrets.token_hex(16)
 
     @staticmethod
-    def of_this_process(path: Path) -> DriverTerm:
+    def of_this_process(path: JobFile) -> DriverTerm:
         """Return a term under the job manager that started this process."""
-        leader = os.environ.get(LEADER_VARIABLE)
-        return DriverTerm(path, None if leader is None else int(leader))
+        return DriverTerm(path, leader_of_this_process())
 
     def begin(self) -> None:
         """Take the job over from whoever had it.
@@ -71,8 +76,13 @@ class DriverTerm:
 
         Raises:
             DriverReplacedError: Another driver has.
+            SnapshotError: Nobody can tell.
         """
-        named = read_json(self._path)
+        try:
+            named = read_json(self._path)
+        except OSError as error:
+            message = f"It can't be told whether another driver has taken the job over: {error}."
+            raise SnapshotError(message, where=str(self._path)) from error
         if named is not None and named["driver"] != self._token:
             message = (
                 f"Another driver (process {named['pid']}) has taken the job over; this one (process {os.getpid()}) ends."

@@ -6,9 +6,10 @@ down would cost a disk access per epoch; a bound above it is written instead, an
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 from pystate.common.home import read_json, write_json
+from pystate.common.job_files import JobFile
 
 RESERVED_AT_ONCE = 1000
 
@@ -17,21 +18,34 @@ class EpochNumbers:
     """The durable upper bound of the epoch numbers a job has used.
 
     Args:
-        path: The file.
+        path: The file. It is first read when it is needed: by then this driver has taken the job over from the one before.
+        check_term: Raises DriverReplacedError where another driver runs the job by now.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: JobFile, check_term: Callable[[], object] = lambda: None) -> None:
         self._path = path
-        data = read_json(path)
-        self._bound = -1 if data is None else int(data["reserved"])
+        self._check_term = check_term
+        self._read: int | None = None
+
+    @property
+    def _bound(self) -> int:
+        if self._read is None:
+            data = read_json(self._path)
+            self._read = -1 if data is None else int(data["reserved"])
+        return self._read
 
     def resume_above(self, epoch: int) -> int:
         """Return the number that the restored `epoch` gets: at least its own, and no number above it was ever used."""
         return max(epoch, self._bound)
 
     def reserve(self, epoch: int) -> None:
-        """Make sure, before `epoch` begins, that no later attempt uses its number again."""
+        """Make sure, before `epoch` begins, that no later attempt uses its number again.
+
+        Raises:
+            DriverReplacedError: A bound is to be written, and the file is another driver's by now.
+        """
         if epoch > self._bound:
+            self._check_term()  # a lower bound must not replace that of the driver that has taken the job over
             bound = epoch + RESERVED_AT_ONCE
             write_json(self._path, {"reserved": bound})
-            self._bound = bound
+            self._read = bound

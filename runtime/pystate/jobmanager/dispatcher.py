@@ -19,7 +19,7 @@ from pystate.common.home import (
 )
 from pystate.common.job_manager_options import JobManagerOptions
 from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher, DriverProcess
-from pystate.jobmanager.job_folders import JobFolders
+from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
 from pystate.jobmanager.job_leftovers import remove_job_copies
 from pystate.jobmanager.job_record import (
     DamagedRecordError,
@@ -66,7 +66,7 @@ class Dispatcher:
         self._home = home
         self._launcher = launcher
         self._clock = clock
-        self._folders = folders or JobFolders(home)
+        self._folders = folders or LocalJobFolders(home)
         self._leadership: Leadership = leadership or OnlyJobManager()
         self._store = store or JobStoreTerms()
         self._old_logs = old_logs
@@ -95,11 +95,12 @@ class Dispatcher:
         self._folders.prepare()
         running = self._launcher.find_running()
         for job_id in self._folders.job_ids():
-            directory = self._folders.job(job_id)
+            process = self._not_replaced(job_id, running.get(job_id))
+            directory = self._folders.bring(job_id, None if process is None else process.home)
             try:
                 record = JobRecord.read(directory)
             except DamagedRecordError as error:
-                record = self._replace_damaged(job_id, directory, running.get(job_id), error)
+                record = self._replace_damaged(job_id, directory, process, error)
             except PystateError as error:
                 logger.error("the job %s is left out: %s", job_id, error)
                 continue
@@ -109,7 +110,17 @@ class Dispatcher:
                 logger.warning("job %s was submitted to a job manager that did not lead any more; it is removed", job_id)
                 self._folders.remove(job_id)
                 continue
-            self._recover_job(record, directory, running.get(job_id))
+            self._recover_job(record, directory, process)
+
+    def _not_replaced(self, job_id: str, process: AdoptedDriver | None) -> AdoptedDriver | None:
+        """Return a living driver unless the job has been given to another one, which may be on another machine."""
+        if process is None or process.leader is None:
+            return process
+        term = read_json(self._folders.job(job_id).term)
+        if term is None or (term.get("leader") or 0) <= process.leader:
+            return process
+        self._launcher.end_replaced(job_id, process)
+        return None
 
     def _recover_job(self, record: JobRecord, directory: JobDirectory, process: AdoptedDriver | None) -> None:
         job = self._supervised(record, directory)
@@ -125,7 +136,8 @@ class Dispatcher:
             logger.info("job %s goes on in process %d", record.job_id, process.pid)
             job.watch(process)
         elif elsewhere and self._leadership.token is not None:
-            job.take_over("The job manager on the machine of the job's driver is gone.")
+            message = "The job manager on the machine of the job's driver is gone."
+            job.take_over(message, lambda: self._folders.claim(job.job_id))
         elif record.phase is RecordPhase.SUBMITTED:
             job.give_up("The job manager ended before it had started the job's driver.")
         elif record.phase is RecordPhase.RESTARTING:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from pystate.common.control import connect, receive_message, send_message
 from pystate.common.errors import ControlError, error_from_dict
+from pystate.common.file_system_settings import settings_environment
 from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.processes import is_alive
 from pystate.driver.driver_term import LEADER_VARIABLE
@@ -58,10 +59,18 @@ class ChildDriver:
 
 
 class AdoptedDriver:
-    """A driver that an earlier job manager started; only its parent may know its exit code."""
+    """A driver that an earlier job manager started; only its parent may know its exit code.
 
-    def __init__(self, pid: int) -> None:
+    Args:
+        pid: Its process id.
+        home: The installation it writes its files to.
+        leader: The fencing token of the job manager that started it; None where it had no stand-in, or nobody can tell.
+    """
+
+    def __init__(self, pid: int, home: Path, leader: int | None = None) -> None:
         self.pid = pid
+        self.home = home
+        self.leader = leader
 
     def wait(self) -> None:
         """Block until it has ended."""
@@ -112,6 +121,7 @@ class DriverLauncher:
         variables.pop(LEADER_VARIABLE, None)
         if leader is not None:
             variables[LEADER_VARIABLE] = str(leader)
+            variables.update(settings_environment())  # the driver writes to the storage that we share, too
         directory.driver.unlink(missing_ok=True)  # the address of an earlier driver
         with contextlib.ExitStack() as files:
             log = files.enter_context(_open_private(directory.log))
@@ -126,6 +136,19 @@ class DriverLauncher:
                 start_new_session=True,
             )
         return ChildDriver(process)
+
+    def end_replaced(self, job_id: str, driver: AdoptedDriver) -> None:
+        """End a driver that another one has replaced, and all that it has started.
+
+        Args:
+            job_id: The job it no longer has.
+            driver: The driver.
+        """
+        logger.warning("killing driver %d of job %s: another one has taken the job over", driver.pid, job_id)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(driver.pid, signal.SIGKILL)
+        driver.wait()
+        self.end_orphans(job_id, driver.pid)
 
     def end_orphans(self, job_id: str, driver: int) -> None:
         """Wait until nothing is left of a dead driver: its JVM could still write to a sink, its slots hold memory.
@@ -154,9 +177,10 @@ class DriverLauncher:
         for pid, command in _processes():
             with contextlib.suppress(ValueError, IndexError, OSError):
                 job_id = command[command.index("--job-id") + 1]
+                home = Path(command[command.index("--home") + 1])
                 # what a driver forks has its command line, but is not the head of the session
                 if os.getsid(pid) == pid:
-                    found[job_id] = AdoptedDriver(pid)
+                    found[job_id] = AdoptedDriver(pid, home, _leader_of(pid))
         return found
 
 
@@ -198,6 +222,21 @@ def _open_private(path: Path) -> Any:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
+def _leader_of(pid: int) -> int | None:
+    """Return the fencing token in a driver's environment."""
+    if sys.platform != "linux":
+        return None
+    start = f"{LEADER_VARIABLE}=".encode()
+    for variable in _environment_of(pid):
+        if variable.startswith(start):
+            return int(variable[len(start) :])
+    return None
+
+
+def _environment_of(pid: int | str) -> list[bytes]:
+    return Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+
+
 def _started_by(job_id: str, session: int) -> list[int]:
     """Return the living processes of a session that have the job's id in their environment."""
     if sys.platform != "linux":
@@ -208,7 +247,7 @@ def _started_by(job_id: str, session: int) -> list[int]:
         if entry.name.isdigit():
             with contextlib.suppress(OSError):  # it has ended, or is not ours
                 pid = int(entry.name)
-                if os.getsid(pid) == session and marker in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                if os.getsid(pid) == session and marker in _environment_of(pid):
                     found.append(pid)
     return found
 

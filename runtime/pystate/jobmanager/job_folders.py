@@ -6,21 +6,66 @@ import contextlib
 import logging
 import os
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
 from pystate.common.errors import UsageError
-from pystate.common.home import JobDirectory, PystateHome, parse_job_id
+from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
 
 logger = logging.getLogger(__name__)
 
-_NEW, _REMOVED = ".new-", ".removed-"
+NEW, REMOVED = ".new-", ".removed-"
+"""How the names of folders begin that are not there yet, or no more."""
 
 
-class JobFolders:
-    """The folders of a home's jobs. With high availability they are in shared storage, with links in the home.
+class JobFolders(ABC):
+    """The folders of a home's jobs.
 
     A folder appears with all files in it, and goes as a whole: a job is either not there or there in full.
+    """
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make the folder of folders, and delete what a killed job manager left half made or half deleted."""
+
+    @abstractmethod
+    def job_ids(self) -> list[str]:
+        """Return the jobs that have a folder."""
+
+    @abstractmethod
+    def job(self, job_id: str) -> JobDirectory:
+        """Return the folder of a job that is there, by its path in the home, which its driver knows."""
+
+    @abstractmethod
+    def bring(self, job_id: str, driver_home: Path | None) -> JobDirectory:
+        """Make a job's files of earlier job managers readable here.
+
+        Args:
+            job_id: The job.
+            driver_home: The installation of a living driver of the job on this machine; None where there is none.
+        """
+
+    @abstractmethod
+    def claim(self, job_id: str) -> None:
+        """Make a job's files ours, whose driver on another machine was told that its time is over, and may still write."""
+
+    @abstractmethod
+    def publish(self, job_id: str, fill: Callable[[JobDirectory], None]) -> JobDirectory:
+        """Make the folder of a new job.
+
+        Args:
+            job_id: The job.
+            fill: Writes its files.
+        """
+
+    @abstractmethod
+    def remove(self, job_id: str) -> None:
+        """Delete the folder of a job."""
+
+
+class LocalJobFolders(JobFolders):
+    """Folders of a file system. With high availability they are in shared storage, with links in the home.
 
     Args:
         home: The installation.
@@ -36,9 +81,7 @@ class JobFolders:
         """Make the folder of folders, and delete what a killed job manager left half made or half deleted."""
         for folder in (self._home.jobs, self._root):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for entry in os.listdir(self._root):
-            if entry.startswith((_NEW, _REMOVED)):
-                shutil.rmtree(self._root / entry, ignore_errors=True)
+        delete_half_done(self._root)
         if self._shared is not None:
             for entry in os.listdir(self._home.jobs):
                 link = self._home.jobs / entry
@@ -55,11 +98,19 @@ class JobFolders:
                 if not entry.startswith("."):
                     logger.error("%s is no folder of a job; it is left alone", self._root / entry)
                 continue
-            if (self._root / entry).is_symlink():
-                logger.warning("job %s is served by the job managers of %s only", job_id, os.readlink(self._root / entry))
+            elsewhere = self._served_by_others(self._root / entry)
+            if elsewhere is not None:
+                logger.warning("job %s is served by the job managers of %s only", job_id, elsewhere)
                 continue
             found.append(job_id)
         return found
+
+    def _served_by_others(self, folder: Path) -> str | None:
+        """Return the storage of the job managers that a folder was left by, where they are not we."""
+        if folder.is_symlink():
+            return os.readlink(folder)
+        replica = read_json(JobDirectory(folder).replica)
+        return None if replica is None else str(replica["uri"])
 
     def job(self, job_id: str) -> JobDirectory:
         """Return the folder of a job that is there, by its path in the home, which its driver knows."""
@@ -70,6 +121,14 @@ class JobFolders:
                     link.symlink_to(self._shared / job_id, target_is_directory=True)
         return self._home.job(job_id)
 
+    def bring(self, job_id: str, driver_home: Path | None) -> JobDirectory:
+        """Return the folder of a job: all job managers read the same one."""
+        del driver_home
+        return self.job(job_id)
+
+    def claim(self, job_id: str) -> None:
+        """Do nothing: who writes in a folder that all mount can't be told apart, but for the files with a token."""
+
     def publish(self, job_id: str, fill: Callable[[JobDirectory], None]) -> JobDirectory:
         """Make the folder of a new job.
 
@@ -77,7 +136,7 @@ class JobFolders:
             job_id: The job.
             fill: Writes its files.
         """
-        new = self._root / f"{_NEW}{job_id}"
+        new = self._root / f"{NEW}{job_id}"
         new.mkdir(mode=0o700)
         try:
             fill(JobDirectory(new))
@@ -89,9 +148,16 @@ class JobFolders:
 
     def remove(self, job_id: str) -> None:
         """Delete the folder of a job."""
-        gone = self._root / f"{_REMOVED}{job_id}"
+        gone = self._root / f"{REMOVED}{job_id}"
         with contextlib.suppress(FileNotFoundError):
             (self._root / job_id).rename(gone)
         if self._shared is not None:
             self._home.job(job_id).path.unlink(missing_ok=True)
         shutil.rmtree(gone, ignore_errors=True)
+
+
+def delete_half_done(folder: Path) -> None:
+    """Delete what a killed job manager left half made or half deleted in a folder of jobs' folders."""
+    for entry in os.listdir(folder):
+        if entry.startswith((NEW, REMOVED)):
+            shutil.rmtree(folder / entry, ignore_errors=True)

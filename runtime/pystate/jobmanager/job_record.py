@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.errors import PystateError, UsageError
-from pystate.common.home import JobDirectory, read_json, write_json
+from pystate.common.home import JobDirectory, read_json, write_file_atomically, write_json
 
 RECORD_VERSION = 2
 _MAX_PARALLELISM = 1 << 15
@@ -102,10 +102,12 @@ class JobRecord:
 
     @staticmethod
     def set_aside(directory: JobDirectory) -> Path:
-        """Rename a damaged record, so that another one can be written; return where it is now."""
-        path = directory.latest_record
-        aside = path.with_name(f"{path.name}.damaged")
-        path.replace(aside)
+        """Copy a damaged record and delete it, so that another one can be written; return where it is now."""
+        record = directory.latest_record
+        aside = directory.path / f"{record.name}.damaged"
+        write_file_atomically(aside, record.read_bytes(), mode=0o600)
+        os.utime(aside, ns=(record.stat().st_mtime_ns, record.stat().st_mtime_ns))
+        record.unlink()
         return aside
 
 

@@ -31,7 +31,6 @@ from pystate.jobmanager.high_availability.leader_gate import LeaderGate
 from pystate.jobmanager.high_availability.lease import LeaseTerms
 from pystate.jobmanager.high_availability.standby import StandbyJobManager
 from pystate.jobmanager.high_availability.storage import SharedStorage, shared_storage
-from pystate.jobmanager.job_folders import JobFolders
 from pystate.jobmanager.job_store import JobStoreTerms
 from pystate.jobmanager.leadership import this_machine
 from pystate.jobmanager.request_guard import home_token
@@ -185,7 +184,7 @@ class _Jobs:
     @contextmanager
     def with_stand_ins(self, storage: SharedStorage) -> Iterator[ASGIApp]:
         """Serve the jobs in a storage that job managers share, while this one leads."""
-        gate = LeaderGate(storage.lease.leader, self._address, self._entry["instance"])
+        gate = LeaderGate(storage.lease.leader, self._address, self._entry["instance"], self._security)
         manager = StandbyJobManager(
             storage,
             LeaseTerms.of(self._configuration),
@@ -196,7 +195,7 @@ class _Jobs:
                 "machine": this_machine(),
             },
             gate,
-            lambda term: self._dispatcher(folders=JobFolders(self._home, storage.jobs), leadership=term),
+            lambda term: self._dispatcher(folders=storage.folders(self._home, term.token), leadership=term),
             self._app,
         )
         manager.start()

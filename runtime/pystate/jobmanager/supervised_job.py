@@ -16,6 +16,7 @@ from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_jso
 from pystate.common.job_status import JobStatus
 from pystate.driver.driver_term import begin_term
 from pystate.driver.failure_history import has_failed, with_failure
+from pystate.driver.kept_metrics import read_kept_metrics
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.jobmanager.driver_process import DriverProcess, DriverUnreachableError, call_driver
 from pystate.jobmanager.job_checkpoints import JobCheckpoints
@@ -92,7 +93,14 @@ class SupervisedJob:
         self._triggered: dict[str, _Triggered] = {}
         self.checkpoints = JobCheckpoints(self.job_id, directory, self._call, self._has_no_driver, clock)
         statistics = self.checkpoints.left_behind
-        self.metrics = JobMetrics(self._call, self.status, statistics, self._has_no_driver, clock)
+        self.metrics = JobMetrics(
+            self._call,
+            self.status,
+            statistics,
+            self._has_no_driver,
+            clock,
+            kept=lambda: read_kept_metrics(directory.last_metrics),
+        )
         if record.phase is RecordPhase.ENDED:
             self._gone.set()
 
@@ -155,15 +163,17 @@ class SupervisedJob:
         """Start another driver after a while, on a thread of its own."""
         self._on_a_thread("restart", lambda: self._restart(delay_ms))
 
-    def take_over(self, message: str) -> None:
+    def take_over(self, message: str, claim: Callable[[], object] = lambda: None) -> None:
         """Go on with a job whose driver was on another machine; it can't be asked there whether it lives, and is fenced.
 
         Args:
             message: Why it is taken over.
+            claim: Sees to it that what that driver still writes counts for nothing; called once its time is over.
         """
         with self._lock:
             self._leadership.check()
             begin_term(self.directory.term, self._leadership.token)
+            claim()
             due = self._prepare_takeover(message)
         if due:
             self.restart()

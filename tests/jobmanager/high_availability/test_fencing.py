@@ -30,9 +30,9 @@ class Lost(Leading):
         self.answers -= 1
 
 
-@pytest.fixture
-def world(tmp_path):
-    return World(tmp_path / "world", shared=True)
+@pytest.fixture(params=["shared", "replicated"])
+def world(tmp_path, request):
+    return World(tmp_path / "world", request.param)
 
 
 def replaced(dispatcher, answers: int = 0):
@@ -155,4 +155,4 @@ def test_a_home_without_high_availability_leaves_shared_jobs_alone(world):
     alone.recover()
 
     assert alone.jobs() == []
-    assert job.directory.path.is_symlink()
+    assert job.directory.path.is_symlink() == (world.kind == "shared")

@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from pystate.checkpoint.file_systems.places import parse_location
+from pystate.checkpoint.file_systems.stores import S3Store, store_of
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError
 from pystate.jobmanager.high_availability.lease import SignOfLife
-from pystate.jobmanager.high_availability.lease_files import LeaseFiles, host_and_port
-from pystate.jobmanager.high_availability.storage import SharedStorage, shared_storage
+from pystate.jobmanager.high_availability.lease_files import LeaseFiles, LeaseStore, host_and_port
+from pystate.jobmanager.high_availability.lease_objects import LeaseObjects
+from pystate.jobmanager.high_availability.object_storage import SharedObjects
+from pystate.jobmanager.high_availability.storage import SharedFolder, shared_storage
+from tests.checkpoint.file_systems.conftest import make_place
 
 
 def configured(path: object, **others: str) -> Configuration:
@@ -28,9 +33,9 @@ def test_the_storage_is_a_folder_per_cluster(tmp_path, text):
     assert shared_storage(configured(text.format(tmp_path), cluster_id="/team/a")).root == tmp_path / "team" / "a"
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/ha", "hdfs:///ha", "memory://ha", "gs://bucket/ha", "file://host/ha"])
-def test_storage_that_is_no_file_system_is_refused_with_the_reason(url):
-    with pytest.raises(ConfigurationError, match="That takes a file system") as caught:
+@pytest.mark.parametrize("url", ["memory://ha", "gs://bucket/ha", "file://host/ha"])
+def test_storage_that_can_not_make_a_file_only_once_is_refused_with_the_reason(url):
+    with pytest.raises(ConfigurationError, match="how to make a file only once") as caught:
         shared_storage(configured(url))
     assert caught.value.where == "high-availability.storageDir"
 
@@ -48,10 +53,10 @@ def test_a_missing_storage_dir_is_said(tmp_path):
 
 
 def test_all_job_managers_get_the_same_token_which_nobody_else_can_read(tmp_path):
-    storage = SharedStorage(tmp_path / "ha")
+    storage = SharedFolder(tmp_path / "ha")
     assert (storage.is_there, storage.token()) == (False, None)
     tokens: set[str] = set()
-    threads = [threading.Thread(target=lambda: tokens.add(SharedStorage(tmp_path / "ha").prepare())) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: tokens.add(SharedFolder(tmp_path / "ha").prepare())) for _ in range(8)]
 
     for thread in threads:
         thread.start()
@@ -73,7 +78,7 @@ def test_a_file_system_without_links_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", no_links)
 
     with pytest.raises(PystateError, match="has no hard links"):
-        SharedStorage(tmp_path / "ha").prepare()
+        SharedFolder(tmp_path / "ha").prepare()
 
 
 def test_a_file_system_that_ignores_modes_is_refused(tmp_path, monkeypatch):
@@ -81,19 +86,71 @@ def test_a_file_system_that_ignores_modes_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", lambda path, flags, mode=0o777: real(path, flags, 0o644))
 
     with pytest.raises(PystateError, match="ignores file modes"):
-        SharedStorage(tmp_path / "ha").prepare()
+        SharedFolder(tmp_path / "ha").prepare()
 
 
-@pytest.fixture
-def lease(tmp_path: Path) -> LeaseFiles:
-    return LeaseFiles(tmp_path)
+@pytest.fixture(params=["files", "local", "s3", "webhdfs", "libhdfs"])
+def lease(request: pytest.FixtureRequest, tmp_path: Path) -> LeaseStore:
+    if request.param == "files":
+        return LeaseFiles(tmp_path)
+    fs, path, _ = parse_location(f"{make_place(request.param, request).uri}/leader")
+    store_of(fs).make_directory(path)
+    return LeaseObjects(fs, path)
+
+
+@pytest.fixture(params=["s3", "webhdfs", "libhdfs"])
+def objects(request: pytest.FixtureRequest) -> str:
+    return make_place(request.param, request).uri
+
+
+def test_object_storage_holds_a_place_per_cluster_and_one_token_for_all(objects):
+    storage = shared_storage(configured(f"{objects}/", cluster_id="/team/a"))
+    assert isinstance(storage, SharedObjects)
+    assert storage.uri == f"{objects}/team/a"
+    assert (storage.is_there, storage.token(), storage.lease.leader()) == (False, None, None)
+    tokens: set[str] = set()
+    threads = [threading.Thread(target=lambda: tokens.add(SharedObjects(storage.uri).prepare())) for _ in range(4)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert tokens == {storage.token()}
+    assert (storage.is_there, len(storage.token())) == (True, 64)
+    assert storage.prepare() == storage.token()
+
+
+def test_a_service_that_ignores_the_condition_is_refused(request, monkeypatch):
+    place = make_place("s3", request)
+    monkeypatch.setattr(S3Store, "create", lambda self, path, data: self.fs.pipe_file(path, data))
+
+    with pytest.raises(PystateError, match="gives the same name twice") as caught:
+        SharedObjects(place.uri).prepare()
+    assert caught.value.where == place.uri
+
+
+def test_a_service_that_does_not_know_the_condition_is_refused(request):
+    place = make_place("s3", request)
+    place.s3.fails = lambda asked: asked.startswith("PUT")
+    place.s3.failures[:] = [501]
+
+    with pytest.raises(PystateError, match="doesn't know conditional requests"):
+        SharedObjects(place.uri).prepare()
+
+
+def test_a_bucket_that_is_not_there_is_said(request):
+    make_place("s3", request)
+
+    with pytest.raises(PystateError, match="The storage for high availability can't be used"):
+        SharedObjects("s3://no-such-bucket-of-ours/ha").prepare()
 
 
 ENTRY = {"address": "127.0.0.1", "port": 8081}
 
 
 def test_a_token_is_given_to_one_of_many_who_ask_at_the_same_time(lease):
-    for token in range(1, 20):
+    for token in range(1, 20 if isinstance(lease, LeaseFiles) else 5):
         won: list[int] = []
         barrier = threading.Barrier(6)
 
@@ -115,21 +172,24 @@ def test_a_token_is_given_to_one_of_many_who_ask_at_the_same_time(lease):
 def test_each_renewal_is_another_sign_of_life(lease):
     assert (lease.highest_token(), lease.sign_of_life(), lease.leader()) == (0, None, None)
     lease.take(1, ENTRY)
-    assert lease.sign_of_life() == SignOfLife(1, "")
-    lease.renew(1)
-    first = lease.sign_of_life()
-    lease.renew(1)
-    assert lease.sign_of_life() != first
+    seen = [lease.sign_of_life()]
+    assert seen == [SignOfLife(1, "")]
+    for _ in range(3):
+        lease.renew(1)
+        assert lease.sign_of_life() not in seen
+        seen.append(lease.sign_of_life())
+    assert lease.sign_of_life() == seen[-1]
     lease.release(1)
     assert lease.sign_of_life().released
     assert lease.leader() is None
 
 
-def test_a_candidate_that_slept_gets_no_token_below_the_highest(lease, tmp_path):
+def test_a_candidate_that_slept_gets_no_token_below_the_highest(lease):
     for token in (1, 2, 3):
         assert lease.take(token, ENTRY)
+        lease.renew(token)
     lease.complete(3)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{3:020d}.complete", f"{3:020d}.leader"]
+    assert set(lease._tokens("leader")) == {3}
 
     assert not lease.take(2, ENTRY)
     assert not lease.take(3, ENTRY)

@@ -76,6 +76,16 @@ class Store:
             self.abandon(file, temporary)
             raise
 
+    def create(self, path: str, data: bytes) -> None:
+        """Write a small file whole, of which only one can be: of two processes at the same moment one fails.
+
+        Raises:
+            FileExistsError: There is one.
+            NotImplementedError: The filesystem can't promise that.
+        """
+        message = f"{scheme_of(self.fs)} has no known way to make a file only once"
+        raise NotImplementedError(message)
+
     def rename_new(self, temporary: str, final: str) -> None:
         """Give a written file a name that must be free; here another process may take it between look and rename.
 
@@ -111,6 +121,27 @@ class LocalStore(Store):
             file.flush()
             os.fsync(file.fileno())
 
+    def create(self, path: str, data: bytes) -> None:
+        """Write a small file whole, of which only one can be.
+
+        Raises:
+            FileExistsError: There is one.
+            NotImplementedError: This filesystem has no hard links.
+        """
+        temporary = f"{os.path.dirname(path)}/.{os.path.basename(path)}-{secrets.token_hex(4)}.inprogress"
+        file = self.fs.open(temporary, "wb")
+        try:
+            write_fully(file, data)
+            self.close(file)
+            if not self._linked(temporary, path):
+                if self.exists(path):
+                    raise _taken(path)
+                message = "this filesystem has no hard links"
+                raise NotImplementedError(message)
+        finally:
+            self.abandon(file, temporary)
+        _sync_directory(os.path.dirname(path))
+
     def rename_new(self, temporary: str, final: str) -> None:
         """Give a written file a name that must be free.
 
@@ -142,6 +173,14 @@ class HdfsStore(Store):
     """HDFS, whose name node renames only to a name that is free."""
 
     may_repeat = True
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a small file whole, of which only one can be.
+
+        Raises:
+            FileExistsError: There is one.
+        """
+        self.write_new(path, data)
 
     def rename_new(self, temporary: str, final: str) -> None:
         """Give a written file a name that must be free.
@@ -192,9 +231,21 @@ class S3Store(Store):
         Raises:
             FileExistsError: There is one.
         """
+        if self.exists(path):
+            raise _taken(path)
+        try:
+            self.create(path, data)
+        except NotImplementedError:
+            self.fs.pipe_file(path, data)
+
+    def create(self, path: str, data: bytes) -> None:
+        """Put an object of which only one can be, in one request that S3 decides on.
+
+        Raises:
+            FileExistsError: There is one.
+            NotImplementedError: The service says that it doesn't know such requests; others ignore the condition.
+        """
         for left in reversed(range(_CONFLICTS)):
-            if self.exists(path):
-                raise _taken(path)
             try:
                 self.fs.pipe_file(path, data, mode="create")
             except FileExistsError:
@@ -204,11 +255,11 @@ class S3Store(Store):
                 if code in ("PreconditionFailed", "412"):
                     raise _taken(path) from None
                 if code in ("NotImplemented", "501"):
-                    self.fs.pipe_file(path, data)
-                elif code not in ("ConditionalRequestConflict", "409") or not left:
+                    message = "this S3 service doesn't know conditional requests"
+                    raise NotImplementedError(message) from None
+                if code not in ("ConditionalRequestConflict", "409") or not left:
                     raise
-                else:
-                    continue  # somebody else deletes or writes it at this moment
+                continue  # somebody else deletes or writes it at this moment
             return
 
     def abandon(self, file: Any, path: str) -> None:

@@ -15,11 +15,15 @@ from pystate.jobmanager.high_availability.leader_election import Term
 from pystate.jobmanager.high_availability.lease_files import host_and_port
 from pystate.jobmanager.leadership import LeadershipLostError
 from pystate.jobmanager.request_guard import RequestGuard
+from pystate.jobmanager.rest.errors import answer_error, unauthorized
 from pystate.jobmanager.rest.messages import dashboard_config
+from pystate.jobmanager.rest_security import RestSecurity
 
 logger = logging.getLogger(__name__)
 
 LEADER_FIELD = "pystate-leader"
+LEADER_ONLY_HEADER = "pystate-leader-only"
+"""Asks a standby for nothing but its refusal, which sends a proxy on to the job manager that leads."""
 _CONFIG_PATHS = ("/config", "/v1/config")
 _READING = ("GET", "HEAD")
 
@@ -31,10 +35,14 @@ class LeaderGate:
         leader: Returns where the leader can be reached, as `LeaseStore.leader` does.
         address: The address the server listens on.
         instance: Random digits that tell this process from another one.
+        security: What requests must prove, of a standby too: where the leader is, is no one else's business.
     """
 
-    def __init__(self, leader: Callable[[], dict[str, Any] | None], address: str, instance: str) -> None:
+    def __init__(
+        self, leader: Callable[[], dict[str, Any] | None], address: str, instance: str, security: RestSecurity
+    ) -> None:
         self._leader = leader
+        self._security = security
         self._instance = instance
         self._led: tuple[Term, ASGIApp] | None = None
         self._standby = RequestGuard(self._answer_as_standby, address, instance)
@@ -55,6 +63,10 @@ class LeaderGate:
 
     async def _answer_as_standby(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
+        if not self._security.allows(request.headers, owner_only=False):
+            refusal = await answer_error(request, unauthorized(self._security))
+            await refusal(scope, receive, send)
+            return
         try:
             entry = await to_thread.run_sync(self._leader)
         except OSError as error:
@@ -66,10 +78,11 @@ class LeaderGate:
 
     def _answer(self, request: Request, leader: dict[str, Any] | None) -> Response:
         other = None if leader is None else host_and_port(leader)
-        if request.url.path in _CONFIG_PATHS and request.method in _READING:
+        may_be_read = request.method in _READING and LEADER_ONLY_HEADER not in request.headers
+        if may_be_read and request.url.path in _CONFIG_PATHS:
             shown = None if leader is None else {"address": other, "instance": leader["instance"]}
             return JSONResponse({**dashboard_config(), LEADER_FIELD: shown})
-        if leader is not None and request.method in _READING:
+        if leader is not None and may_be_read:
             query = f"?{request.url.query}" if request.url.query else ""
             location = f"{leader['scheme']}://{other}{request.url.path}{query}"
             return JSONResponse({}, status_code=307, headers={"Location": location})

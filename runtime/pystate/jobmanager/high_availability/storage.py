@@ -1,4 +1,4 @@
-"""`high-availability.storageDir`: what job managers that stand in for each other share."""
+"""`high-availability.storageDir` in a folder that all job managers mount, and which kind of place it is."""
 
 from __future__ import annotations
 
@@ -6,18 +6,46 @@ import os
 import re
 import secrets
 from pathlib import Path
+from typing import Protocol
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError
-from pystate.common.home import write_file_atomically
+from pystate.common.home import PystateHome, write_file_atomically
 from pystate.common.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
-from pystate.jobmanager.high_availability.lease_files import LeaseFiles
+from pystate.jobmanager.high_availability.lease_files import LeaseFiles, LeaseStore
+from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
 
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_REMOTE = ("s3", "s3a", "s3n", "s3p", "hdfs")
 
 
-class SharedStorage:
+class SharedStorage(Protocol):
+    """What job managers that stand in for each other share."""
+
+    @property
+    def lease(self) -> LeaseStore:
+        """The lease."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a job manager has ever been started with it."""
+
+    def folders(self, home: PystateHome, token: int) -> JobFolders:
+        """Return the jobs' folders for a leader, by its installation and its fencing token."""
+
+    def token(self) -> str | None:
+        """Return what requests prove to any of the job managers; None before the first one was started."""
+
+    def prepare(self) -> str:
+        """Make the place and return the token.
+
+        Raises:
+            PystateError: It can't be made, or can't keep a lease or a secret.
+        """
+
+
+class SharedFolder:
     """The folder of one cluster.
 
     Args:
@@ -39,6 +67,16 @@ class SharedStorage:
     def is_there(self) -> bool:
         """Whether a job manager has ever been started with it."""
         return self._leader.is_dir()
+
+    def folders(self, home: PystateHome, token: int) -> LocalJobFolders:
+        """Return the jobs' folders for a leader.
+
+        Args:
+            home: The leader's installation.
+            token: Its fencing token.
+        """
+        del token  # what must be fenced has the token in its name
+        return LocalJobFolders(home, self.jobs)
 
     def token(self) -> str | None:
         """Return what requests prove to any of the job managers; None before the first one was started."""
@@ -98,7 +136,7 @@ def shared_storage(configuration: Configuration) -> SharedStorage | None:
     """Return what a configuration says; None without high availability.
 
     Raises:
-        ConfigurationError: The folder is missing or is none, or the cluster's id can't be part of a path.
+        ConfigurationError: The place is missing or is none, or the cluster's id can't be part of a path.
     """
     if configuration.get(HighAvailabilityOptions.HA_MODE) is HighAvailabilityMode.NONE:
         return None
@@ -111,7 +149,12 @@ def shared_storage(configuration: Configuration) -> SharedStorage | None:
     if not _CLUSTER_ID.fullmatch(cluster):
         message = f"The cluster id {cluster!r} must be a name of letters, digits and . _ -, or several with / between them."
         raise ConfigurationError(message, where=HighAvailabilityOptions.HA_CLUSTER_ID.key)
-    return SharedStorage(_local_path(text) / cluster)
+    scheme = _SCHEME.match(text)
+    if scheme is not None and scheme[1].lower() in _REMOTE:
+        from pystate.jobmanager.high_availability.object_storage import SharedObjects  # fsspec takes its time
+
+        return SharedObjects(f"{text.rstrip('/')}/{cluster}")
+    return SharedFolder(_local_path(text) / cluster)
 
 
 def _local_path(text: str) -> Path:
@@ -123,9 +166,9 @@ def _local_path(text: str) -> Path:
         path = path[2:] if path.startswith("//") else path
     else:
         message = (
-            f"{text!r} can't hold the record of jobs: drivers replace small files there, and must see at once what another "
-            "one has written. That takes a file system."
+            f"{text!r} can't hold the record of jobs: it isn't known there how to make a file only once, "
+            "which the lease is taken by."
         )
-        hint = "name a path on a file system that all job managers mount, such as NFS; checkpoints may be in object storage"
+        hint = "name a folder that all job managers mount, such as NFS, or a place on s3:// or hdfs://"
         raise ConfigurationError(message, where=HighAvailabilityOptions.HA_STORAGE_PATH.key, hint=hint)
     return Path(os.path.abspath(os.path.expanduser(path)))

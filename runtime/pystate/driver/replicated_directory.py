@@ -1,0 +1,51 @@
+"""A job's files where its job manager shares object storage with others: here, and there a second time."""
+
+from __future__ import annotations
+
+from pystate.checkpoint.file_systems.fenced_files import FencedFiles
+from pystate.checkpoint.file_systems.places import join, parse_location
+from pystate.common.home import JobDirectory, PystateHome, read_json, write_json
+
+REPLICA_VERSION = 1
+
+
+def write_replica(directory: JobDirectory, uri: str) -> None:
+    """Write down in a job's folder where its files are a second time."""
+    write_json(directory.replica, {"version": REPLICA_VERSION, "uri": uri}, mode=0o600)
+
+
+def replica_of(uri: str, token: int) -> FencedFiles:
+    """Return a job's files in the storage that job managers share.
+
+    Args:
+        uri: The folder there.
+        token: The fencing token of the job manager in charge.
+
+    Raises:
+        SnapshotError: The storage can't be used.
+    """
+    fs, path, _ = parse_location(uri)
+    return FencedFiles(fs, path, token)
+
+
+def job_directory(home: PystateHome, job_id: str, token: int | None) -> JobDirectory:
+    """Return a job's files for who writes them.
+
+    Args:
+        home: The installation.
+        job_id: The job.
+        token: The fencing token of the job manager in charge; None where it has no stand-in.
+
+    Raises:
+        SnapshotError: The storage can't be used.
+    """
+    directory = home.job(job_id)
+    replica = None if token is None else read_json(directory.replica)
+    if replica is None or token is None:
+        return directory
+    return JobDirectory(directory.path, replica_of(str(replica["uri"]), token))
+
+
+def job_uri(jobs: str, job_id: str) -> str:
+    """Return a job's folder in the storage."""
+    return join(jobs, job_id)
