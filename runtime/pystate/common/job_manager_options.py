@@ -54,10 +54,10 @@ class HighAvailabilityOptions:
     )
     HA_STORAGE_PATH = ConfigOption[str | None](
         "high-availability.storageDir",
-        StringType("a path that all job managers reach"),
+        StringType("a place that all job managers reach"),
         None,
-        "The folder of the lease and the jobs' records: on a file system with atomic hard links and file modes, such as a "
-        "local disk or NFS.",
+        "Where the lease and the jobs' files are: a folder on a file system with atomic hard links and file modes, such as a "
+        "local disk or NFS, or a place on s3:// or hdfs://.",
         ("high-availability.zookeeper.storageDir", "recovery.zookeeper.storageDir"),
     )
     HA_CLUSTER_ID = ConfigOption[str](
