@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pystate.common.configuration import Configuration
 
 _STOP_SECONDS = 30.0
+_LEADER_TIMEOUT_SECONDS = 5.0
 
 cluster = typer.Typer(name="cluster", help="Start, stop and look at the job manager of this home.", no_args_is_help=True)
 
@@ -77,7 +78,7 @@ def stop(
     if role == "standby" and cancel_jobs:
         message = "The job manager of this home does not lead; the jobs are those of another one."
         raise ControlError(message, where=leader, hint="pystate cancel JOBID")
-    leading = None if role == "standby" else _leading(session, configuration, client)
+    leading = None if role == "standby" else client
     running = [] if leading is None else _running(leading)
     if cancel_jobs:
         if leading is None:
@@ -139,11 +140,10 @@ def _facts(
         "home": str(session.home.root),
     }
     role, leader = _role(client)
-    leading = _leading(session, configuration, client)
     facts["role"] = role
     if leader is not None:
         facts["leader"] = leader
-    facts["jobs"] = None if leading is None else _jobs_by_state(leading)
+    facts["jobs"] = None if client is None else _jobs_of_leader(session, configuration)
     return facts
 
 
@@ -156,17 +156,13 @@ def _role(client: RestClient | None) -> tuple[str, str | None]:
     return "standby", None if leader is None else str(leader["address"])
 
 
-def _leading(session: Session, configuration: Configuration, client: RestClient | None) -> RestClient | None:
-    if client is None:
-        return None
+def _jobs_of_leader(session: Session, configuration: Configuration) -> dict[str, int] | None:
+    """Return the jobs by state; None where the leader does not answer: what ours says of itself holds without it."""
     try:
-        return find_job_manager(session.home, None, _timeout(configuration), configuration)
-    except NoJobManagerError:
+        client = find_job_manager(session.home, None, min(_timeout(configuration), _LEADER_TIMEOUT_SECONDS), configuration)
+        counts = Counter(job["status"] for job in client.get("/jobs")["jobs"])
+    except ControlError:
         return None
-
-
-def _jobs_by_state(client: RestClient) -> dict[str, int]:
-    counts = Counter(job["status"] for job in client.get("/jobs")["jobs"])
     return {state.value: counts[state.value] for state in JobStatus if counts[state.value]}
 
 

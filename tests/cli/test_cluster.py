@@ -167,5 +167,29 @@ def test_commands_find_the_leader(tmp_path, pystate, own_home):
     assert cancelled.code == 0
 
 
+def test_a_leader_that_does_not_answer_is_no_fault_of_its_standby(tmp_path, pystate, own_home):
+    patient = {
+        "high-availability.filesystem.lease-duration": "10 min",
+        "high-availability.filesystem.renew-deadline": "5 min",
+    }
+    shared = {**standby_options(str(tmp_path / "ha")), **patient}
+    leader, standby = ManagerProcess(tmp_path / "other", shared), ManagerProcess(own_home, shared)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "flink-conf.toml").write_text("".join(f'"{key}" = "{value}"\n' for key, value in shared.items()))
+    try:
+        wait_until_leads(leader.start())
+        standby.start()
+        os.kill(leader.process.pid, signal.SIGSTOP)
+        shown = pystate("cluster", "status", "--json")
+    finally:
+        os.kill(leader.process.pid, signal.SIGCONT)
+        standby.stop()
+        leader.stop()
+
+    assert shown.code == 0
+    facts = json.loads(shown.out)
+    assert (facts["role"], facts["jobs"]) == ("standby", None)
+
+
 def read_port(shown: dict) -> str:
     return str(shown["leader"]).rpartition(":")[2]
