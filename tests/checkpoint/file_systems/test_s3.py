@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pystate.checkpoint.file_systems.stores import store_of
 from pystate.checkpoint.storage import CheckpointStorage, SnapshotLocation, parse_location
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, SnapshotError, SnapshotExistsError
@@ -198,3 +199,21 @@ def test_the_settings_that_travel_hide_their_secrets(s3_place: Place) -> None:
     assert SECRET_KEY not in repr(current_settings())
     assert ACCESS_KEY not in repr(current_settings())
     assert SECRET_KEY not in repr(Configuration({"s3.secret-key": SECRET_KEY, "fs.s3a.access.key": ACCESS_KEY}))
+
+
+def test_a_service_that_can_not_be_reached_is_an_error_of_the_system():
+    options = {"s3.endpoint": "http://127.0.0.1:9", "s3.access-key": "a", "s3.secret-key": "b", "s3.region": "us-east-1"}
+    initialize(Configuration({**options, "s3.retry.max-num-retries": "0"}))
+    fs, path, _ = parse_location("s3://bucket/folder")
+
+    for ask in (fs.ls, fs.info, fs.cat_file, fs.rm_file, lambda asked: store_of(fs).create(asked, b"")):
+        with pytest.raises(OSError, match="Could not connect to the endpoint"):
+            ask(f"{path}/file")
+
+
+def test_missing_credentials_are_an_error_of_permission(monkeypatch):
+    initialize(Configuration({"s3.endpoint": "http://127.0.0.1:9", "s3.region": "us-east-1"}))
+    fs, path, _ = parse_location("s3://bucket/folder")
+
+    with pytest.raises(PermissionError, match="Unable to locate credentials"):
+        fs.info(f"{path}/file")

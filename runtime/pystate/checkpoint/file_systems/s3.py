@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, NoCredentialsError, PartialCredentialsError
 from s3fs import S3FileSystem
 
 from pystate.common.file_system_settings import S3Settings
@@ -15,9 +19,31 @@ _made: dict[tuple[int, S3Settings], Any] = {}
 
 
 class SnapshotS3FileSystem(S3FileSystem):  # type: ignore[misc]
-    """s3fs with as many repetitions of requests as are set: botocore repeats them, s3fs only a broken read once more."""
+    """s3fs with as many repetitions of requests as are set: botocore repeats them, s3fs only a broken read once more.
+
+    A service that can't be reached raises OSError, as everywhere else; botocore's own errors are none.
+    """
 
     retries = 2
+
+    async def _call_s3(self, method: str, *arguments: Any, **options: Any) -> Any:
+        with _errors_of_the_system():
+            return await super()._call_s3(method, *arguments, **options)
+
+    async def _cat_file(self, path: str, *arguments: Any, **options: Any) -> bytes:
+        with _errors_of_the_system():
+            data: bytes = await super()._cat_file(path, *arguments, **options)
+            return data
+
+
+@contextlib.contextmanager
+def _errors_of_the_system() -> Iterator[None]:
+    try:
+        yield
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        raise PermissionError(errno.EACCES, str(error)) from error
+    except BotoCoreError as error:
+        raise OSError(errno.EIO, str(error)) from error
 
 
 def s3_file_system(settings: S3Settings) -> Any:
