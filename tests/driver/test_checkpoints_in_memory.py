@@ -19,7 +19,7 @@ from pystate.driver.checkpoint_recovery import recover_checkpoints
 from pystate.driver.checkpoint_settings import CheckpointSettings
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.slot.chain import OperatorSpec
-from tests.driver.test_checkpoint_coordinator import JOB, Bench, FakeSlots
+from tests.driver.harness import JOB, Bench, FakeSlots
 from tests.slot.harness import Count
 
 MEMORY = {"execution.checkpointing.storage": "jobmanager"}

@@ -28,7 +28,7 @@ from pystate.slot.chain import OperatorSpec
 from pystate.slot.records import KeyColumn
 from pystate.slot.task import TaskInput, TaskSpec
 from pystate.spark.job_plan import vertex_id
-from tests.driver.test_checkpoint_coordinator import FakeSpark, wait_until
+from tests.driver.harness import FakeSpark, wait_until
 from tests.driver.test_shared_state import Slots
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
@@ -356,7 +356,7 @@ def test_a_checkpoint_that_times_out_leaves_no_file(tmp_path, job):
     wait_until(lambda: len(one.slots.requests) == 2)
     request = one.slots.requests[-1]
     one.slots.acknowledge(request, 0)
-    for entry in one.coordinator._running:
+    for entry in one.coordinator.state._running:
         entry.deadline = 0
     with pytest.raises(CheckpointFailedError, match="did not complete within"):
         future.result(10)

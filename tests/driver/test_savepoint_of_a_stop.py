@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ControlError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
+from pystate.driver.execution_failure_handler import ExecutionFailureHandler
 from pystate.driver.job_master import JobMaster
-from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 
 class Attempt:
@@ -28,9 +29,10 @@ class Attempt:
 
 def master(path: Any, attempt: Attempt) -> Any:
     """The parts of a job master that end a job behind a savepoint."""
+    directory = JobDirectory(path)
     return SimpleNamespace(
-        _strategy=FixedDelayRestartBackoffTimeStrategy(1, 0),
-        _directory=JobDirectory(path),
+        _failures=ExecutionFailureHandler(Configuration({"restart-strategy.type": "fixed-delay"}), directory),
+        _directory=directory,
         _lock=threading.Lock(),
         _attempt=attempt,
         _stop_state=None,

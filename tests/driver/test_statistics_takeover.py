@@ -6,7 +6,7 @@ import pytest
 
 from pystate.common.job_status import JobStatus
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
-from tests.driver.test_checkpoint_coordinator import Bench
+from tests.driver.harness import Bench
 from tests.jobmanager.checkpoint_statistics import Statistics
 
 

@@ -1,11 +1,7 @@
-"""Owns time: numbers epochs and checkpoints, decides where barriers stand, completes and aborts checkpoints.
+"""Owns time: numbers epochs and checkpoints, triggers, completes and aborts checkpoints.
 
-The rules are in `pystate.checkpoint`; here they meet threads, slots and storage.
-
-Where a barrier stands: a checkpoint that is triggered while an epoch runs rides on that epoch, unless a subtask has
-already finished it. Between epochs it is taken at once at the last finished epoch, and the next epoch begins when the
-synchronous part is over. So an idle stream never delays a savepoint. After the savepoint of a stop or a cancel no epoch
-begins, unless it fails.
+The rules are in `pystate.checkpoint`, what is decided by them in `CoordinatorState`; here decisions meet threads, slots and
+storage. This class holds no lock of its own: what threads share is in the state, and changes by its steps only.
 """
 
 from __future__ import annotations
@@ -16,48 +12,48 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.id_counter import CheckpointIdCounter
-from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType, TaskState
-from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
-from pystate.checkpoint.request_decider import CheckpointRequestDecider
+from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.running_epoch import RunningEpoch
-from pystate.checkpoint.stats import CheckpointedTask, SubtaskCheckpointMetrics
+from pystate.checkpoint.stats import CheckpointedTask
 from pystate.checkpoint.stats_file import StatisticsFile
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import (
     CheckpointFailedError,
     ControlError,
-    DriverReplacedError,
     PystateError,
     SnapshotError,
     SnapshotExistsError,
 )
+from pystate.common.job_files import JobFile
 from pystate.common.job_status import JobStatus
 from pystate.common.options import RecoveryClaimMode
 from pystate.driver.checkpoint_settings import CheckpointSettings
+from pystate.driver.coordinator_state import CoordinatorState
+from pystate.driver.coordinator_steps import (
+    CompleteCheckpoint,
+    CoordinatorStep,
+    DiscardLateParts,
+    FailCheckpoint,
+    SnapshotBetweenEpochs,
+    TriggerCheckpoint,
+)
 from pystate.driver.epoch_numbers import EpochNumbers
-from pystate.driver.epoch_tracker import AttemptOverError, EpochTracker
-from pystate.driver.record_counts import RecordCounter
 from pystate.driver.restore_points import RestorePoints
 from pystate.driver.restored_state import Snapshot
-from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint, RunningCheckpoints
+from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.driver.slot_pool import SlotPool
-from pystate.driver.snapshot_disposal import FailedCheckpoints, discard
-from pystate.driver.snapshot_metadata import JobDescription, SourceFiles, write_snapshot
+from pystate.driver.snapshot_disposal import discard
+from pystate.driver.snapshot_metadata import JobDescription, write_snapshot
 from pystate.driver.status import now_ms
-from pystate.slot.subtask import SnapshotRequest
 from pystate.slot.task import TaskSpec
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
-
-_COMMIT_POLL_S = 0.01
-_IDLE_WAIT_S = 1.0
 
 
 class CheckpointCoordinator:
@@ -71,6 +67,9 @@ class CheckpointCoordinator:
         clock: Monotonic seconds.
         ids: Gives the checkpoints' ids.
         check_term: Raises DriverReplacedError where another driver runs the job by now.
+
+    Attributes:
+        state: Where epochs and checkpoints stand; attempts and subtasks report to it.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class CheckpointCoordinator:
         job: JobDescription,
         configuration: Configuration,
         epochs: EpochNumbers,
-        statistics_file: Path,
+        statistics_file: JobFile,
         clock: Callable[[], float] = time.monotonic,
         ids: CheckpointIdCounter | None = None,
         check_term: Callable[[], object] = lambda: None,
@@ -89,33 +88,11 @@ class CheckpointCoordinator:
         self._settings = settings = CheckpointSettings.of(configuration, job.job_id)
         self._storage = settings.storage
         self._points = RestorePoints(settings, job.job_id)
-        self._failures = CheckpointFailureManager(settings.tolerable_failures)
         self._statistics = StatisticsFile(statistics_file, settings.history_size, now_ms)
-        self._stats = self._statistics.tracker
-        self._decider: CheckpointRequestDecider[CheckpointRequest] = CheckpointRequestDecider(
-            lambda: int(clock() * 1000),
-            lambda: CheckpointRequest(CheckpointType.CHECKPOINT),
-            interval_ms=settings.interval_ms,
-            min_pause_ms=settings.min_pause_ms,
-            max_concurrent=settings.max_concurrent,
-        )
+        self.state = CoordinatorState(settings, self._points, self._statistics, clock)
         self._ids = ids or CheckpointIdCounter()
         self._check_term = check_term
-        self._lock = threading.Condition()
         self._tasks: list[TaskSpec] = []
-        self._tracker: EpochTracker | None = None  # None between attempts
-        self._pool: SlotPool | None = None
-        self._spark: SparkCheckpointDirectory | None = None
-        self._on_intolerable: Callable[[PystateError], None] = lambda _: None
-        self._running = RunningCheckpoints()
-        self._syncing = False
-        self._beginning = False  # an epoch is about to begin: no barrier may be placed in front of it any more
-        self._triggering = False  # a checkpoint is being triggered whose place among the epochs is not open yet
-        self._stopped = False  # a savepoint is complete behind which no epoch may begin
-        self._failed = FailedCheckpoints()
-        self._stages: dict[str, int] = {}  # by task: the stage of its exchange in the running epoch
-        self._records = RecordCounter()
-        self._closed = False
         self._thread = threading.Thread(target=self._loop, name="checkpoint-coordinator", daemon=True)
 
     # -- the job's life
@@ -131,12 +108,7 @@ class CheckpointCoordinator:
             SnapshotError: The storage can't be read.
         """
         self._ids.continue_above(self._points.recover(say))
-        self._stats = self._statistics.recover(say)
-
-    def give_up_latest(self) -> bool:
-        """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore."""
-        with self._lock:
-            return self._points.give_up_latest()
+        self._statistics.recover(say)
 
     def has_claimed(self, snapshot: Snapshot) -> bool:
         """Whether an earlier driver of the job has claimed a snapshot.
@@ -167,7 +139,8 @@ class CheckpointCoordinator:
             SnapshotError: The storage failed.
         """
         self._tasks = tasks
-        self._stats.describe_tasks(CheckpointedTask(task.uid, task.vertex_id, task.name) for task in tasks)
+        self.state.describe(tasks)
+        self._statistics.tracker.describe_tasks(CheckpointedTask(task.uid, task.vertex_id, task.name) for task in tasks)
         if self._settings.enabled:
             self._storage.initialize()
         if starting is not None:
@@ -178,9 +151,7 @@ class CheckpointCoordinator:
     def close(self, status: JobStatus) -> None:
         """Stop working, and delete the checkpoints that the job's end leaves to nobody."""
         self.attempt_over()
-        with self._lock:
-            self._closed = True
-            self._lock.notify_all()
+        self.state.close()
         if self._thread.is_alive():
             self._thread.join(30)
         self._points.discard_on(status)
@@ -188,18 +159,17 @@ class CheckpointCoordinator:
         self._statistics.close()
 
     def latest_snapshot(self) -> Snapshot | None:
-        """Return what a new attempt starts from: the job's latest checkpoint, else the snapshot it was started from.
+        """Return what a new attempt starts from, see `CoordinatorState.latest_snapshot`."""
+        return self.state.latest_snapshot()
 
-        Waits for a checkpoint whose metadata is being written, so that it isn't completed behind the new attempt's back.
-        """
-        with self._lock:
-            self._lock.wait_for(lambda: not self._running.finalizing)
-            return self._points.latest()
+    def give_up_latest(self) -> bool:
+        """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore."""
+        return self.state.give_up_latest()
 
     def report_restored(self, snapshot: Snapshot) -> None:
         """Take note of a restore, for the statistics."""
         is_savepoint = snapshot.metadata.checkpoint_type is CheckpointType.SAVEPOINT
-        self._stats.report_restored(snapshot.metadata.checkpoint_id, is_savepoint, snapshot.location.uri)
+        self._statistics.tracker.report_restored(snapshot.metadata.checkpoint_id, is_savepoint, snapshot.location.uri)
         self._statistics.changed()
 
     # -- the attempt's life
@@ -222,15 +192,7 @@ class CheckpointCoordinator:
             on_intolerable: Called when more checkpoints failed in a row than is tolerated.
         """
         self._points.delete_orphans(self._ids.next_id)
-        with self._lock:
-            subtasks = [(task.uid, index) for task in self._tasks for index in range(task.parallelism)]
-            self._tracker = EpochTracker(subtasks, epoch, batch)
-            self._pool = pool
-            self._spark = spark
-            self._on_intolerable = on_intolerable
-            self._failures.reset()
-            self._decider.restart()
-            self._lock.notify_all()
+        self.state.begin_attempt(pool, spark, epoch, batch, on_intolerable)
 
     def attempt_over(self, pool: SlotPool | None = None) -> None:
         """Give up all that belongs to the attempt: whoever waits in it gets AttemptOverError.
@@ -238,25 +200,18 @@ class CheckpointCoordinator:
         Args:
             pool: Its slots; nothing is done where another attempt has begun since. None for whichever attempt runs.
         """
-        with self._lock:
-            if pool is not None and self._pool is not None and pool is not self._pool:
-                return
-            self._tracker = None
-            self._pool = None
-            self._spark = None
-            self._running.rider = None
-            self._stopped = False
-            # one whose metadata is being written is whole: it is completed, and the next attempt starts from it
-            entries = [entry for entry in self._running if not entry.finalizing]
-            requests = self._decider.stop()
-            self._lock.notify_all()
-        for entry in entries:
+        left = self.state.end_attempt(pool)
+        for entry in left.checkpoints:
             self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
-        for request in requests:
+        for request in left.requests:
             request.future.set_exception(_over())
 
     def begin_epoch(self, epoch: int, batch: int) -> None:
         """Begin an epoch, once nothing stands against it. Called at the start of the micro-batch, before any of its tasks.
+
+        The term is read only where something is written that the next driver reads: a bound of epoch numbers, the epoch that
+        is run again. Else an epoch of a driver that was replaced is work in its own slots, whose state nobody restores from,
+        until `check_all_finished` stops it.
 
         Args:
             epoch: Which.
@@ -264,42 +219,26 @@ class CheckpointCoordinator:
 
         Raises:
             AttemptOverError: The attempt ends instead.
-            DriverReplacedError: The job is another driver's.
+            DriverReplacedError: Something is to be written, and the job is another driver's.
             PystateError: The barrier that every epoch is to carry can't be prepared.
         """
-        with self._lock:
-            self._lock.wait_for(lambda: self._tracker is None or not (self._syncing or self._held() or self._overtakes()))
-            self._live_tracker()
-            self._check_term()
-            self._epochs.reserve(epoch)
-            self._beginning = True
+        self.state.await_turn(lambda: self._epochs.reserve(epoch))
         barrier: RunningCheckpoint | None = None
         try:
             if self._settings.every_epoch:
                 barrier = self._barrier_of(epoch, batch)
-            with self._lock:
-                self._live_tracker().begin(epoch)
-                if barrier is not None:
-                    self._running.add_rider(barrier)
+            self.state.begin_epoch(epoch, barrier)
         except PystateError as error:
             if barrier is not None:
                 self._fail(barrier, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, error)
             raise
         finally:
-            with self._lock:
-                self._beginning = False
-                self._lock.notify_all()
-
-    def _overtakes(self) -> bool:
-        """Whether an epoch that is to carry a barrier would overtake the barrier before, or one that is being triggered."""
-        placed = self._triggering or self._running.rider is not None
-        return self._settings.every_epoch and (placed or self._running.for_recovery)
+            self.state.turn_over()
 
     def _barrier_of(self, epoch: int, batch: int) -> RunningCheckpoint:
         """Write down the epoch that is about to run, and prepare the checkpoint that rides on it."""
-        spark, snapshot = self._spark, self.latest_snapshot()
-        if spark is None:
-            raise _attempt_over()
+        spark, snapshot = self.state.live_attempt().spark, self.state.latest_snapshot()
+        self._check_term()  # the next driver runs the epoch again that is written down here
         self._points.begin_epoch(epoch, batch, spark, snapshot)
         return self._prepared(CheckpointRequest(CheckpointType.CHECKPOINT))
 
@@ -315,41 +254,18 @@ class CheckpointCoordinator:
     def check_all_finished(self, epoch: int) -> None:
         """Make sure, before sinks see it, that every subtask has run the epoch: Spark's word is not enough.
 
+        The term is read once per epoch, and here: a driver may be stopped in the midst of an epoch for as long as it takes
+        to replace it, so that what was read at its beginning proves nothing to its sinks.
+
         Raises:
             ControlError: One hasn't.
             DriverReplacedError: The job is another driver's.
         """
         self._check_term()
-        with self._lock:
-            missing = self._live_tracker().missing()
+        missing = self.state.missing()
         if missing:
             message = f"Spark ended epoch {epoch}, but these subtasks never ran it: {missing}."
             raise ControlError(message)
-
-    def stages_of_barrier(self, epoch: int) -> tuple[dict[str, int], int]:
-        """Return what is to be measured for the barrier on an epoch: the stage of each task's exchange, the trigger time.
-
-        No stages where it carries none.
-        """
-        with self._lock:
-            riding = self._running.of_epoch(epoch)
-            return (dict(self._stages), riding[0].pending.trigger_timestamp) if riding else ({}, 0)
-
-    def report_alignment(self, epoch: int, milliseconds: dict[str, int | None]) -> None:
-        """Take note, by task, how long the epoch's upstream partitions were apart at their ends."""
-        with self._lock:
-            for entry in self._running.of_epoch(epoch):
-                entry.alignment = milliseconds
-
-    def finish_epoch(self, epoch: int, batch: int) -> None:
-        """End an epoch: all subtasks have run it and all sinks have its output. Spark commits it next."""
-        with self._lock:
-            self._live_tracker().finish(epoch, batch)
-            for entry in self._running.of_epoch(epoch):
-                self._capture(entry, batch)
-                if self._running.rider is entry:
-                    self._running.rider = None
-            self._lock.notify_all()
 
     # -- asking for checkpoints
 
@@ -360,7 +276,7 @@ class CheckpointCoordinator:
             full: Whether it refers to no older one's files, where the job's checkpoints are incremental.
         """
         self._storage.initialize()
-        return self._enqueue(CheckpointRequest(CheckpointType.CHECKPOINT, full=full))
+        return self._submit(CheckpointRequest(CheckpointType.CHECKPOINT, full=full))
 
     def trigger_savepoint(
         self,
@@ -383,7 +299,7 @@ class CheckpointCoordinator:
         """
         location = self._storage.savepoint_location(target_directory)
         request = CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message, format=format)
-        return self._enqueue(request)
+        return self._submit(request)
 
     def final_checkpoint(self, timeout_s: float) -> None:
         """Take the last checkpoint of a job whose sources are read; nothing where checkpoints are off.
@@ -394,182 +310,48 @@ class CheckpointCoordinator:
         if self._settings.enabled:
             self.trigger_checkpoint().result(timeout_s)
 
-    def progress(self) -> dict[str, Any]:
-        """Return how far the job is: the last finished epoch, records read by the first and written by the last task.
-
-        Records that are read again after a restart count again.
-        """
-        with self._lock:
-            epoch = None if self._tracker is None else self._tracker.finished
-            return {"epoch": epoch, **self._records.to_plain(task.uid for task in self._tasks)}
-
-    def statistics(self) -> dict[str, Any]:
-        """Return the statistics as Flink's REST has them."""
-        return self._stats.to_rest()
-
-    def statistics_of(self, checkpoint_id: int) -> dict[str, Any] | None:
-        """Return one checkpoint's statistics as Flink's REST has them; None where it isn't listed."""
-        return self._stats.details(checkpoint_id)
-
-    def statistics_of_subtasks(self, checkpoint_id: int, vertex_id: str) -> dict[str, Any] | None:
-        """Return the statistics of an operator's subtasks; None where the checkpoint or the operator isn't listed."""
-        return self._stats.subtask_details(checkpoint_id, vertex_id)
-
-    def savepoint_progress(self) -> tuple[int, int, int]:
-        """Return of the savepoint in progress: subtasks that acknowledged, all subtasks, bytes so far."""
-        with self._lock:
-            pending = self._running.savepoint()
-            if pending is not None:
-                return pending.acknowledged_count, pending.total_count, pending.state_size
-        return 0, sum(task.parallelism for task in self._tasks), 0
-
-    # -- the protocol with the subtasks
-
-    def decide(self, uid: str, subtask: int, epoch: int, stage: int) -> SnapshotRequest | None:
-        """Return the barrier that an epoch carries, None where it carries none; all subtasks get the same answer.
-
-        Args:
-            uid: Of the task.
-            subtask: Which of its subtasks is at the end of the epoch.
-            epoch: Which.
-            stage: Spark's stage that brought it there.
-        """
-        with self._lock:
-            first = self._live_tracker().decide((uid, subtask), epoch)
-            self._stages[uid] = stage
-            rider = self._running.rider
-            if first and rider is not None:
-                rider.pending.epoch = epoch
-            if rider is None or rider.pending.epoch != epoch:
-                return None
-            return self._snapshot_request(rider, epoch)
-
-    def subtask_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int) -> None:
-        """Take note that a subtask's changes of an epoch are in its backend."""
-        with self._lock:
-            if self._live_tracker().subtask_finished((uid, subtask), epoch):
-                self._records.add(uid, rows_in, rows_out)
-
-    def acknowledge(
-        self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
-    ) -> AckResult:
-        """Take a subtask's part of a checkpoint."""
-        with self._lock:
-            entry = self._running.get(checkpoint_id)
-            if entry is None:
-                result = AckResult.UNKNOWN
-                self._failed.report_late(checkpoint_id)
-            else:
-                result = entry.pending.acknowledge(uid, subtask, state, metrics)
-                if result is AckResult.SUCCESS:
-                    self._stats.report_ack(checkpoint_id, uid, subtask, metrics)
-                    entry.error = entry.error or self._settings.check_size(entry.location, entry.pending.state_size)
-            self._lock.notify_all()
-        return result
-
-    def decline(self, checkpoint_id: int, error: PystateError) -> None:
-        """Take note that a subtask's part of a checkpoint failed."""
-        with self._lock:
-            entry = self._running.get(checkpoint_id)
-            if entry is not None:
-                entry.error = error
-            else:
-                self._failed.report_late(checkpoint_id)
-            self._lock.notify_all()
-
-    def _snapshot_request(self, entry: RunningCheckpoint, epoch: int) -> SnapshotRequest:
-        target = self._points.shared.target(entry.pending.checkpoint_id)
-        shared, prefix = (None, "") if entry.pending.is_savepoint else target
-        return SnapshotRequest(
-            checkpoint_id=entry.pending.checkpoint_id,
-            epoch=epoch,
-            location=entry.location.state_uri,
-            inline_threshold=self._settings.inline_threshold(entry.location),
-            trigger_timestamp=entry.pending.trigger_timestamp,
-            shared=shared,
-            shared_prefix=prefix,
-            savepoint=entry.pending.is_savepoint,
-            native=entry.pending.is_savepoint and entry.pending.format is SavepointFormatType.NATIVE,
-            full=entry.request.full,
-        )
-
-    def _held(self) -> bool:
-        """Whether a savepoint is under way or complete behind which no epoch may begin."""
-        return self._stopped or self._running.hold_epochs
-
-    def _live_tracker(self) -> EpochTracker:
-        if self._tracker is None:
-            raise _attempt_over()
-        return self._tracker
-
-    # -- the coordinator's own thread
-
-    def _loop(self) -> None:
-        while True:
-            with self._lock:
-                if self._closed:
-                    return
-                action = self._next_action()
-                if action is None:
-                    self._lock.wait(self._wait_s())
-                    continue
-            try:
-                action()
-            except Exception:  # one checkpoint's trouble must not end all later ones; the log tells what it was
-                traceback.print_exc()
-
-    def _next_action(self) -> Callable[[], None] | None:
-        now = self._clock()
-        for entry in self._running:
-            action = self._next_action_for(entry, now)
-            if action is not None:
-                return action
-        late = self._failed.take_late()
-        if late:
-            return lambda: self._discard(late)
-        tracker = self._tracker
-        if tracker is None or self._beginning:
-            return None
-        rider = self._running.rider
-        if rider is not None:
-            between = tracker.running is None and not self._syncing
-            return (lambda: self._snapshot_between_epochs(rider)) if between else None
-        request = self._decider.next_request(len(self._running))
-        if request is None:
-            return None
-        self._triggering = True
-        return lambda: self._trigger(request)
-
-    def _next_action_for(self, entry: RunningCheckpoint, now: float) -> Callable[[], None] | None:
-        reason = CheckpointFailureReason
-        if entry.error is not None:
-            error = entry.error
-            return lambda: self._fail(entry, reason.CHECKPOINT_DECLINED, error)
-        if now >= entry.deadline:
-            expired = CheckpointFailedError(f"The checkpoint did not complete within {self._settings.timeout_s:g} s.")
-            return lambda: self._fail(entry, reason.CHECKPOINT_EXPIRED, expired)
-        if entry.sources is None or self._spark is None or not entry.pending.is_fully_acknowledged:
-            return None
-        # the commit of the cut's epoch comes after its sinks; until then the checkpoint must not be restored from
-        return (lambda: self._complete(entry)) if self._spark.is_committed(entry.sources.batch) else None
-
-    def _wait_s(self) -> float:
-        if any(entry.pending.is_fully_acknowledged and entry.sources is not None for entry in self._running):
-            return _COMMIT_POLL_S
-        if self._tracker is None or self._running.rider is not None:
-            return _IDLE_WAIT_S
-        wait_ms = self._decider.wait_ms(len(self._running))
-        return _IDLE_WAIT_S if wait_ms is None else min(_IDLE_WAIT_S, wait_ms / 1000)
-
-    def _enqueue(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
-        with self._lock:
-            self._live_tracker()
-            rejected = self._decider.submit(request)
-            self._lock.notify_all()
+    def _submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
+        rejected = self.state.submit(request)
         if rejected is not None:
             message = "Too many checkpoints wait already."
             rejected.future.set_exception(CheckpointFailedError(message, hint="wait for one of them"))
         return request.future
+
+    # -- what came of them
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the statistics as Flink's REST has them."""
+        return self._statistics.tracker.to_rest()
+
+    def statistics_of(self, checkpoint_id: int) -> dict[str, Any] | None:
+        """Return one checkpoint's statistics as Flink's REST has them; None where it isn't listed."""
+        return self._statistics.tracker.details(checkpoint_id)
+
+    def statistics_of_subtasks(self, checkpoint_id: int, vertex_id: str) -> dict[str, Any] | None:
+        """Return the statistics of an operator's subtasks; None where the checkpoint or the operator isn't listed."""
+        return self._statistics.tracker.subtask_details(checkpoint_id, vertex_id)
+
+    # -- the coordinator's own thread
+
+    def _loop(self) -> None:
+        while (step := self.state.await_step()) is not None:
+            try:
+                self._take(step)
+            except Exception:  # one checkpoint's trouble must not end all later ones; the log tells what it was
+                traceback.print_exc()
+
+    def _take(self, step: CoordinatorStep) -> None:
+        match step:
+            case TriggerCheckpoint(request):
+                self._trigger(request)
+            case SnapshotBetweenEpochs(entry):
+                self._snapshot_between_epochs(entry)
+            case CompleteCheckpoint(entry):
+                self._complete(entry)
+            case FailCheckpoint(entry, reason, error):
+                self._fail(entry, reason, error)
+            case DiscardLateParts(locations):
+                self._discard(locations)
 
     def _trigger(self, request: CheckpointRequest) -> None:
         entry: RunningCheckpoint | None = None
@@ -577,13 +359,8 @@ class CheckpointCoordinator:
             with contextlib.suppress(PystateError):  # whoever asked for it knows
                 entry = self._prepared(request)
         finally:
-            with self._lock:
-                self._triggering = False
-                too_late = self._tracker is None
-                if entry is not None and not too_late:
-                    self._running.add_rider(entry)
-                self._lock.notify_all()
-        if entry is not None and too_late:
+            in_time = self.state.triggered(entry)
+        if entry is not None and not in_time:
             self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
 
     def _prepared(self, request: CheckpointRequest) -> RunningCheckpoint:
@@ -605,7 +382,7 @@ class CheckpointCoordinator:
             message=request.message,
         )
         entry = RunningCheckpoint(pending, request, location, deadline=self._clock() + self._settings.timeout_s)
-        self._stats.report_pending(pending)
+        self._statistics.tracker.report_pending(pending)
         self._statistics.changed()
         try:
             self._check_term()
@@ -616,47 +393,25 @@ class CheckpointCoordinator:
         return entry
 
     def _snapshot_between_epochs(self, entry: RunningCheckpoint) -> None:
-        with self._lock:
-            tracker, pool = self._tracker, self._pool
-            # an epoch that began, or is about to, since this action was chosen takes the barrier along
-            if tracker is None or pool is None or tracker.running is not None or self._beginning:
-                return
-            if self._running.rider is not entry:
-                return
-            self._running.rider = None
-            self._syncing = True
-            entry.alignment = {task.uid: 0 for task in self._tasks}  # no row is under way that could be waited for
-            entry.pending.epoch = tracker.finished
-            self._capture(entry, tracker.finished_batch)
-            request = self._snapshot_request(entry, tracker.finished)
+        asked = self.state.begin_snapshot(entry)
+        if asked is None:
+            return
+        pool, request = asked
         error: PystateError | None = None
         try:
             pool.snapshot(request)
         except PystateError as declined:
             error = declined
-        with self._lock:
-            entry.error = entry.error or error
-            self._syncing = False
-            self._lock.notify_all()
-
-    def _capture(self, entry: RunningCheckpoint, batch: int) -> None:
-        if self._spark is None:
-            return
-        try:
-            entry.sources = SourceFiles(batch, self._spark.capture(batch))
-        except SnapshotError as error:
-            entry.error = error
+        self.state.end_snapshot(entry, error)
 
     def _complete(self, entry: RunningCheckpoint) -> None:
-        pending, sources = entry.pending, entry.sources
-        with self._lock:
-            spark = self._spark
-            if sources is None or spark is None or self._running.get(pending.checkpoint_id) is None:
-                return
-            entry.finalizing = True
+        cut = self.state.begin_finalizing(entry)
+        if cut is None:
+            return
+        pending, (spark, sources) = entry.pending, cut
         try:
             sources.files.update(spark.capture_commit(sources.batch))
-            self._check_term()
+            self._check_term()  # as late as can be: what is complete is what the next driver starts from
             threshold, parent = self._settings.inline_threshold(entry.location), self._points.parent
             settled = self._points.shared.settled
             metadata = write_snapshot(pending, entry.location, sources, self._job, self._tasks, parent, threshold, settled)
@@ -668,21 +423,12 @@ class CheckpointCoordinator:
             return
         completed = pending.complete(metadata, now_ms())
         self._points.shared.completed(metadata)
-        with self._lock:
-            self._running.remove(entry)
-            self._stopped = self._stopped or (entry.request.hold and self._tracker is not None)
-            subsumed = self._points.add(completed)
-            self._failures.handle_success()
-            self._decider.report_completed(pending.checkpoint_type)
-            self._stats.report_alignment(pending.checkpoint_id, entry.alignment)
-            self._stats.report_completed(completed)
-            overtaken = [] if pending.is_savepoint else self._running.older_than(pending.checkpoint_id)
-            self._lock.notify_all()
+        subsumed, overtaken = self.state.complete(entry, completed)
         for older in overtaken:
             late = CheckpointFailedError(f"Checkpoint {pending.checkpoint_id} completed first.")
             self._fail(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED, late)
         gone = self._points.discard_subsumed(subsumed)
-        self._stats.report_discarded(checkpoint.checkpoint_id for checkpoint in gone)
+        self._statistics.tracker.report_discarded(checkpoint.checkpoint_id for checkpoint in gone)
         self._statistics.changed()
         told = self._tell(entry, completed=True)
         # a job that is stopped or has read its sources ends behind its last checkpoint: its functions must know of it first
@@ -694,26 +440,15 @@ class CheckpointCoordinator:
             return
         # what stands there already is not ours to delete
         taken = isinstance(error, SnapshotExistsError)
-        with self._lock:
-            self._running.remove(entry)
-            if not taken:
-                self._failed.add(checkpoint_id, entry.location)
-            counts = not entry.pending.is_savepoint and self._tracker is not None
-            decision = self._failures.handle_failure(checkpoint_id, reason, is_savepoint=entry.pending.is_savepoint)
-            self._stats.report_failed(entry.pending, reason, error.message)
-            # without its checkpoint an epoch that carries a barrier could not be run again
-            if isinstance(error, DriverReplacedError) or (self._settings.every_epoch and counts):
-                decision = CheckpointFailureDecision.FAIL_JOB
-            on_intolerable = self._on_intolerable
-            self._lock.notify_all()
+        end_attempt = self.state.fail(entry, reason, error, leaves_files=not taken)
         self._tell(entry, completed=False)
         if not taken:
             self._discard({checkpoint_id: entry.location})
         self._statistics.changed()
         failure = CheckpointFailedError(error.message, where=error.where or entry.location.uri, hint=error.hint)
         entry.request.future.set_exception(failure)
-        if decision is CheckpointFailureDecision.FAIL_JOB:
-            on_intolerable(failure)
+        if end_attempt is not None:
+            end_attempt(failure)
 
     def _discard(self, failed: dict[int, SnapshotLocation]) -> None:
         """Delete what failed checkpoints have left."""
@@ -726,17 +461,12 @@ class CheckpointCoordinator:
 
         A savepoint is for people: unless the job ends behind it, functions must not commit anything because of it.
         """
-        with self._lock:
-            pool = self._pool
+        pool = self.state.pool
         if pool is None or (completed and entry.pending.is_savepoint and not entry.request.hold):
             nobody: Future[None] = Future()
             nobody.set_result(None)
             return nobody
         return pool.notify(entry.pending.checkpoint_id, completed=completed)
-
-
-def _attempt_over() -> AttemptOverError:
-    return AttemptOverError("The execution attempt is over.")
 
 
 def _over() -> CheckpointFailedError:

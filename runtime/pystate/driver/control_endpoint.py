@@ -76,7 +76,7 @@ class ControlEndpoint:
         del status["failures"]  # they are many bytes for who asks how far the job is, and stand in the file
         if master is None:
             return status
-        progress = master.coordinator.progress()
+        progress = master.coordinator.state.progress()
         records = progress.pop("records")
         vertices = [
             {**vertex, "metrics": {**records.get(vertex["uid"], {}), **master.io_metrics(vertex["uid"])}}
@@ -120,7 +120,7 @@ class ControlEndpoint:
             message = f"There is no operation with trigger id {trigger_id}."
             raise ControlError(message)
         master = self._master
-        progress = (0, 0, 0) if master is None else master.coordinator.savepoint_progress()
+        progress = (0, 0, 0) if master is None else master.coordinator.state.savepoint_progress()
         acknowledged, total, size = progress
         return {"status": "IN_PROGRESS", "acknowledged": acknowledged, "total": total, "bytes": size}
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
+from collections.abc import Callable
 from typing import Any
 
 from pystate.common.errors import DriverReplacedError, SnapshotError
 from pystate.common.home import read_json, write_json
 from pystate.common.job_files import JobFile
 
+_RETRY_SECONDS = 1.0
 LEADER_VARIABLE = "PYSTATE_LEADER_TOKEN"
 """Set in the environment of a driver whose job manager has stand-ins: the job manager's fencing token."""
 
@@ -88,3 +91,24 @@ class DriverTerm:
                 f"Another driver (process {named['pid']}) has taken the job over; this one (process {os.getpid()}) ends."
             )
             raise DriverReplacedError(message, where=str(self._path))
+
+    def check_when_told(self, say: Callable[[str], None]) -> None:
+        """Make sure that nobody has taken the job over since, however long it takes until that can be told.
+
+        Args:
+            say: Takes a sentence for people when that is not at once.
+
+        Raises:
+            DriverReplacedError: Another driver has.
+        """
+        said = False
+        while True:
+            try:
+                self.check()
+            except SnapshotError as error:
+                if not said:
+                    say(f"WARNING: {error.message} The driver waits until it can.")
+                said = True
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return

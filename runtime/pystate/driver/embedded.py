@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from pystate.common.configuration import Configuration, load_configuration
 from pystate.common.file_system_settings import initialize
 from pystate.common.home import JobDirectory, PystateHome, new_job_id
 from pystate.datastream.executor import Executor, JobExecutionResult, for_widest_step
+from pystate.driver.job_liveness import job_runs
 from pystate.driver.job_master import JobMaster
 from pystate.driver.status import JobStatusStore
 from pystate.spark.python_files import add_python_files
@@ -58,7 +60,15 @@ class LocalExecutor(Executor):
         status = self.new_status(directory, job_name)
         spark = self.spark_session(for_widest_step(configuration, graph))
         master = JobMaster(
-            self._job_id, job_name, graph, configuration, spark, directory, status, supervised=self.supervised
+            self._job_id,
+            job_name,
+            graph,
+            configuration,
+            spark,
+            directory,
+            status,
+            job_runs=partial(job_runs, self._home),
+            supervised=self.supervised,
         )
         self.started(master)
         return JobExecutionResult(self._job_id, master.run())

@@ -283,7 +283,7 @@ class ExecutionAttempt:
             self._measure_alignment(epoch)
             for sink in self._plan.sinks:
                 self._deliver(sink, epoch)
-            self._coordinator.finish_epoch(epoch, batch_id)
+            self._coordinator.state.finish_epoch(epoch, batch_id)
             self._metrics.epoch_finished(epoch)
         except AttemptOverError:
             raise
@@ -295,11 +295,11 @@ class ExecutionAttempt:
             raise
 
     def _measure_alignment(self, epoch: int) -> None:
-        stages, triggered = self._coordinator.stages_of_barrier(epoch)
+        stages, triggered = self._coordinator.state.stages_of_barrier(epoch)
         if stages and self._query is not None:
             context, group = self._spark.sparkContext, str(self._query.runId)
             measured = {uid: alignment_ms(context, group, stage, triggered) for uid, stage in stages.items()}
-            self._coordinator.report_alignment(epoch, measured)
+            self._coordinator.state.report_alignment(epoch, measured)
 
     def _deliver(self, sink: SinkPlan, epoch: int) -> None:
         assert self._slots is not None  # noqa: S101 - epochs run after _start

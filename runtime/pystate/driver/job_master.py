@@ -20,21 +20,15 @@ from pystate.checkpoint.metadata import SavepointFormatType
 from pystate.common.configuration import Configuration
 from pystate.common.errors import (
     CorruptSnapshotError,
+    DriverReplacedError,
     JobCancelledError,
     JobExecutionError,
     PystateError,
     SparkLostError,
-    UserFunctionError,
 )
-from pystate.common.execution_target import local_threads
-from pystate.common.home import JobDirectory, PystateHome
+from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
-from pystate.common.options import (
-    CoreOptions,
-    PipelineOptions,
-    PystateOptions,
-    StateRecoveryOptions,
-)
+from pystate.common.options import CoreOptions, PystateOptions, StateRecoveryOptions
 from pystate.common.state_settings import StateSettings
 from pystate.driver.checkpoint_config import checkpoint_config
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
@@ -44,26 +38,23 @@ from pystate.driver.code_fingerprint import code_fingerprint
 from pystate.driver.driver_term import DriverTerm
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
-from pystate.driver.job_liveness import job_runs
+from pystate.driver.execution_failure_handler import ExecutionFailureHandler
 from pystate.driver.job_metrics import JobMetrics
-from pystate.driver.recovery_terms import RecoveryTerms
-from pystate.driver.restart_strategy import RestartBackoffTimeStrategy, is_fatal, restart_strategy, restart_warnings
+from pystate.driver.job_planning import plan_job
+from pystate.driver.kept_metrics import keep_metrics
+from pystate.driver.restart_strategy import restart_warnings
 from pystate.driver.restore import RestorePlan, starting_snapshot
 from pystate.driver.restore_report import RestoreReport
 from pystate.driver.restored_state import RestoredState, Snapshot
 from pystate.driver.snapshot_metadata import JobDescription
-from pystate.driver.status import JobStatusStore, failure_dict, now_ms
+from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.slot.local_backup import local_roots
 from pystate.slot.process import remove_dead_folders
-from pystate.slot.task import JobEnvironment, task_in
-from pystate.spark.application import check_cores, is_alive
-from pystate.spark.executor_check import check_executors, modules_of_workers
-from pystate.spark.job_plan import JobPlan, check_column_names
+from pystate.slot.task import JobEnvironment
+from pystate.spark.application import is_alive
+from pystate.spark.job_plan import JobPlan
 from pystate.spark.plan_nodes import plan_nodes
-from pystate.spark.planner import JobPlanner
 from pystate.spark.source_checks import spark_sources
-from pystate.spark.translator import source_frame, source_type
-from pystate.state.base.loader import check_state_backend
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,6 +71,7 @@ class JobMaster:
         spark: The session.
         directory: The job's files.
         status: Where the job stands; an attempt number above 0 means that another driver has run the job before.
+        job_runs: Whether a job of this installation has not ended; None for one that it doesn't know.
         supervised: Whether a job manager starts another driver when this one has to give up.
         say: Takes a sentence for people: warnings, restarts.
     """
@@ -94,6 +86,7 @@ class JobMaster:
         directory: JobDirectory,
         status: JobStatusStore,
         *,
+        job_runs: Callable[[str], bool | None],
         supervised: bool = False,
         say: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
     ) -> None:
@@ -105,18 +98,17 @@ class JobMaster:
         self._directory = directory
         self._status = status
         self._term = DriverTerm.of_this_process(directory.term)
+        self._job_runs = job_runs
         self._supervised = supervised
         self._say = say
-        self._epochs = EpochNumbers(directory.epochs)
+        self._epochs = EpochNumbers(directory.epochs, self._term.check)
         self._attempt: ExecutionAttempt | None = None
         self._restore: RestoreReport | None = None
         self._stop_state: JobStatus | None = None
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._number = status.attempt
-        self._strategy = restart_strategy(configuration)
-        self._was_running = False
-        self._failed_at_start: tuple[str, str] | None = None
+        self._failures = ExecutionFailureHandler(configuration, directory)
         self._state_settings = StateSettings.of(configuration)
         self._metrics = JobMetrics(spark.sparkContext)
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
@@ -149,13 +141,13 @@ class JobMaster:
         self._term.begin()
         self._status.runs_in(str(self._spark.sparkContext.applicationId))
         taken_over = self._number > 0
-        if taken_over:
-            self._strategy = self._counted_on(self._strategy)
-        RecoveryTerms(self._strategy).write(self._directory)
+        self._failures.begin(taken_over=taken_over)
         while True:
             try:
                 plan, frames, restore = self._prepare(taken_over=taken_over)
                 break
+            except DriverReplacedError:
+                raise
             except PystateError as error:
                 if not taken_over:
                     self._status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
@@ -230,8 +222,7 @@ class JobMaster:
             outer.set_exception(error)
             return
         try:
-            # nobody may start the job again behind this savepoint, even if this process dies now
-            RecoveryTerms(self._strategy, end_state=state).write(self._directory)
+            self._failures.job_ends(state)
         except OSError as failure:
             self._say(f"WARNING: {self._directory.recovery} can't be written: {failure}")
         with self._lock:
@@ -246,22 +237,9 @@ class JobMaster:
 
     def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, list[DataFrame], RestorePlan]:
         configuration = self._configuration
-        parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
-        max_parallelism = configuration.get(PipelineOptions.MAX_PARALLELISM)
-        uids = self._graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
-        sources = self._graph.live_sources()
-        frames = [source_frame(self._spark, source) for source in sources]
-        types = [source_type(source, frame) for source, frame in zip(sources, frames, strict=True)]
-        for source, elements in zip(sources, types, strict=True):
-            check_column_names(elements, source.name)
-        plan = JobPlanner(self._graph, uids, parallelism, max_parallelism if max_parallelism > 0 else None).plan(types)
-        check_state_backend(self._state_settings.backend)
-        for warning in [*plan.warnings, *self._state_settings.notices]:
-            self._say(f"WARNING: {warning}")
-        check_cores(self._spark, plan.width, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
-        if local_threads(str(self._spark.sparkContext.master)) is None:
-            check_executors(self._spark, modules_of_workers(configuration))
+        plan, frames = plan_job(self._graph, configuration, self._spark, self._say)
         if taken_over:
+            self._term.check()  # what this deletes may be a checkpoint that another driver writes
             self.coordinator.recover(self._say)
         snapshot = self.coordinator.latest_snapshot()
         mode = configuration.get(StateRecoveryOptions.RESTORE_MODE)
@@ -286,9 +264,8 @@ class JobMaster:
         ]
         checkpointing = checkpoint_config(configuration)
         self._status.describe_plan(self._name, plan.tasks, plan_nodes(plan), warnings, checkpointing)
-        home = PystateHome(self._directory.path.parent.parent)
         self._metrics.describe(plan)
-        self.coordinator.start(plan.tasks, starting, mode, lambda job_id: job_runs(home, job_id))
+        self.coordinator.start(plan.tasks, starting, mode, self._job_runs)
         return plan, frames, restore
 
     def _run_attempts(self, plan: JobPlan, frames: list[DataFrame], restore: RestorePlan) -> int:
@@ -306,7 +283,7 @@ class JobMaster:
         try:
             while True:
                 end = self._run_attempt(plan, frames, restore, environment, scratch)
-                self._term.check()
+                self._term.check_when_told(self._say)  # else a storage that is away for a moment would end the job for good
                 # behind the savepoint of a stop or a cancel the job has ended, whatever befalls the attempt
                 if end.outcome is not AttemptOutcome.FAILED or self._cancelled.is_set() or self._stop_state is not None:
                     return self._finish(end)
@@ -332,35 +309,15 @@ class JobMaster:
             self._say("The job goes back to the checkpoint before.")
             delay_ms: int | None = 0
         else:
-            delay_ms = None if is_fatal(error) or self._fails_at_start_again(error) else self._next_delay_ms()
+            delay_ms = self._failures.delay_ms(error)
         if delay_ms is None:
-            self._say(f"Recovery is suppressed: {self._strategy.describe()}.")
-            self._status.update(JobStatus.FAILED, failure=failure)
+            self._say(f"Recovery is suppressed: {self._failures.describe()}.")
+            self._end(JobStatus.FAILED, failure=failure)
             raise error
         self._number += 1
-        self._say(f"Attempt {self._number} starts in {delay_ms} ms ({self._strategy.describe()}).")
+        self._say(f"Attempt {self._number} starts in {delay_ms} ms ({self._failures.describe()}).")
         self._status.update(JobStatus.RESTARTING, failure=failure, attempt=self._number)
         self._cancelled.wait(delay_ms / 1000)
-
-    def _next_delay_ms(self) -> int | None:
-        """Count a failure, also for the next driver; return the delay in ms, None where the job has failed for good."""
-        decision = self._strategy.after_failure(now_ms())
-        self._strategy = decision.strategy
-        RecoveryTerms(self._strategy).write(self._directory)
-        return decision.delay_ms
-
-    def _counted_on(self, strategy: RestartBackoffTimeStrategy) -> RestartBackoffTimeStrategy:
-        """Return the strategy as the last driver left it, unless the job has other rules by now."""
-        terms = RecoveryTerms.read(self._directory)
-        return terms.strategy if terms is not None and terms.strategy.fresh() == strategy else strategy
-
-    def _fails_at_start_again(self, error: PystateError) -> bool:
-        """Whether user code fails in the same way twice in a row before the job runs: then it will the next time, too."""
-        failed_before, self._failed_at_start = self._failed_at_start, None
-        if isinstance(error, UserFunctionError) and not self._was_running:
-            # which of an operator's subtasks is the first to fail is chance
-            self._failed_at_start = (error.message, task_in(error.where or ""))
-        return failed_before is not None and failed_before == self._failed_at_start
 
     def _spark_lost(self, error: PystateError) -> PystateError:
         """Return the end of a job whose Spark application is gone.
@@ -373,7 +330,7 @@ class JobMaster:
             self._say(f"Attempt {self._number} failed: {lost}")
             self._status.report_failure(failure_dict(lost, ""))
             raise lost
-        self._status.update(JobStatus.FAILED, failure=failure_dict(lost, ""))
+        self._end(JobStatus.FAILED, failure=failure_dict(lost, ""))
         raise lost
 
     def _run_attempt(
@@ -385,6 +342,7 @@ class JobMaster:
         scratch: Path,
     ) -> AttemptEnd:
         try:
+            self._term.check()  # the wait for a restart may have been long, and this attempt writes the job's status
             restored = self._restored(restore)
         except PystateError as error:
             return AttemptEnd(AttemptOutcome.FAILED, error, traceback.format_exc())
@@ -407,7 +365,7 @@ class JobMaster:
             if self._cancelled.is_set():
                 return AttemptEnd(AttemptOutcome.CANCELLED)
         self._status.update(JobStatus.CREATED)
-        self._was_running = False
+        self._failures.attempt_created()
         if restored.checkpoint_id is not None:
             self._restore = RestoreReport(restored.checkpoint_id, restored.keyed_bytes(plan.tasks))
         end = attempt.run(self._is_running)
@@ -418,7 +376,7 @@ class JobMaster:
         return end
 
     def _is_running(self) -> None:
-        self._was_running = True
+        self._failures.attempt_runs()
         self._status.update(JobStatus.RUNNING)
         restore, self._restore = self._restore, None
         if restore is not None:
@@ -440,11 +398,16 @@ class JobMaster:
         self.coordinator.report_restored(snapshot)
         return restored
 
+    def _end(self, state: JobStatus, **changes: Any) -> None:
+        # who reads the status finds the metrics
+        keep_metrics(self._directory.last_metrics, self.metrics)
+        self._status.update(state, **changes)
+
     def _finish(self, end: AttemptEnd) -> int:
         state = self._stop_state
         if state is None:
             state = JobStatus.FINISHED if end.outcome is AttemptOutcome.FINISHED else JobStatus.CANCELED
-        self._status.update(state)
+        self._end(state)
         final = self._status.snapshot()
         if state is JobStatus.CANCELED:
             message = "The job was cancelled."

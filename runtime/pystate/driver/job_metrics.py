@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.metrics import MetricSample, counter, gauge, samples_to_plain
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 
 _RECENT_EPOCHS = 120
+_RECORDS = {"numRecordsIn": "read-records", "numRecordsOut": "write-records"}
 _IO = {
     "numBytesIn": "read-bytes",
     "numBytesOut": "write-bytes",
@@ -87,12 +88,12 @@ class JobMetrics:
     def io(self, uid: str) -> dict[str, int]:
         """Return what all subtasks of a task have read, written and done, by the names of a vertex in REST."""
         task = None if self._plan is None else self._plan.task(uid)
-        totals = dict.fromkeys(_IO.values(), 0)
-        for index in range(0 if task is None else task.parallelism):
-            for sample in self.slots.of(uid, index).samples:
-                if sample.operator is None and sample.name in _IO and isinstance(sample.value, int):
-                    totals[_IO[sample.name]] += sample.value
-        return totals
+        samples = [
+            sample
+            for index in range(0 if task is None else task.parallelism)
+            for sample in self.slots.of(uid, index).samples
+        ]
+        return {**dict.fromkeys(_IO.values(), 0), **_totals(samples, _IO)}
 
     def to_plain(self, coordinator: CheckpointCoordinator) -> dict[str, Any]:
         """Return everything as plain data.
@@ -142,6 +143,24 @@ class JobMetrics:
         if (task.uid, index) in sizes:
             samples.append(gauge("lastCheckpointStateSize", sizes[task.uid, index]))
         return {"index": index, "host": report.host, "samples": samples_to_plain(samples)}
+
+
+def io_figures(samples: Iterable[MetricSample]) -> dict[str, int]:
+    """Return what subtasks have read, written and done in all, by REST's names; what isn't known is missing.
+
+    Args:
+        samples: Those of one subtask, or of several.
+    """
+    return _totals(samples, {**_RECORDS, **_IO})
+
+
+def _totals(samples: Iterable[MetricSample], names: Mapping[str, str]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for sample in samples:
+        if sample.operator is None and sample.name in names and isinstance(sample.value, int):
+            name = names[sample.name]
+            totals[name] = totals.get(name, 0) + sample.value
+    return totals
 
 
 def _described(uid: str, name: str, parallelism: int, operators: list[OperatorSpec]) -> dict[str, Any]:

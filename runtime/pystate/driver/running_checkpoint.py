@@ -12,6 +12,7 @@ from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import PystateError
 from pystate.driver.snapshot_metadata import SourceFiles
+from pystate.slot.subtask import SnapshotRequest
 
 
 @dataclass
@@ -59,6 +60,29 @@ class RunningCheckpoint:
     error: PystateError | None = None
     alignment: dict[str, int | None] = field(default_factory=dict)
     finalizing: bool = False
+
+    def snapshot_request(self, epoch: int, shared: tuple[str | None, str], inline_threshold: int) -> SnapshotRequest:
+        """Return what the subtasks are asked for.
+
+        Args:
+            epoch: Behind which one the cut stands.
+            shared: The URI of the directory for a checkpoint's shared files, or None, and how their names begin.
+            inline_threshold: Up to this many bytes of one state travel in its handle.
+        """
+        pending = self.pending
+        directory, prefix = (None, "") if pending.is_savepoint else shared
+        return SnapshotRequest(
+            checkpoint_id=pending.checkpoint_id,
+            epoch=epoch,
+            location=self.location.state_uri,
+            inline_threshold=inline_threshold,
+            trigger_timestamp=pending.trigger_timestamp,
+            shared=directory,
+            shared_prefix=prefix,
+            savepoint=pending.is_savepoint,
+            native=pending.is_savepoint and pending.format is SavepointFormatType.NATIVE,
+            full=self.request.full,
+        )
 
 
 class RunningCheckpoints:

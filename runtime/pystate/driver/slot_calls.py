@@ -20,16 +20,16 @@ def answer_slot_call(coordinator: CheckpointCoordinator, op: str, arguments: dic
     """
     uid, subtask = arguments["uid"], arguments["subtask"]
     if op == "epoch_decision":
-        request = coordinator.decide(uid, subtask, arguments["epoch"], arguments["stage"])
+        request = coordinator.state.decide(uid, subtask, arguments["epoch"], arguments["stage"])
         return None if request is None else vars(request)
     if op == "epoch_finished":
         epoch, rows_in, rows_out = (arguments[name] for name in ("epoch", "rows_in", "rows_out"))
-        return coordinator.subtask_finished(uid, subtask, epoch, rows_in, rows_out)
+        return coordinator.state.subtask_finished(uid, subtask, epoch, rows_in, rows_out)
     if op == "acknowledge":
         state = TaskState.from_plain(arguments["state"])
         metrics = SubtaskCheckpointMetrics.from_plain(arguments["metrics"])
-        return coordinator.acknowledge(arguments["checkpoint_id"], uid, subtask, state, metrics).value
+        return coordinator.state.acknowledge(arguments["checkpoint_id"], uid, subtask, state, metrics).value
     if op == "decline":
-        return coordinator.decline(arguments["checkpoint_id"], error_from_dict(arguments["error"]))
+        return coordinator.state.decline(arguments["checkpoint_id"], error_from_dict(arguments["error"]))
     message = f"The coordinator does not know the op {op!r}."
     raise ControlError(message)

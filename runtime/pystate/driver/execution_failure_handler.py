@@ -1,0 +1,78 @@
+"""What the failure of an attempt means for the job: whether there is a next one, and when."""
+
+from __future__ import annotations
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import PystateError, UserFunctionError
+from pystate.common.home import JobDirectory
+from pystate.common.job_status import JobStatus
+from pystate.driver.recovery_terms import RecoveryTerms
+from pystate.driver.restart_strategy import is_fatal, restart_strategy
+from pystate.driver.status import now_ms
+from pystate.slot.task import task_in
+
+
+class ExecutionFailureHandler:
+    """Counts the failures of one job; what it has counted stands in the job's files, for the next driver.
+
+    Args:
+        configuration: The options in force.
+        directory: The job's files.
+    """
+
+    def __init__(self, configuration: Configuration, directory: JobDirectory) -> None:
+        self._directory = directory
+        self._strategy = restart_strategy(configuration)
+        self._was_running = False
+        self._failed_at_start: tuple[str, str] | None = None
+
+    def begin(self, *, taken_over: bool) -> None:
+        """Begin to count; where another driver has run the job before, behind its last failure.
+
+        Args:
+            taken_over: Whether one has. The job may have other rules by now; then it counts anew.
+
+        Raises:
+            PystateError: What the other has written is damaged.
+        """
+        terms = RecoveryTerms.read(self._directory) if taken_over else None
+        if terms is not None and terms.strategy.fresh() == self._strategy:
+            self._strategy = terms.strategy
+        RecoveryTerms(self._strategy).write(self._directory)
+
+    def attempt_created(self) -> None:
+        """Take note that an attempt begins."""
+        self._was_running = False
+
+    def attempt_runs(self) -> None:
+        """Take note that all its state is restored, and user code has begun well."""
+        self._was_running = True
+
+    def delay_ms(self, error: PystateError) -> int | None:
+        """Count a failure; return how long to wait for the next attempt, None where the job has failed for good."""
+        if is_fatal(error) or self._fails_at_start_again(error):
+            return None
+        decision = self._strategy.after_failure(now_ms())
+        self._strategy = decision.strategy
+        RecoveryTerms(self._strategy).write(self._directory)
+        return decision.delay_ms
+
+    def job_ends(self, state: JobStatus) -> None:
+        """Write down how the job ends, so that nobody starts it again, even if this process dies now.
+
+        Raises:
+            OSError: It can't be written.
+        """
+        RecoveryTerms(self._strategy, end_state=state).write(self._directory)
+
+    def describe(self) -> str:
+        """Return the rules for people, and how far they are used up."""
+        return self._strategy.describe()
+
+    def _fails_at_start_again(self, error: PystateError) -> bool:
+        """Whether user code fails in the same way twice in a row before the job runs: then it will the next time, too."""
+        failed_before, self._failed_at_start = self._failed_at_start, None
+        if isinstance(error, UserFunctionError) and not self._was_running:
+            # which of an operator's subtasks is the first to fail is chance
+            self._failed_at_start = (error.message, task_in(error.where or ""))
+        return failed_before is not None and failed_before == self._failed_at_start

@@ -1,0 +1,54 @@
+"""From a program's graph to what runs on Spark, with what speaks against it said before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pystate.api.job_graph import StreamGraph
+from pystate.common.configuration import Configuration
+from pystate.common.execution_target import local_threads
+from pystate.common.options import CoreOptions, PipelineOptions, PystateOptions
+from pystate.common.state_settings import StateSettings
+from pystate.spark.application import check_cores
+from pystate.spark.executor_check import check_executors, modules_of_workers
+from pystate.spark.job_plan import JobPlan, check_column_names
+from pystate.spark.planner import JobPlanner
+from pystate.spark.translator import source_frame, source_type
+from pystate.state.base.loader import check_state_backend
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def plan_job(
+    graph: StreamGraph, configuration: Configuration, spark: SparkSession, say: Callable[[str], None]
+) -> tuple[JobPlan, list[DataFrame]]:
+    """Return the plan of a job, and the streaming DataFrames of its sources.
+
+    Args:
+        graph: The program.
+        configuration: The options in force.
+        spark: The session.
+        say: Takes a sentence for people: warnings.
+
+    Raises:
+        PystateError: The program, the options, and the Spark that is there don't go together.
+    """
+    parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
+    max_parallelism = configuration.get(PipelineOptions.MAX_PARALLELISM)
+    uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
+    sources = graph.live_sources()
+    frames = [source_frame(spark, source) for source in sources]
+    types = [source_type(source, frame) for source, frame in zip(sources, frames, strict=True)]
+    for source, elements in zip(sources, types, strict=True):
+        check_column_names(elements, source.name)
+    plan = JobPlanner(graph, uids, parallelism, max_parallelism if max_parallelism > 0 else None).plan(types)
+    state_settings = StateSettings.of(configuration)
+    check_state_backend(state_settings.backend)
+    for warning in [*plan.warnings, *state_settings.notices]:
+        say(f"WARNING: {warning}")
+    check_cores(spark, plan.width, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
+    if local_threads(str(spark.sparkContext.master)) is None:
+        check_executors(spark, modules_of_workers(configuration))
+    return plan, frames

@@ -1,0 +1,163 @@
+"""The coordinator with slots and Spark replaced."""
+
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+
+from pystate.checkpoint.metadata import TaskState
+from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.common import Types
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ControlError
+from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
+from pystate.driver.epoch_numbers import EpochNumbers
+from pystate.driver.slot_calls import answer_slot_call
+from pystate.driver.snapshot_metadata import JobDescription
+from pystate.slot.records import KeyColumn
+from pystate.slot.task import TaskInput, TaskSpec
+from pystate.spark.job_plan import vertex_id
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+
+JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")
+
+
+SUBTASKS = [0, 1]
+TASK = TaskSpec(
+    uid="count",
+    name="count",
+    vertex_id=vertex_id("count"),
+    parallelism=2,
+    max_parallelism=128,
+    inputs=[TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))],
+)
+
+
+class FakeSpark:
+    """Spark's side: a checkpoint directory that a test fills batch by batch."""
+
+    def __init__(self, root):
+        self.root = root
+        self.directory = SparkCheckpointDirectory(root, [SparkSource("source", 0, 0)])
+        for log in ("offsets", "commits"):
+            (root / log).mkdir(parents=True)
+        (root / "metadata").write_text('{"id":"query"}')
+
+    def plan(self, batch):
+        (self.root / "offsets" / str(batch)).write_text(f'v1\n{{}}\n{{"offset":{batch}}}')
+
+    def commit(self, batch):
+        (self.root / "commits" / str(batch)).write_text("v1\n{}")
+
+
+class FakeSlots:
+    """The slots: snapshots between epochs are acknowledged, or declined."""
+
+    def __init__(self):
+        self.coordinator = None
+        self.snapshots = []
+        self.decline = False
+        self.block = threading.Event()
+        self.block.set()
+        self.told = []
+        self.telling = None  # a future that holds a notification back
+
+    def notify(self, checkpoint_id, *, completed):
+        self.told.append((checkpoint_id, completed))
+        done = self.telling or Future()
+        if self.telling is None:
+            done.set_result(None)
+        return done
+
+    def snapshot(self, request):
+        self.snapshots.append(request)
+        self.block.wait(10)
+        if self.decline:
+            message = "no"
+            raise ControlError(message)
+        for subtask in SUBTASKS:
+            acknowledge(self.coordinator, request.checkpoint_id, subtask)
+
+
+def acknowledge(coordinator, checkpoint_id, subtask):
+    metrics = SubtaskCheckpointMetrics(
+        ack_timestamp=int(time.time() * 1000),
+        sync_ms=1,
+        async_ms=2,
+        start_delay_ms=3,
+        alignment_ms=None,
+        checkpointed_size=0,
+        state_size=0,
+    )
+    arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": checkpoint_id}
+    state = TaskState().to_plain()
+    return answer_slot_call(coordinator, "acknowledge", {**arguments, "state": state, "metrics": metrics.to_plain()})
+
+
+class Bench:
+    def __init__(self, tmp_path, options):
+        defaults = {
+            "execution.checkpointing.dir": str(tmp_path / "ck"),
+            "execution.checkpointing.savepoint-dir": str(tmp_path / "sp"),
+        }
+        self.spark = FakeSpark(tmp_path / "spark")
+        self.slots = FakeSlots()
+        self.failures = []
+        self.coordinator = CheckpointCoordinator(
+            JOB,
+            Configuration({**defaults, **options}),
+            EpochNumbers(tmp_path / "epochs.json"),
+            tmp_path / "checkpoints.json",
+        )
+        self.slots.coordinator = self.coordinator
+        self.coordinator.start([replace(TASK)], None)  # some tests give it another head
+        self.start_attempt()
+
+    def start_attempt(self):
+        self.coordinator.attempt_started(self.slots, self.spark.directory, -1, -1, self.failures.append)
+
+    def ask(self, subtask, epoch):
+        arguments = {"uid": "count", "subtask": subtask, "epoch": epoch, "stage": 7}
+        return answer_slot_call(self.coordinator, "epoch_decision", arguments)
+
+    def finished(self, subtask, epoch):
+        arguments = {"uid": "count", "subtask": subtask, "epoch": epoch, "rows_in": 0, "rows_out": 0, "busy_ms": 0}
+        answer_slot_call(self.coordinator, "epoch_finished", arguments)
+
+    def begin(self, epoch):
+        self.spark.plan(epoch)
+        self.coordinator.begin_epoch(epoch, epoch)
+
+    def end(self, epoch, commit=True):
+        decisions = [self.ask(subtask, epoch) for subtask in SUBTASKS]
+        for subtask in SUBTASKS:
+            self.finished(subtask, epoch)
+        self.coordinator.state.finish_epoch(epoch, epoch)
+        if commit:
+            self.spark.commit(epoch)
+        return decisions
+
+    def epoch(self, number):
+        self.begin(number)
+        return self.end(number)
+
+
+def wait_until(condition, timeout=10):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def in_thread(run):
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def raised(run):
+    try:
+        run()
+    except Exception as error:
+        return error
+    return None

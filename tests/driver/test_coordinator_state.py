@@ -1,0 +1,358 @@
+"""Where barriers stand, which epochs wait, and what an attempt that ends leaves: slots and Spark are replaced."""
+
+import threading
+import time
+
+import pytest
+
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.reader import SnapshotReader
+from pystate.checkpoint.stats_file import StatisticsFile
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.configuration import Configuration
+from pystate.common.errors import CheckpointFailedError, ControlError, DriverReplacedError
+from pystate.driver.checkpoint_settings import CheckpointSettings
+from pystate.driver.coordinator_state import CoordinatorState
+from pystate.driver.coordinator_steps import DiscardLateParts, SnapshotBetweenEpochs, TriggerCheckpoint
+from pystate.driver.epoch_tracker import AttemptOverError
+from pystate.driver.restore_points import RestorePoints
+from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
+from pystate.driver.slot_calls import answer_slot_call
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+from tests.driver.harness import JOB, SUBTASKS, TASK, FakeSlots, FakeSpark, acknowledge, in_thread, raised, wait_until
+
+
+def test_a_savepoint_of_an_idle_job_stands_at_the_last_finished_epoch_and_waits_for_no_data(bench, tmp_path):
+    one = bench()
+    one.epoch(0)
+    completed = one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    assert (completed.epoch, completed.checkpoint_id) == (0, 1)
+    assert completed.path.startswith(f"file:{tmp_path}/sp/savepoint-aaaaaa-")
+    reader = SnapshotReader(completed.path)
+    assert reader.metadata.source_position.epoch == 0
+    assert [source["offset"] for source in reader.metadata.source_position.sources] == ['{"offset":0}']
+
+
+def test_while_an_epoch_runs_the_barrier_rides_on_it_and_all_subtasks_get_the_same_answer(bench):
+    one = bench()
+    one.begin(0)
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    decisions = one.end(0)
+    assert [decision["checkpoint_id"] for decision in decisions] == [1, 1]
+    assert one.slots.snapshots == []
+    for subtask in SUBTASKS:
+        assert acknowledge(one.coordinator, 1, subtask) == "SUCCESS"
+    assert future.result(10).epoch == 0
+
+
+def test_a_barrier_is_too_late_for_an_epoch_that_a_subtask_has_ended_and_stands_behind_it(bench):
+    one = bench()
+    one.begin(0)
+    assert one.ask(0, 0) is None
+    one.finished(0, 0)
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    assert one.ask(1, 0) is None, "the other subtask gets the answer of the first"
+    one.finished(1, 0)
+    one.coordinator.state.finish_epoch(0, 0)
+    one.spark.commit(0)
+    assert future.result(10).epoch == 0
+    assert len(one.slots.snapshots) == 1
+
+
+TOLERANT = {"execution.checkpointing.tolerable-failed-checkpoints": "9"}
+EVERY_EPOCH = {"execution.checkpointing.every-epoch": "true"}
+
+
+def test_a_barrier_that_is_to_stand_between_epochs_rides_on_the_epoch_that_is_about_to_begin(bench):
+    one = bench()
+    one.epoch(0)
+    coordinator, state = one.coordinator, one.coordinator.state
+    state.await_turn(lambda: None)
+    entry = coordinator._prepared(
+        CheckpointRequest(CheckpointType.SAVEPOINT, location=coordinator._storage.savepoint_location(None))
+    )
+    assert state.triggered(entry)
+    # the coordinator's thread had chosen this before it was the epoch's turn
+    coordinator._snapshot_between_epochs(entry)
+    assert one.slots.snapshots == []
+    state.begin_epoch(1, None)
+    state.turn_over()
+    one.spark.plan(1)
+    assert [decision["checkpoint_id"] for decision in one.end(1)] == [1, 1]
+    for subtask in SUBTASKS:
+        acknowledge(coordinator, 1, subtask)
+    assert entry.request.future.result(10).epoch == 1
+
+
+def test_a_savepoint_that_is_asked_for_while_an_epoch_with_its_barrier_begins_waits_for_it(bench, monkeypatch):
+    one = bench(**EVERY_EPOCH)
+    writing, go_on = threading.Event(), threading.Event()
+    capture_running = SparkCheckpointDirectory.capture_running
+
+    def slow(directory, batch):
+        writing.set()
+        go_on.wait(10)
+        return capture_running(directory, batch)
+
+    monkeypatch.setattr(SparkCheckpointDirectory, "capture_running", slow)
+    begun = in_thread(lambda: one.begin(0))
+    assert writing.wait(10)
+    savepoint = one.coordinator.trigger_savepoint(None, hold=False)
+    time.sleep(0.1)
+    assert one.slots.snapshots == []
+    go_on.set()
+    begun.join(10)
+    decisions = one.end(0)
+    assert [decision["savepoint"] for decision in decisions] == [False, False]
+    for subtask in SUBTASKS:
+        acknowledge(one.coordinator, decisions[0]["checkpoint_id"], subtask)
+    assert savepoint.result(10).epoch == 0
+    wait_until(lambda: one.coordinator.statistics()["counts"]["completed"] == 2)
+
+
+def test_an_epoch_with_its_barrier_waits_for_a_savepoint_that_is_being_triggered(bench, monkeypatch):
+    one = bench(**EVERY_EPOCH)
+    creating, go_on = threading.Event(), threading.Event()
+    create = SnapshotLocation.create
+
+    def slow(location):
+        if "savepoint" in location.uri:
+            creating.set()
+            go_on.wait(10)
+        create(location)
+
+    monkeypatch.setattr(SnapshotLocation, "create", slow)
+    savepoint = one.coordinator.trigger_savepoint(None, hold=False)
+    assert creating.wait(10)
+    begun = in_thread(lambda: one.begin(0))
+    begun.join(0.2)
+    assert begun.is_alive()
+    go_on.set()
+    assert savepoint.result(10).epoch == -1
+    begun.join(10)
+    decisions = one.end(0)
+    assert [decision["savepoint"] for decision in decisions] == [False, False]
+
+
+def test_the_next_epoch_waits_for_the_synchronous_part_of_a_snapshot_between_epochs(bench):
+    one = bench()
+    one.epoch(0)
+    one.slots.block.clear()
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: one.slots.snapshots)
+    begun = in_thread(lambda: one.begin(1))
+    begun.join(0.2)
+    assert begun.is_alive()
+    one.slots.block.set()
+    begun.join(10)
+    assert not begun.is_alive()
+    assert future.result(10).epoch == 0
+    one.end(1)
+
+
+def test_no_epoch_begins_behind_the_savepoint_of_a_stop(bench):
+    one = bench()
+    one.epoch(0)
+    completed = one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    errors = []
+    begun = in_thread(lambda: errors.append(raised(lambda: one.begin(1))))
+    begun.join(0.3)
+    assert begun.is_alive(), "the epoch waits"
+    one.coordinator.attempt_over()
+    begun.join(10)
+    assert isinstance(errors[0], AttemptOverError)
+    assert completed.epoch == 0
+
+
+def test_if_the_savepoint_of_a_stop_fails_the_job_goes_on(bench):
+    one = bench()
+    one.epoch(0)
+    one.slots.decline = True
+    with pytest.raises(CheckpointFailedError):
+        one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    one.slots.decline = False
+    one.epoch(1)
+    assert one.coordinator.trigger_savepoint(None, hold=False).result(10).epoch == 1
+
+
+def test_what_waits_in_an_attempt_that_ends_is_told(bench):
+    one = bench()
+    one.begin(0)
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    one.coordinator.attempt_over()
+    with pytest.raises(CheckpointFailedError, match="ended or restarted"):
+        future.result(10)
+    with pytest.raises(AttemptOverError):
+        one.ask(0, 0)
+
+
+def test_an_epoch_that_a_subtask_never_ran_can_not_end(bench):
+    one = bench()
+    one.begin(0)
+    one.ask(0, 0)
+    one.finished(0, 0)
+    with pytest.raises(ControlError, match=r"never ran it: \[\('count', 1\)\]"):
+        one.coordinator.check_all_finished(0)
+
+
+def test_progress_counts_the_records_that_subtasks_report(bench):
+    one = bench()
+    one.begin(0)
+    for subtask in SUBTASKS:
+        one.ask(subtask, 0)
+        arguments = {"uid": "count", "subtask": subtask, "epoch": 0, "rows_in": 3, "rows_out": 2, "busy_ms": 0}
+        answer_slot_call(one.coordinator, "epoch_finished", arguments)
+    one.coordinator.state.finish_epoch(0, 0)
+    progress = one.coordinator.state.progress()
+    assert (progress["epoch"], progress["records_in"], progress["records_out"]) == (0, 6, 4)
+
+
+def test_a_late_word_of_an_attempt_that_is_over_does_not_end_the_next_one(bench):
+    one = bench()
+    old = one.coordinator.state.pool
+    one.coordinator.attempt_over(old)
+    one.slots = FakeSlots()
+    one.slots.coordinator = one.coordinator
+    one.start_attempt()
+    one.coordinator.attempt_over(old)
+    one.epoch(0)
+    assert one.coordinator.trigger_checkpoint().result(10).epoch == 0
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def state(tmp_path):
+    """Returns a state with an attempt, and no thread that acts on it."""
+
+    def make(**options):
+        directories = {"execution.checkpointing.dir": str(tmp_path / "ck")}
+        settings = CheckpointSettings.of(Configuration({**directories, **options}), JOB.job_id)
+        statistics = StatisticsFile(tmp_path / "checkpoints.json", 10, lambda: 0)
+        one = CoordinatorState(settings, RestorePoints(settings, JOB.job_id), statistics, Clock())
+        one.describe([TASK])
+        one.begin_attempt(FakeSlots(), FakeSpark(tmp_path / "spark").directory, -1, -1, print)
+        return one
+
+    return make
+
+
+def running(tmp_path, checkpoint_id=1, kind=CheckpointType.CHECKPOINT, **request):
+    location = SnapshotLocation(str(tmp_path / f"chk-{checkpoint_id}"))
+    pending = PendingCheckpoint(
+        checkpoint_id,
+        checkpoint_type=kind,
+        format=SavepointFormatType.CANONICAL,
+        trigger_timestamp=0,
+        tasks={("count", subtask) for subtask in SUBTASKS},
+        location=location.uri,
+    )
+    return RunningCheckpoint(pending, CheckpointRequest(kind, **request), location, deadline=10.0)
+
+
+def in_turn(one, epoch, barrier=None):
+    one.await_turn(lambda: None)
+    one.begin_epoch(epoch, barrier)
+    one.turn_over()
+
+
+def test_what_is_to_be_done_comes_one_after_the_other(state, tmp_path):
+    one, entry = state(), running(tmp_path)
+    request = CheckpointRequest(CheckpointType.CHECKPOINT)
+    assert one.submit(request) is None
+    assert one.await_step() == TriggerCheckpoint(request)
+    assert one.triggered(entry)
+    assert one.await_step() == SnapshotBetweenEpochs(entry)
+    pool, asked = one.begin_snapshot(entry)
+    assert (pool, asked.checkpoint_id, asked.epoch) == (one.pool, 1, -1)
+    one.end_snapshot(entry, None)
+    one._clock.now = 10.0
+    step = one.await_step()
+    assert (step.checkpoint, step.reason) == (entry, CheckpointFailureReason.CHECKPOINT_EXPIRED)
+    one.fail(entry, step.reason, step.error, leaves_files=True)
+    one.decline(1, CheckpointFailedError("too late"))
+    assert one.await_step() == DiscardLateParts({1: entry.location})
+    one.close()
+    assert one.await_step() is None
+
+
+def test_while_it_is_an_epochs_turn_no_barrier_is_placed_in_front_of_it(state, tmp_path):
+    one, entry = state(), running(tmp_path)
+    one.await_turn(lambda: None)
+    assert one.triggered(entry)
+    assert one.begin_snapshot(entry) is None
+    one.begin_epoch(0, None)
+    one.turn_over()
+    assert one.begin_snapshot(entry) is None
+    assert [one.decide("count", subtask, 0, 7).epoch for subtask in SUBTASKS] == [0, 0]
+
+
+def test_an_epoch_whose_number_can_not_be_reserved_leaves_the_turn_to_barriers(state, tmp_path):
+    one, entry = state(), running(tmp_path)
+
+    def fail():
+        raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011
+        one.await_turn(fail)
+    assert one.triggered(entry)
+    assert one.begin_snapshot(entry) is not None
+
+
+def test_a_checkpoint_that_is_triggered_when_its_attempt_is_over_is_not_taken_in(state, tmp_path):
+    one, entry = state(), running(tmp_path)
+    waiting = [CheckpointRequest(CheckpointType.SAVEPOINT) for _ in range(2)]
+    for request in waiting:
+        one.submit(request)
+    one.await_step()
+    left = one.end_attempt(None)
+    assert (left.checkpoints, left.requests) == ([], waiting[1:])
+    assert not one.triggered(entry)
+    with pytest.raises(AttemptOverError):
+        one.submit(CheckpointRequest(CheckpointType.SAVEPOINT))
+
+
+def test_the_end_of_an_attempt_leaves_a_checkpoint_alone_whose_metadata_is_being_written(state, tmp_path):
+    one = state(**{"execution.checkpointing.max-concurrent-checkpoints": "2"})
+    whole, other = running(tmp_path, 1), running(tmp_path, 2)
+    for entry in (whole, other):
+        one.triggered(entry)
+        one.begin_snapshot(entry)
+        one.end_snapshot(entry, None)
+    assert one.begin_finalizing(whole) is not None
+    assert one.end_attempt(None).checkpoints == [other]
+    assert one.begin_finalizing(other) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "every_epoch", "ends"),
+    [
+        (CheckpointType.CHECKPOINT, "true", True),
+        (CheckpointType.SAVEPOINT, "true", False),
+        (CheckpointType.CHECKPOINT, "false", False),
+    ],
+)
+def test_a_failure_that_is_tolerated_ends_the_attempt_all_the_same_if_its_epoch_could_not_be_run_again(
+    state, tmp_path, kind, every_epoch, ends
+):
+    one, entry = state(**EVERY_EPOCH, **TOLERANT) if every_epoch == "true" else state(**TOLERANT), running(tmp_path, 1, kind)
+    in_turn(one, 0, entry)
+    error = CheckpointFailedError("no")
+    end = one.fail(entry, CheckpointFailureReason.CHECKPOINT_DECLINED, error, leaves_files=True)
+    assert (end is not None) == ends
+
+
+def test_a_driver_that_was_replaced_ends_its_attempt_however_many_failures_are_tolerated(state, tmp_path):
+    one, entry = state(**TOLERANT), running(tmp_path)
+    error = DriverReplacedError("Another driver has taken the job over.")
+    assert one.fail(entry, CheckpointFailureReason.IO_EXCEPTION, error, leaves_files=True) is print

@@ -1,0 +1,85 @@
+"""Whether there is a next attempt, and what the next driver knows of the failures so far."""
+
+import pytest
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import JobExecutionError, RestoreError, UserFunctionError
+from pystate.common.home import JobDirectory
+from pystate.common.job_status import JobStatus
+from pystate.driver.execution_failure_handler import ExecutionFailureHandler
+from pystate.driver.recovery_terms import RecoveryTerms
+
+TWICE = {
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "2",
+    "restart-strategy.fixed-delay.delay": "7 ms",
+}
+LOST = JobExecutionError("A slot was lost.")
+
+
+@pytest.fixture
+def handler(tmp_path):
+    def make(*, taken_over=False, **options):
+        one = ExecutionFailureHandler(Configuration({**TWICE, **options}), JobDirectory(tmp_path))
+        one.begin(taken_over=taken_over)
+        return one
+
+    return make
+
+
+def user_error(message="ZeroDivisionError", subtask=0):
+    return UserFunctionError(message, where=f"task count, subtask {subtask}")
+
+
+def test_failures_are_counted_over_drivers(handler):
+    assert handler().delay_ms(LOST) == 7
+    second = handler(taken_over=True)
+    assert second.delay_ms(LOST) == 7
+    assert second.delay_ms(LOST) is None
+    assert handler(taken_over=True).delay_ms(LOST) is None
+    assert handler().delay_ms(LOST) == 7, "a new job counts anew"
+
+
+def test_a_driver_with_other_rules_counts_anew(handler):
+    first = handler()
+    assert [first.delay_ms(LOST) for _ in range(3)] == [7, 7, None]
+    other = handler(taken_over=True, **{"restart-strategy.fixed-delay.delay": "9 ms"})
+    assert other.delay_ms(LOST) == 9
+
+
+def test_an_error_that_comes_back_at_every_start_ends_the_job_and_is_not_counted(handler):
+    one = handler()
+    assert one.delay_ms(RestoreError("Nothing fits.")) is None
+    assert [one.delay_ms(LOST) for _ in range(3)] == [7, 7, None]
+
+
+def test_user_code_that_fails_twice_in_the_same_way_before_the_job_runs_ends_it(handler):
+    one = handler()
+    one.attempt_created()
+    assert one.delay_ms(user_error(subtask=0)) == 7
+    one.attempt_created()
+    assert one.delay_ms(user_error(subtask=1)) is None
+
+
+@pytest.mark.parametrize("between", ["it ran", "another error", "another message"])
+def test_user_code_may_fail_in_the_same_way_if_something_else_came_between(handler, between):
+    one = handler(**{"restart-strategy.fixed-delay.attempts": "9"})
+    one.attempt_created()
+    one.delay_ms(user_error())
+    if between == "another error":
+        one.delay_ms(LOST)
+    if between == "another message":
+        one.delay_ms(user_error("KeyError"))
+    one.attempt_created()
+    if between == "it ran":
+        one.attempt_runs()
+    assert one.delay_ms(user_error()) == 7
+
+
+def test_how_a_job_ends_is_written_down_with_what_was_counted(handler, tmp_path):
+    one = handler()
+    one.delay_ms(LOST)
+    one.job_ends(JobStatus.FINISHED)
+    terms = RecoveryTerms.read(JobDirectory(tmp_path))
+    assert terms.end_state is JobStatus.FINISHED
+    assert [(after := terms.strategy.after_failure(0)).delay_ms, after.strategy.after_failure(0).delay_ms] == [7, None]

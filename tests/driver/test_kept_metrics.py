@@ -1,0 +1,47 @@
+"""The file with a job's last metrics."""
+
+import logging
+
+import pytest
+
+from pystate.common.home import JobDirectory
+from pystate.common.metrics import gauge, samples_from_plain
+from pystate.driver.kept_metrics import keep_metrics, read_kept_metrics
+from tests.jobmanager.metrics_answer import metrics_answer
+
+
+@pytest.fixture
+def file(tmp_path):
+    return JobDirectory(tmp_path).last_metrics
+
+
+def test_what_was_kept_is_read_as_it_was(file):
+    told = metrics_answer()
+    told["job"].append(gauge("odd", float("inf")).to_plain())
+    keep_metrics(file, lambda: told)
+    kept = read_kept_metrics(file)
+    assert kept["job"] == told["job"]
+    first, again = (samples_from_plain(answer["tasks"][0]["subtasks"][0]["samples"]) for answer in (told, kept))
+    assert [one.name for one in again] == [one.name for one in first]
+    # one is no number, and so not equal to itself
+    assert [one for one in again if one.name != "broken"] == [one for one in first if one.name != "broken"]
+    assert "checkpoints" not in kept  # they have a file of their own
+
+
+def test_a_job_ends_whatever_its_metrics_do(file, caplog):
+    def broken():
+        raise RuntimeError("Spark is gone")
+
+    keep_metrics(file, broken)
+    assert "the last metrics of the job are not kept" in caplog.text
+    assert read_kept_metrics(file) is None
+    file.parent.joinpath("a file").touch()
+    keep_metrics(file.parent / "a file" / "metrics.json", metrics_answer)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"5", b"{}", b'{"version": 2}', b"\xff"])
+def test_what_cant_be_read_is_told_and_left_out(file, content, caplog):
+    file.write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        assert read_kept_metrics(file) is None
+    assert str(file) in caplog.text

@@ -1,0 +1,54 @@
+"""The size of a subtask's state, as metrics tell it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pystate.common.metrics import samples_from_plain
+from pystate.driver.job_metrics import JobMetrics
+from pystate.slot.chain import Chain
+from pystate.slot.task import TaskInput, TaskSpec
+from tests.jobmanager.checkpoint_statistics import COUNT, TOTAL, Statistics
+
+
+@pytest.fixture
+def metrics():
+    context: Any = SimpleNamespace(accumulator=lambda *_: None)
+    made = JobMetrics(context)
+    made.sources = type("Sources", (), {"samples": staticmethod(dict)})()  # type: ignore[assignment]
+    tasks = [
+        TaskSpec(task.uid, task.name, task.vertex_id, parallelism, 128, [TaskInput(None)], None, Chain([], []))
+        for task, parallelism in ((COUNT, 2), (TOTAL, 1))
+    ]
+    made.describe(SimpleNamespace(tasks=tasks, sources=[], parallelism=2))  # type: ignore[arg-type]
+    return made
+
+
+def sizes(metrics: JobMetrics, statistics: Statistics) -> dict[tuple[str, int], int]:
+    tracker = statistics.tracker
+    coordinator: Any = SimpleNamespace(statistics=tracker.to_rest, statistics_of_subtasks=tracker.subtask_details)
+    return {
+        (task["uid"], subtask["index"]): sample.value
+        for task in metrics.to_plain(coordinator)["tasks"]
+        for subtask in task["subtasks"]
+        for sample in samples_from_plain(subtask["samples"])
+        if sample.name == "lastCheckpointStateSize"
+    }
+
+
+def test_it_is_the_whole_state_of_the_last_checkpoint_also_where_little_of_it_was_written(metrics):
+    statistics = Statistics().run(1).trigger(2)
+    for uid, subtask, size in (("count", 0, 10), ("count", 1, 20), ("total", 0, 30)):
+        statistics.acknowledge(2, uid, subtask, checkpointed_size=1, state_size=size)
+    assert sizes(metrics, statistics) == dict.fromkeys((("count", 0), ("count", 1), ("total", 0)), 5 * 9330)
+
+    statistics.complete(2)
+
+    assert sizes(metrics, statistics) == {("count", 0): 10, ("count", 1): 20, ("total", 0): 30}
+
+
+def test_before_the_first_checkpoint_it_is_not_known(metrics):
+    assert sizes(metrics, Statistics()) == {}
