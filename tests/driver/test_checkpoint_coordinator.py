@@ -109,6 +109,20 @@ def test_a_checkpoint_whose_metadata_can_not_be_written_keeps_nobody_waiting(ben
     assert one.coordinator.latest_snapshot() is None
 
 
+def test_a_checkpoint_whose_id_can_not_be_written_down_keeps_nobody_waiting(bench, monkeypatch):
+    one = bench()
+
+    def unreachable():
+        message = "SlowDown"
+        raise OSError(message)
+
+    with monkeypatch.context() as storage:
+        storage.setattr(one.coordinator._ids, "get_and_increment", unreachable)
+        with pytest.raises(CheckpointFailedError, match="The id of the next checkpoint can't be written down: SlowDown"):
+            one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    assert one.coordinator.trigger_savepoint(None, hold=False).result(10).checkpoint_id == 1
+
+
 def test_a_failed_savepoint_leaves_nothing_behind_and_does_not_fail_the_job(bench, tmp_path):
     one = bench()
     one.slots.decline = True

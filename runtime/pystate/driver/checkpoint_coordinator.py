@@ -367,9 +367,15 @@ class CheckpointCoordinator:
         """Return the checkpoint for a request, with its directory made.
 
         Raises:
-            PystateError: The directory can't be made, or the job is another driver's; the checkpoint has failed.
+            PystateError: Its id can't be written down, the directory can't be made, or the job is another driver's; the
+                checkpoint has failed.
         """
-        checkpoint_id = self._ids.get_and_increment()
+        try:
+            checkpoint_id = self._ids.get_and_increment()
+        except OSError as error:
+            failure = CheckpointFailedError(f"The id of the next checkpoint can't be written down: {error}.")
+            request.future.set_exception(failure)
+            raise failure from error
         location = request.location or self._storage.checkpoint_location(checkpoint_id)
         tasks = {(task.uid, index) for task in self._tasks for index in range(task.parallelism)}
         pending = PendingCheckpoint(
