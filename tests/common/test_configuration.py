@@ -365,6 +365,7 @@ def test_an_unknown_key_on_the_command_line_is_an_error(home: PystateHome) -> No
         "execution.checkpointing.unaligned",
         "execution.checkpointing.file-merging.max-file-size",
         "state.backend.rocksdb.thread.num",
+        "state.backend.rocksdb.metrics.no-such-metric",
         "taskmanager.numberOfTaskSlots",
     ],
 )

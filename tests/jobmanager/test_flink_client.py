@@ -93,7 +93,10 @@ def test_it_tells_why_something_failed(manager, flink):
     code, said = flink("savepoint", failing)
     assert (code, "Config key [execution.checkpointing.savepoint-dir] is not set" in said) == (1, True), said
     code, said = flink("cancel", UNKNOWN)
-    assert (code, f"There is no job with id {UNKNOWN}." in said) == (1, True), said
+    assert (code, f"Job {UNKNOWN} not found" in said) == (1, True), said
+    for command in (("savepoint", UNKNOWN, "/tmp/s"), ("checkpoint", UNKNOWN), ("stop", "-p", "/tmp/s", UNKNOWN)):
+        code, said = flink(*command)
+        assert (code, f"There is no job with id {UNKNOWN}." in said) == (1, True), said
     code, said = flink("savepoint", "-d", "/tmp/no/such/savepoint")
     assert (code, "/tmp/no/such/savepoint" in said) == (1, True), said
     assert eventually(lambda: manager.state(failing) == "RUNNING")

@@ -24,6 +24,7 @@ class Job:
         self.has_no_driver = False
         self.seconds = 0.0
         self.calls = 0
+        self.kept = None
         self.metrics = JobMetrics(
             self.call,
             lambda: self.status,
@@ -31,6 +32,7 @@ class Job:
             lambda: self.has_no_driver,
             lambda: NOW,
             lambda: self.seconds,
+            kept=lambda: self.kept,
         )
 
     def call(self, op, *, timeout):
@@ -151,3 +153,24 @@ def test_an_ended_job_has_no_times_any_more(job):
     assert job.calls == 0
     assert not view.is_up
     assert (found["uptime"], found["downtime"], found["runningTime"]) == (-1, -1, 0)
+
+
+def test_an_ended_job_has_what_its_driver_said_last(job):
+    job.status.update(state="FINISHED")
+    job.kept = metrics_answer()
+    del job.kept["checkpoints"]
+    view, found = job.read()
+    assert job.calls == 0
+    assert not view.is_up
+    assert figures(view.tasks[0].subtasks[1].samples)["numRecordsIn"] == 101
+    assert (found["lastEpochDuration"], found["uptime"]) == (340, -1)
+    assert found["lastCompletedCheckpointId"] == 2  # of its file, which is written later
+
+
+@pytest.mark.parametrize("kept", [{}, {"job": 5, "tasks": []}, {"job": [], "tasks": [{}]}, {"job": [[1]], "tasks": []}])
+def test_what_cant_be_read_of_an_ended_job_is_left_out(job, kept):
+    job.status.update(state="FINISHED")
+    job.kept = kept
+    view, found = job.read()
+    assert view.tasks == []
+    assert found["lastCompletedCheckpointId"] == 2

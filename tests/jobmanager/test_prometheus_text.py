@@ -6,7 +6,7 @@ import pytest
 
 from pystate.common.metric_catalog import BY_NAME, SYSTEM_METRICS
 from pystate.common.metrics import MetricKind, MetricSample, counter, gauge
-from pystate.jobmanager.metrics_view import JobMetricsView, SubtaskView, TaskView, view_of_driver
+from pystate.jobmanager.metrics_view import JobMetricsView, SubtaskView, TaskView, figures, view_of_driver
 from pystate.jobmanager.prometheus_text import PrometheusText
 from tests.jobmanager.checkpoint_statistics import Statistics
 from tests.jobmanager.metrics_answer import metrics_answer
@@ -179,3 +179,27 @@ def test_the_job_managers_own_metrics():
     text = PrometheusText(prefix="flink", filter_values=True, host="h")
     text.add_job_manager([gauge("numRunningJobs", 2), counter("x", 1)])
     assert only(read(text.text())["flink_jobmanager_numRunningJobs"]) == ({"host": "h"}, 2)
+
+
+def test_what_rocksdb_measures_has_the_names_that_flink_gives_it():
+    operators = {"count": {"id": "b" * 32, "name": "count words"}}
+    samples = [
+        MetricSample("rocksdb.estimate-num-keys", MetricKind.GAUGE, 7, "count", (("words seen", None),)),
+        MetricSample("rocksdb.live-sst-files-size", MetricKind.GAUGE, 8, "count", (("column_family", "words seen"),)),
+        MetricSample("rocksdb.block_cache_hit", MetricKind.GAUGE, 9, "count"),
+    ]
+    task = TaskView("count", "b" * 32, "count", 1, operators, [SubtaskView(0, "worker-1", samples)])
+
+    found = written(JobMetricsView(True, [], [task]))
+
+    operator = "flink_taskmanager_job_task_operator"
+    (series,) = found[f"{operator}_words_seen_rocksdb_estimate_num_keys"][2].items()
+    assert (dict(series[0])["operator_name"], series[1]) == ("count_words", 7)
+    (series,) = found[f"{operator}_column_family_rocksdb_live_sst_files_size"][2].items()
+    assert (dict(series[0])["column_family"], series[1]) == ("words_seen", 8)
+    assert list(found[f"{operator}_rocksdb_block_cache_hit"][2].values()) == [9]
+    assert figures(samples, task) == {
+        "count_words.words_seen.rocksdb_estimate-num-keys": 7,
+        "count_words.column_family.words_seen.rocksdb_live-sst-files-size": 8,
+        "count_words.rocksdb_block_cache_hit": 9,
+    }

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,9 @@ from pystate_cli.job_manager import find_job_manager
 from pystate_cli.rest_client import RestClient
 from tests.jobmanager.harness import ManagerThread
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
+from tests.servers.certificate import certificate
+
+__all__ = ["certificate"]
 
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what is to be refused
 REST_TOKEN = "the-token-of-the-operators"
@@ -35,17 +37,6 @@ def token_file(tmp_path: Path) -> Path:
     path.touch(mode=0o600)
     path.write_text(f"{REST_TOKEN}\n")
     return path
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """A certificate for 127.0.0.1 that is its own root, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    pem, key = folder / "rest.pem", folder / "rest.key"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=pystate"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(pem), "-keyout", str(key)]
-    subprocess.run(command, check=True, capture_output=True)
-    return str(pem), str(key)
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,8 @@ class SlotHarness:
         checkpoint_id=None,
         finished_epoch=-1,
         name="slot",
+        state_backend="hashmap",
+        configuration=None,
     ):
         self.coordinator = RecordingCoordinator()
         self.directory = tmp_path / name
@@ -114,7 +116,7 @@ class SlotHarness:
             head=OperatorSpec(UID, "count", OperatorKind.PROCESS, function or Count()),
             chain=chain or Chain(outputs=[OUT]),
         )
-        environment = JobEnvironment(JOB_ID, "job", 0, {}, "hashmap", 1 << 20, str(self.directory))
+        environment = JobEnvironment(JOB_ID, "job", 0, configuration or {}, state_backend, 1 << 20, str(self.directory))
         # uploads run at once, on the caller's thread: tests see their result without waiting
         self.subtask = Subtask(self.task, index, environment, self.coordinator, lambda run: run(), finished_epoch)
         self.subtask.open(restored, checkpoint_id)

@@ -160,3 +160,14 @@ def test_an_output_is_counted_by_its_tag(tmp_path):
         assert found[None, "numRecordsOut"] == 6
     finally:
         slot.close()
+
+
+def test_what_the_state_backend_measures_belongs_to_the_operator_with_the_state(tmp_path):
+    options = {"state.backend.rocksdb.metrics.estimate-num-keys": "true"}
+    slot = SlotHarness(tmp_path, Count(), state_backend="rocksdb", configuration=options)
+    try:
+        slot.run_epoch(0, ["a", "b", "a"])
+        assert values(slot, 1)[UID, "count.rocksdb.estimate-num-keys"] == 2
+    finally:
+        slot.close()
+    assert (UID, "count.rocksdb.estimate-num-keys") not in values(slot, 2)

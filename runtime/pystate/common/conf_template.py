@@ -11,6 +11,7 @@ from typing import Any
 from pystate.common.config_option import ConfigOption
 from pystate.common.home import write_file_atomically
 from pystate.common.options import (
+    ALL_OPTIONS,
     OPTION_GROUPS,
     CheckpointingOptions,
     ExternalizedCheckpointRetention,
@@ -52,15 +53,23 @@ def render_template() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def render_settings() -> str:
+    """Return the lines of `conf/flink-conf.toml` that are in force, without the comments: what a command reads."""
+    return "".join(f"{_setting(ALL_OPTIONS[key])}\n" for key in LIVE)
+
+
 def _option(option: ConfigOption[Any]) -> str:
     default = "none" if option.default is None else option.type.to_toml(option.default)
     facts = f"Allowed: {option.allowed}. Default: {default}."
-    live = LIVE.get(option.key)
-    if live is not None:
-        line = f'"{option.key}" = {option.type.to_toml(option.type.parse(live))}'
+    if option.key in LIVE:
+        line = _setting(option)
     else:
         line = f'#"{option.key}" = ' + ('"..."' if option.default is None else default)
     return "\n".join((_comment(option.description), _comment(facts), line))
+
+
+def _setting(option: ConfigOption[Any]) -> str:
+    return f'"{option.key}" = {option.type.to_toml(option.type.parse(LIVE[option.key]))}'
 
 
 def _comment(text: str) -> str:

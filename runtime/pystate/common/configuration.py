@@ -303,9 +303,9 @@ def load_configuration(
     source = _find_file(conf_dir)
     if source is None:
         # imported here: the template's generator also runs as a program of its own
-        from pystate.common.conf_template import render_template
+        from pystate.common.conf_template import render_settings
 
-        text, name = render_template(), f"{CONF_FILE_NAME} of pystate itself"
+        text, name = render_settings(), f"{CONF_FILE_NAME} of pystate itself"
     else:
         text, name = _read(source), str(source)
     configuration = Configuration()

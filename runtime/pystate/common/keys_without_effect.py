@@ -35,6 +35,7 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "state.backend.forst.": _FORST,
     "state.latency-track.": "state is read in the function's own process; benchmarks/state_access.py measures it",
     "state.backend.latency-track.": "state is read in the function's own process; benchmarks/state_access.py measures it",
+    "state.backend.rocksdb.metrics.": "RocksDB, or the binding to it that pystate uses, has no such metric",
     "state.backend.rocksdb.": _ROCKSDB,
     "execution.async-state.": "state is in the function's own process, there is nothing to wait for",
     "jobmanager.execution.failover-strategy": "a job restarts as a whole: all tasks share its epochs",

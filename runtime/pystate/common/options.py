@@ -27,6 +27,7 @@ from pystate.common.option_types import (
     PortRangeType,
     StringType,
 )
+from pystate.common.rocksdb_metric_options import RocksDBNativeMetricOptions
 from pystate.common.security_options import SecurityOptions
 from pystate.common.service_options import ClientOptions, RestOptions, WebOptions
 
@@ -481,6 +482,7 @@ class PystateOptions:
 OPTION_GROUPS: tuple[type, ...] = (
     StateBackendOptions,
     RocksDBOptions,
+    RocksDBNativeMetricOptions,
     CheckpointingOptions,
     StateRecoveryOptions,
     RestartStrategyOptions,

@@ -11,7 +11,7 @@ from typing import Any
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.jobmanager.driver_process import DriverUnreachableError
-from pystate.jobmanager.metrics_view import JobMetricsView, view_of_driver, view_of_files
+from pystate.jobmanager.metrics_view import JobMetricsView, view_of_driver, view_of_ended, view_of_files
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,7 @@ class JobMetrics:
         has_no_driver: Whether no driver runs the job at this moment.
         now_ms: The wall clock.
         clock: Monotonic seconds.
+        kept: Returns what the driver of a job that has ended left of its metrics; None where it left none.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class JobMetrics:
         has_no_driver: Callable[[], bool],
         now_ms: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
+        kept: Callable[[], dict[str, Any] | None] = lambda: None,
     ) -> None:
         self._call = call
         self._status = status
@@ -50,15 +52,21 @@ class JobMetrics:
         self._has_no_driver = has_no_driver
         self._now_ms = now_ms
         self._clock = clock
+        self._kept = kept
         self._lock = threading.Lock()
         self._asked_at = float("-inf")
         self._answer: dict[str, Any] | None = None
         self._is_up = False
 
     def current(self) -> JobMetricsView:
-        """Return the metrics as of now, within some seconds; of a driver that hangs, or of none, what the files say."""
+        """Return the metrics as of now, within some seconds; of a driver that hangs, or of none, what the files say.
+
+        Of a job that has ended: what its driver said last.
+        """
         status = self._status()
-        if JobStatus(status["state"]).is_terminal or self._has_no_driver():
+        if JobStatus(status["state"]).is_terminal:
+            return self._of_ended(status)
+        if self._has_no_driver():
             return self._of_files(status, is_up=False)
         answer, is_up = self._ask()
         if answer is None:
@@ -67,6 +75,16 @@ class JobMetrics:
 
     def _of_files(self, status: dict[str, Any], *, is_up: bool) -> JobMetricsView:
         return view_of_files(status, self._statistics(), self._now_ms(), is_up=is_up)
+
+    def _of_ended(self, status: dict[str, Any]) -> JobMetricsView:
+        kept = self._kept()
+        if kept is None:
+            return self._of_files(status, is_up=False)
+        try:
+            return view_of_ended(status, self._statistics(), kept, self._now_ms())
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            logger.warning("the last metrics of a job can't be read: %r", error)
+            return self._of_files(status, is_up=False)
 
     def _ask(self) -> tuple[dict[str, Any] | None, bool]:
         """Return what the driver says, or said a moment ago, and whether it speaks at all; one caller asks for all."""

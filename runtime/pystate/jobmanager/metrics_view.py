@@ -72,16 +72,17 @@ class JobMetricsView:
         return next((task for task in self.tasks if task.vertex_id == vertex_id), None)
 
 
-def view_of_driver(status: Mapping[str, Any], answer: Mapping[str, Any], now: int) -> JobMetricsView:
+def view_of_driver(status: Mapping[str, Any], answer: Mapping[str, Any], now: int, *, is_up: bool = True) -> JobMetricsView:
     """Return the metrics of a job whose driver has answered.
 
     Args:
         status: What `status.json` holds.
         answer: What the driver said.
         now: Milliseconds since 1970.
+        is_up: Whether it still does.
     """
     job = [*status_samples(status, now), *checkpoint_samples(answer["checkpoints"]), *samples_from_plain(answer["job"])]
-    return JobMetricsView(True, job, [_task(task) for task in answer["tasks"]])
+    return JobMetricsView(is_up, job, [_task(task) for task in answer["tasks"]])
 
 
 def view_of_files(
@@ -89,6 +90,20 @@ def view_of_files(
 ) -> JobMetricsView:
     """Return the metrics of a job whose driver has nothing to say: those that stand in its files."""
     return JobMetricsView(is_up, [*status_samples(status, now), *checkpoint_samples(statistics)])
+
+
+def view_of_ended(
+    status: Mapping[str, Any], statistics: Mapping[str, Any], kept: Mapping[str, Any], now: int
+) -> JobMetricsView:
+    """Return the metrics of a job that has ended, as its driver said them last.
+
+    Args:
+        status: What `status.json` holds.
+        statistics: Of its checkpoints, from its files.
+        kept: What the driver left: `job` and `tasks`.
+        now: Milliseconds since 1970.
+    """
+    return view_of_driver(status, {**kept, "checkpoints": statistics}, now, is_up=False)
 
 
 def status_samples(status: Mapping[str, Any], now: int) -> list[MetricSample]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from pystate.common.metrics import MetricKind, MetricSample, RateWindow, counter, gauge
 from pystate.slot.operator_counts import OperatorCounts
@@ -48,11 +49,14 @@ class TaskMetrics:
     Attributes:
         busy: Measures the time spent on records, and at the ends of epochs.
         operators: What the functions have registered, by operator uid.
+        state_samples: Returns what the state backend measures of itself.
     """
 
     def __init__(self, task: TaskSpec) -> None:
         self.busy = BusyTime()
         self.operators: dict[str, OperatorMetrics] = {}
+        self.state_samples: Callable[[], Iterable[MetricSample]] = tuple
+        self._uid = task.uid
         self._operator_counts = OperatorCounts(task)
         self._records_in = 0
         self._bytes_in = 0
@@ -111,6 +115,8 @@ class TaskMetrics:
             for name, count in (("numRecordsIn", read), ("numRecordsOut", written)):
                 if count is not None:
                     samples += self._counted(uid, name, count, now_s)
+        # keyed state is the head's, which has the task's uid
+        samples += [replace(sample, operator=self._uid) for sample in self.state_samples()]
         for operator in list(self.operators.values()):
             operator.look(now_s)
             samples += operator.samples()

@@ -81,6 +81,7 @@ class TaskOperator:
                 configuration=Configuration(environment.configuration),
                 clock=self._clock,
             )
+            self.metrics.state_samples = self.backend.metric_samples
         self.copies = local_copies(environment, task.uid, subtask)
         self._keyed = None if self.backend is None else KeyedSnapshots(self.backend, self.copies)
         self._buffers = {

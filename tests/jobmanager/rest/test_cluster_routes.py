@@ -108,7 +108,7 @@ def test_what_is_not_there_and_verbs_that_are_not_known(served):
 def test_the_place_and_the_hint_of_an_error_are_for_our_own_client(served):
     path = f"/jobs/{UNKNOWN}"
 
-    assert served.client.get(path).json() == {"errors": [f"There is no job with id {UNKNOWN}."]}
+    assert served.client.get(path).json() == {"errors": [f"Job {UNKNOWN} not found"]}
     ours = served.client.get(path, headers={"pystate-client": "1"}).json()["pystate"]
     assert (ours["class"], ours["hint"]) == ("JobNotFoundError", "pystate list -a")
 

@@ -182,3 +182,25 @@ def test_an_ended_job_keeps_the_metrics_in_its_files(running):
         {"id": "uptime", "value": "-1"},
         {"id": "numRestarts", "value": "0"},
     ]
+
+
+def test_a_job_that_has_ended_keeps_what_its_driver_said_last(running):
+    job_id = running.submit("--finish", "0", state="FINISHED")
+    base = f"/jobs/{job_id}"
+    assert running.get(f"{base}/{VERTEX}/subtasks/1/metrics?get=numRecordsIn") == [{"id": "numRecordsIn", "value": "101"}]
+    shown = running.get(f"/pystate/jobs/{job_id}/metrics")
+    assert (shown["up"], shown["state"]) == (False, "FINISHED")
+    assert {metric["task"] for metric in shown["metrics"]} == {None, "count -> print"}
+    # Flink's page of the job shows the same
+    assert running.get(base)["vertices"][0]["metrics"]["read-records"] == 201
+    subtasks = running.get(f"{base}/{VERTEX}")["subtasks"]
+    assert [one["metrics"]["read-records"] for one in subtasks] == [100, 101]
+    # who scrapes wants what runs
+    assert job_id not in running.client.get("/metrics").text
+
+
+def test_a_subtask_of_a_running_job_has_its_own_figures(running):
+    subtasks = running.get(f"/jobs/{running.job_id}/{VERTEX}")["subtasks"]
+    assert [one["metrics"]["read-records"] for one in subtasks] == [100, 101]
+    assert subtasks[0]["metrics"]["read-records-complete"]
+    assert not subtasks[0]["metrics"]["read-bytes-complete"]  # this driver tells none

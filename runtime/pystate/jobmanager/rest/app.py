@@ -18,7 +18,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from pystate.common.errors import PystateError, UsageError
-from pystate.common.security_options import SecurityOptions
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.request_guard import RequestGuard, read_body
 from pystate.jobmanager.rest import (
@@ -32,7 +31,14 @@ from pystate.jobmanager.rest import (
     savepoints,
     task_managers,
 )
-from pystate.jobmanager.rest.errors import Json, UnauthorizedError, answer_error, answer_http_error, answer_unexpected
+from pystate.jobmanager.rest.errors import (
+    CLIENT_HEADER,
+    Json,
+    answer_error,
+    answer_http_error,
+    answer_unexpected,
+    unauthorized,
+)
 from pystate.jobmanager.rest.openapi import openapi_route
 from pystate.jobmanager.rest.parameters import Parameter
 from pystate.jobmanager.rest.route import RestContext, RestRequest, RestRoute
@@ -103,21 +109,13 @@ def _starlette_route(
     async def endpoint(request: Request) -> Response:
         route = verbs["GET" if request.method == "HEAD" else request.method]
         if not route.is_public and not security.allows(request.headers, owner_only=route.owner_only):
-            raise _unauthorized(security)
+            raise unauthorized(security)
         # the flink client sends {} with its GETs, which is of no interest
         body = {} if route.body is None else await _json_body(request)
         limiter = driver_calls if route.asks_driver else None
         return await to_thread.run_sync(_serve, route, context, request, body, limiter=limiter)
 
     return Route(path, endpoint, methods=list(verbs))
-
-
-def _unauthorized(security: RestSecurity) -> UnauthorizedError:
-    if security.token is not None:
-        message = "This job manager asks for a token."
-        return UnauthorizedError(message, hint=f"set {SecurityOptions.REST_TOKEN_FILE.key} to the file that holds it")
-    message = "This request needs the token of the job manager's home."
-    return UnauthorizedError(message, hint="set PYSTATE_HOME to the home of that job manager")
 
 
 def _serve(route: RestRoute, context: RestContext, request: Request, body: dict[str, Any]) -> Response:
@@ -129,7 +127,8 @@ def _serve(route: RestRoute, context: RestContext, request: Request, body: dict[
     ):
         for parameter in parameters:
             values[parameter] = _read(parameter, given)
-    answer = route.handler(RestRequest(context, values, body))
+    is_ours = CLIENT_HEADER in request.headers
+    answer = route.handler(RestRequest(context, values, body, is_ours=is_ours))
     return answer if isinstance(answer, Response) else Json(answer, status_code=route.status)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
-from pystate.jobmanager.rest.operations import operation_result
+from pystate.jobmanager.rest.operations import operation_result, triggered
 from pystate.jobmanager.rest.parameters import CHECKPOINT_ID, CHOSEN_TRIGGER_ID, VERTEX_ID, one_word
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.jobmanager.rest.schemas import (
@@ -170,8 +170,7 @@ def _config(request: RestRequest) -> dict[str, Any]:
 
 
 def _trigger(request: RestRequest) -> dict[str, Any]:
-    is_full = request[_CHECKPOINT_TYPE] == "FULL"
-    return {"request-id": request.job.trigger("trigger_checkpoint", request[CHOSEN_TRIGGER_ID], full=is_full)}
+    return triggered(request, "trigger_checkpoint", full=request[_CHECKPOINT_TYPE] == "FULL")
 
 
 def _result(request: RestRequest) -> dict[str, Any]:

@@ -12,11 +12,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, PystateError, UsageError
+from pystate.common.security_options import SecurityOptions
 from pystate.jobmanager.driver_process import DriverUnreachableError
 from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.jobmanager.leadership import LeadershipLostError
 from pystate.jobmanager.log_rotation import LogGoneError
 from pystate.jobmanager.request_guard import RequestTooLargeError
+from pystate.jobmanager.rest_security import RestSecurity
 from pystate.jobmanager.resubmission import NotKeptError
 from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError
 from pystate.jobmanager.supervised_job import OperationNotFoundError, RequestRefusedError
@@ -62,6 +64,15 @@ class Json(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
+def unauthorized(security: RestSecurity) -> UnauthorizedError:
+    """Return what to answer who doesn't prove that he may ask."""
+    if security.token is not None:
+        message = "This job manager asks for a token."
+        return UnauthorizedError(message, hint=f"set {SecurityOptions.REST_TOKEN_FILE.key} to the file that holds it")
+    message = "This request needs the token of the job manager's home."
+    return UnauthorizedError(message, hint="set PYSTATE_HOME to the home of that job manager")
+
+
 async def answer_error(request: Request, error: Exception) -> Response:
     """Answer an error of ours."""
     if not isinstance(error, PystateError):
@@ -86,5 +97,9 @@ async def answer_unexpected(request: Request, error: Exception) -> Response:
 
 def _body(request: Request, error: PystateError) -> dict[str, Any]:
     """Return an error as JSON. Flink's client takes for an error what has one field only, so ours is for who asks for it."""
-    errors = {"errors": [error.message]}
-    return {**errors, "pystate": error.to_dict()} if CLIENT_HEADER in request.headers else errors
+    if CLIENT_HEADER in request.headers:
+        return {"errors": [error.message], "pystate": error.to_dict()}
+    if isinstance(error, JobNotFoundError) and "job_id" in request.path_params:
+        # Flink's words: its Kubernetes operator looks for them
+        return {"errors": [f"Job {request.path_params['job_id'].lower()} not found"]}
+    return {"errors": [error.message]}

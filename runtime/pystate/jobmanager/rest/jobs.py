@@ -8,6 +8,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import read_json
 from pystate.common.job_status import JobStatus
+from pystate.driver.job_metrics import io_figures
 from pystate.driver.restart_strategy import restart_strategy
 from pystate.jobmanager.rest import messages, vertices
 from pystate.jobmanager.rest.errors import NotFoundError
@@ -151,7 +152,12 @@ def _jobs_overview(request: RestRequest) -> dict[str, Any]:
 
 def _job(request: RestRequest) -> dict[str, Any]:
     job = request.job
-    return messages.job_details(job.job_id, job.progress(timeout=_METRICS_SECONDS), now_ms())
+    status = job.progress(timeout=_METRICS_SECONDS)
+    if JobStatus(status["state"]).is_terminal:
+        tasks = job.metrics.current().tasks
+        last = {task.vertex_id: io_figures(sample for one in task.subtasks for sample in one.samples) for task in tasks}
+        status = vertices.with_last_io(status, last)
+    return messages.job_details(job.job_id, status, now_ms())
 
 
 def _status(request: RestRequest) -> dict[str, Any]:
@@ -165,7 +171,9 @@ def _plan(request: RestRequest) -> dict[str, Any]:
 
 def _vertex(request: RestRequest) -> dict[str, Any]:
     job, vertex_id = request.job, request[VERTEX_ID]
-    found = vertices.vertex_details(job.job_id, job.status(), vertex_id, now_ms())
+    task = job.metrics.current().task(vertex_id)
+    io = {} if task is None else {one.index: io_figures(one.samples) for one in task.subtasks}
+    found = vertices.vertex_details(job.job_id, job.status(), vertex_id, now_ms(), io)
     if found is None:
         message = f"There is no vertex {vertex_id} in job {job.job_id}."
         raise NotFoundError(message, hint=f"GET /jobs/{job.job_id} lists them")
@@ -210,7 +218,12 @@ ROUTES = (
     RestRoute("GET", f"{_PATH}/plan", _plan, "Which operator feeds which.", record({"plan": vertices.PLAN})),
     RestRoute("GET", f"{_PATH}/config", _config, "What a job was submitted with, secrets hidden.", _CONFIG),
     RestRoute(
-        "GET", f"{_PATH}/vertices/{{vertex_id}}", _vertex, "An operator, subtask by subtask.", vertices.VERTEX_DETAILS
+        "GET",
+        f"{_PATH}/vertices/{{vertex_id}}",
+        _vertex,
+        "An operator, subtask by subtask.",
+        vertices.VERTEX_DETAILS,
+        asks_driver=True,
     ),
     RestRoute("GET", f"{_PATH}/exceptions", _exceptions, "A job's last failures.", _EXCEPTIONS, query=(_MAX_EXCEPTIONS,)),
     RestRoute("GET", f"{_PATH}/execution-result", _execution_result, "How a job ended.", _EXECUTION_RESULT),

@@ -1,13 +1,39 @@
-"""What became of checkpoints and savepoints that were triggered."""
+"""Triggers of checkpoints, savepoints and stops, and what became of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pystate.common.errors import JobNotFoundError, JobTerminatedError
 from pystate.jobmanager.rest import messages
-from pystate.jobmanager.rest.parameters import TRIGGER_ID
+from pystate.jobmanager.rest.parameters import CHOSEN_TRIGGER_ID, JOB_ID, TRIGGER_ID
 from pystate.jobmanager.rest.route import RestRequest
 from pystate.jobmanager.supervised_job import OperationNotFoundError
+
+
+def triggered(request: RestRequest, op: str, **arguments: Any) -> dict[str, Any]:
+    """Trigger an operation and return the answer with its id.
+
+    Flink takes a request for a job that it doesn't know, or that has ended, and answers who asks for the result that it
+    failed. A person at our own command is told at once.
+
+    Args:
+        request: The request.
+        op: What the driver calls it.
+        arguments: Further ones of the driver.
+
+    Raises:
+        JobNotFoundError, JobTerminatedError: Our own client asks, and there is no such job, or it has ended.
+        RequestRefusedError: The driver refuses it.
+    """
+    chosen = request[CHOSEN_TRIGGER_ID]
+    try:
+        request_id = request.job.trigger(op, chosen, **arguments)
+    except (JobNotFoundError, JobTerminatedError) as error:
+        if request.is_ours:
+            raise
+        request_id = request.context.failed_triggers.add(request[JOB_ID], chosen, op.removeprefix("trigger_"), error)
+    return {"request-id": request_id}
 
 
 def operation_result(request: RestRequest, *, checkpoint: bool) -> dict[str, Any]:
@@ -21,7 +47,8 @@ def operation_result(request: RestRequest, *, checkpoint: bool) -> dict[str, Any
         OperationNotFoundError: The job has no such operation, or it is of the other kind.
     """
     trigger_id = request[TRIGGER_ID]
-    operation = request.job.operation(trigger_id)
+    failed = request.context.failed_triggers.result(request[JOB_ID], trigger_id)
+    operation = request.job.operation(trigger_id) if failed is None else failed
     if operation["status"] == "COMPLETED" and messages.is_checkpoint(operation) is not checkpoint:
         wanted = "checkpoint" if checkpoint else "savepoint"
         message = f"The operation with trigger id {trigger_id} is no {wanted}."

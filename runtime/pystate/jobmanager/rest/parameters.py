@@ -71,7 +71,7 @@ def one_word(name: str, description: str, default: str, values: tuple[str, ...],
     """
 
     def read(name: str, value: Any) -> str:
-        word = text_or_none(name, value) or default
+        word = default if value is None else text_or_none(name, value) or ""
         if word not in values:
             message = f"The {what} {word!r} is not known; it must be one of {', '.join(values)}."
             raise UsageError(message)
@@ -112,8 +112,7 @@ def _hex_id(name: str, description: str) -> Parameter[str]:
 
 
 def _trigger_id(name: str, value: Any) -> str | None:
-    found = text_or_none(name, value)
-    return None if found is None else parse_job_id(found)
+    return None if value is None else parse_job_id(text_or_none(name, value) or "")
 
 
 def _digits(name: str, text: str, low: int, high: int) -> int:

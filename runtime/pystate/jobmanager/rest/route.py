@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from starlette.responses import Response
 
 from pystate.jobmanager.dispatcher import Dispatcher
+from pystate.jobmanager.rest.failed_triggers import FailedTriggers
 from pystate.jobmanager.rest.parameters import JOB_ID, PATH_PARAMETERS, Parameter
 from pystate.jobmanager.rest.schemas import Schema
 from pystate.jobmanager.savepoint_disposal import SavepointDisposals
@@ -29,12 +30,14 @@ class RestContext:
         disposals: The savepoints that are being deleted.
         configuration: The options of the job manager, as text.
         shut_down: Ends the job manager soon.
+        failed_triggers: What was triggered in vain.
     """
 
     dispatcher: Dispatcher
     disposals: SavepointDisposals
     configuration: Mapping[str, str] = field(default_factory=dict)
     shut_down: Callable[[], None] = lambda: None
+    failed_triggers: FailedTriggers = field(default_factory=FailedTriggers)
 
 
 class RestRequest:
@@ -43,11 +46,16 @@ class RestRequest:
     Args:
         context: What handlers work on.
         values: The checked values by parameter.
+        body: The JSON that came with it.
+        is_ours: Whether our own client sends it, which shows people what we answer.
     """
 
-    def __init__(self, context: RestContext, values: Mapping[Parameter[Any], Any], body: dict[str, Any]) -> None:
+    def __init__(
+        self, context: RestContext, values: Mapping[Parameter[Any], Any], body: dict[str, Any], *, is_ours: bool = False
+    ) -> None:
         self.context = context
         self.body = body
+        self.is_ours = is_ours
         self._values = values
 
     def __getitem__(self, parameter: Parameter[T]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.jobmanager.rest import messages
-from pystate.jobmanager.rest.operations import operation_result
+from pystate.jobmanager.rest.operations import operation_result, triggered
 from pystate.jobmanager.rest.parameters import CHOSEN_TRIGGER_ID, FORMAT_TYPE, MESSAGE, TRIGGER_ID, directory, truth
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.jobmanager.rest.schemas import EMPTY, FAILURE_CAUSE, REQUEST_ID, TEXT, async_result, record
@@ -21,27 +21,25 @@ _SAVEPOINT_PATH = directory("savepoint-path", "The savepoint to delete.", requir
 
 
 def _trigger(request: RestRequest) -> dict[str, Any]:
-    request_id = request.job.trigger(
+    return triggered(
+        request,
         "trigger_savepoint",
-        request[CHOSEN_TRIGGER_ID],
         target_directory=request[_TARGET_DIRECTORY],
         cancel_job=request[_CANCEL_JOB],
         format=request[FORMAT_TYPE],
         message=request[MESSAGE],
     )
-    return {"request-id": request_id}
 
 
 def _stop(request: RestRequest) -> dict[str, Any]:
-    request_id = request.job.trigger(
+    return triggered(
+        request,
         "stop",
-        request[CHOSEN_TRIGGER_ID],
         target_directory=request[_STOP_DIRECTORY],
         drain=request[_DRAIN],
         format=request[FORMAT_TYPE],
         message=request[MESSAGE],
     )
-    return {"request-id": request_id}
 
 
 def _result(request: RestRequest) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pystate.common.job_status import JobStatus
@@ -143,8 +144,28 @@ def vertex(vertex: dict[str, Any], status: Status, now: int) -> dict[str, Any]:
     }
 
 
-def vertex_details(job_id: str, status: Status, vertex_id: str, now: int) -> dict[str, Any] | None:
-    """GET /jobs/:id/vertices/:vid; None where the job has no such vertex. Subtasks share what is known of their vertex."""
+def with_last_io(status: Status, io: Mapping[str, Mapping[str, int]]) -> Status:
+    """Return a status whose vertices have what was last known of their records, bytes and times, where it has none.
+
+    Args:
+        status: A job's.
+        io: By the id of a vertex, see `io_figures`.
+    """
+    return {**status, "vertices": [{"metrics": io.get(one["id"], {}), **one} for one in status["vertices"]]}
+
+
+def vertex_details(
+    job_id: str, status: Status, vertex_id: str, now: int, io: Mapping[int, Mapping[str, int]] | None = None
+) -> dict[str, Any] | None:
+    """GET /jobs/:id/vertices/:vid; None where the job has no such vertex. Subtasks share its state and times.
+
+    Args:
+        job_id: The job.
+        status: Its status.
+        vertex_id: The vertex.
+        now: Milliseconds since 1970.
+        io: By subtask, see `io_figures`.
+    """
     found = next((one for one in status["vertices"] if one["id"] == vertex_id), None)
     if found is None:
         return None
@@ -163,7 +184,7 @@ def vertex_details(job_id: str, status: Status, vertex_id: str, now: int) -> dic
                 "attempt": status["attempt"],
                 "endpoint": None,
                 **times,
-                "metrics": _io_metrics({}),
+                "metrics": _io_metrics((io or {}).get(index, {})),
                 "taskmanager-id": job_id,
                 "status-duration": {**dict.fromkeys(TASK_STATES, -1), state: max(times["duration"], 0)},
                 "other-concurrent-attempts": None,
@@ -187,7 +208,7 @@ def _times(status: Status, now: int) -> dict[str, int]:
     return {"start-time": started, "end-time": end, "duration": duration}
 
 
-def _io_metrics(known: dict[str, Any]) -> dict[str, Any]:
+def _io_metrics(known: Mapping[str, Any]) -> dict[str, Any]:
     """Return Flink's counters; what the driver has not told is 0 and not complete."""
     metrics: dict[str, Any] = {}
     for name in _COUNTERS:

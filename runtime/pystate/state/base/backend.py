@@ -20,6 +20,7 @@ from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.key_groups import KeyGroupRange, check_max_parallelism
+from pystate.common.metrics import MetricSample
 from pystate.common.time import current_time_ms
 from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, Entry, StateMetaInfo
 from pystate.state.base.compression import snapshot_codec
@@ -251,6 +252,10 @@ class KeyedStateBackend(ABC):
             RestoreError: A sound file doesn't fit: key type, key encoding, max parallelism.
             StateError: The backend isn't empty.
         """
+
+    def metric_samples(self) -> Sequence[MetricSample]:
+        """Return what the backend measures of itself, without an operator. Called from any thread, about once a second."""
+        return ()
 
     @property
     def native_format(self) -> str | None:

@@ -67,11 +67,11 @@ class StateRegistry(Generic[S, R]):
 
     def declared(self) -> Iterator[tuple[str, RegisteredState[S]]]:
         """Iterate over (name, state) of the states that were declared."""
-        return ((name, state) for name, state in self._states.items() if isinstance(state, RegisteredState))
+        return ((name, state) for name, state in list(self._states.items()) if isinstance(state, RegisteredState))
 
     def undeclared(self) -> Iterator[tuple[str, R]]:
         """Iterate over (name, raw entries) of the restored states that weren't declared."""
-        return ((name, state.raw) for name, state in self._states.items() if isinstance(state, RestoredState))
+        return ((name, state.raw) for name, state in list(self._states.items()) if isinstance(state, RestoredState))
 
     def names(self) -> list[str]:
         """Return the names of all states."""

@@ -14,6 +14,7 @@ from pystate.api.state import State, StateDescriptor, StateKind
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError, StateError
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.metrics import MetricSample
 from pystate.common.options import RocksDBOptions
 from pystate.common.time import current_time_ms
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
@@ -29,6 +30,7 @@ from pystate.state.base.value_states import OverlayValueState
 from pystate.state.rocksdb.database import ColumnFamily, Database
 from pystate.state.rocksdb.list_table import RocksDBListTable
 from pystate.state.rocksdb.map_table import RocksDBMapTable
+from pystate.state.rocksdb.native_metrics import NativeMetrics
 from pystate.state.rocksdb.native_restore import RestoredDatabases
 from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta, NativeState, RocksDBNativeSnapshot
 from pystate.state.rocksdb.options import MIN_MEMORY_BYTES, SharedMemory, process_memory
@@ -72,7 +74,17 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         StateError: The database can't be made.
     """
 
-    __slots__ = ("_broken", "_cleanups", "_closed", "_database", "_memory", "_parent", "_registered", "backend_id")
+    __slots__ = (
+        "_broken",
+        "_cleanups",
+        "_closed",
+        "_database",
+        "_memory",
+        "_native_metrics",
+        "_parent",
+        "_registered",
+        "backend_id",
+    )
 
     def __init__(
         self,
@@ -104,7 +116,8 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._closed = False
         self._parent = working_directory
         self._memory = memory or _configured_memory(self.configuration)
-        self._database = Database(working_directory, self._memory)
+        self._native_metrics = NativeMetrics.of(self.configuration)
+        self._database = Database(working_directory, self._memory, statistics=self._native_metrics.need_statistics)
         self.backend_id = uuid.uuid4().hex
 
     def _create_table(self, name: str, schema: StateSchema) -> Table:
@@ -273,7 +286,8 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         base: int | None = None
         empty = self._database
         try:
-            restored = RestoredDatabases(self, sources, self._parent, self._memory)
+            statistics = self._native_metrics.need_statistics
+            restored = RestoredDatabases(self, sources, self._parent, self._memory, statistics=statistics)
             base = restored.base
             self._database = restored.database
             for info, family, next_number in restored.base_states():
@@ -305,6 +319,10 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         """Return the number of flushed entries. Reads the keys of all of them."""
         self._check_usable()
         return sum(self._database.count(family) for _, family in self._families())
+
+    def metric_samples(self) -> list[MetricSample]:
+        """Return what RocksDB measures and the options ask for."""
+        return [] if self._closed else list(self._native_metrics.samples(self._database, self._families()))
 
     def close(self) -> None:
         """Close RocksDB and remove its folder, once the open snapshots are released."""

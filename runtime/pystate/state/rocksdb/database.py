@@ -79,6 +79,7 @@ class Database:
         parent: An existing folder; the database makes one of its own in it.
         memory: What it shares with others.
         existing: A folder below the parent that holds a database, to be opened and taken over; None for a new one.
+        statistics: Whether RocksDB counts what it does, see `property`.
 
     Attributes:
         directory: Its folder.
@@ -87,10 +88,12 @@ class Database:
         StateError: The database can't be made or opened; its folder is removed.
     """
 
-    def __init__(self, parent: str, memory: SharedMemory, *, existing: str | None = None) -> None:
+    def __init__(self, parent: str, memory: SharedMemory, *, existing: str | None = None, statistics: bool = False) -> None:
         with _explained("make a working folder", parent):
             self.directory = existing or tempfile.mkdtemp(prefix="rocksdb-", dir=parent)
         self._options = database_options(memory)
+        if statistics:
+            self._options.enable_statistics()
         self._write_options = write_options()
         self._families: dict[str, ColumnFamily] = {}
         self._families_made = 0
@@ -251,6 +254,19 @@ class Database:
         """
         with _explained(f"link its files to {directory}", self.directory):
             Checkpoint(self._rows).create_checkpoint(directory)
+
+    def property(self, family: ColumnFamily | None, name: str) -> str | None:
+        """Return what RocksDB says about itself, from whichever thread; None where it has nothing to say.
+
+        Args:
+            family: The column family; None for the whole database.
+            name: RocksDB's name of the property.
+        """
+        rows = self._rows if family is None else family.rows
+        try:
+            return rows.property_value(name)
+        except Exception:  # closed meanwhile, or dropped: rocksdict has no class of its own
+            return None
 
     def count(self, family: ColumnFamily) -> int:
         """Return the number of rows. Reads all of them."""

@@ -32,6 +32,7 @@ class RestoredDatabases:
         sources: The snapshots.
         parent: The folder for databases.
         memory: What all databases share.
+        statistics: Whether RocksDB counts what it does in them.
 
     Attributes:
         base: The index of the source whose database it is; None where none has key groups of the backend.
@@ -42,13 +43,20 @@ class RestoredDatabases:
     """
 
     def __init__(
-        self, backend: KeyedStateBackend, sources: Sequence[NativeSource], parent: str, memory: SharedMemory
+        self,
+        backend: KeyedStateBackend,
+        sources: Sequence[NativeSource],
+        parent: str,
+        memory: SharedMemory,
+        *,
+        statistics: bool = False,
     ) -> None:
         self._mine = backend.key_group_range
         self._codec = backend.key_codec
         self._sources = sources
         self._parent = parent
         self._memory = memory
+        self._statistics = statistics
         self._metas = [NativeMeta.read(source.meta, source.where) for source in sources]
         for source, meta in zip(sources, self._metas, strict=True):
             _check_key_groups(source, meta)
@@ -56,7 +64,7 @@ class RestoredDatabases:
         _check_disjoint(self._metas)
         self.base = self._best()
         if self.base is None:
-            self.database = Database(parent, memory)
+            self.database = Database(parent, memory, statistics=statistics)
             return
         self.database = self._open(self.base)
         try:
@@ -110,7 +118,7 @@ class RestoredDatabases:
     def _open(self, index: int) -> Database:
         source = self._sources[index]
         try:
-            database = Database(self._parent, self._memory, existing=source.directory)
+            database = Database(self._parent, self._memory, existing=source.directory, statistics=self._statistics)
         except StateError as error:
             if "Corruption" not in error.message:  # the files are as they were written; a full disk may be emptied
                 raise
