@@ -11,12 +11,14 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from pystate.common.errors import PystateError, UsageError
 from pystate_cli.command_table import COMMANDS, register
 from pystate_cli.completions import COMPLETE_VARIABLE, prepare_completion
 from pystate_cli.console import Console
 from pystate_cli.flink_flags import flag_without_meaning
+from pystate_cli.quick_parameters import let_pass_unchecked
 from pystate_cli.session import Session
 
 # typer brings click along in some versions and depends on it in others; this is its ClickException in both
@@ -73,7 +75,9 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         name, prepared = _prepared(list(words))
         # all commands are needed where they are listed, or something like a name is looked for
         app = application() if name is None or is_completed else application((name,))
-        result = app(prepared or ["--help"], prog_name="pystate", standalone_mode=False, obj=Session(console))
+        command = get_command(app)
+        let_pass_unchecked(command)
+        result = command(prepared or ["--help"], prog_name="pystate", standalone_mode=False, obj=Session(console))
     except PystateError as error:
         console.error(error)
         return error.exit_code
@@ -116,4 +120,6 @@ def _usage_error(error: Exception, words: Sequence[str]) -> UsageError:
         message = f"{of_flink[0]} is an option of the flink client that has no meaning here."
         return UsageError(message, hint=of_flink[1])
     message = error.format_message() if hasattr(error, "format_message") else str(error)
+    # the parser puts choices on lines of their own, and says of which class an error was
+    message = " ".join(message.split()).replace(" Value error, ", " ")
     return UsageError(message, hint=f"{path} --help")

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pystate.common.errors import PystateError
-from pystate_cli.failures import JobStackTrace
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -144,6 +143,8 @@ class Console:
         for line in rest:
             self.story(line)
         if self.verbose:
+            from pystate_cli.failures import JobStackTrace
+
             there = error.__cause__
             trace = there.text if isinstance(there, JobStackTrace) else "".join(traceback.format_exception(error))
             self.story(self._style(_DIM, trace.rstrip()))

@@ -46,7 +46,7 @@ def read_flink_file(path: Path) -> dict[str, str]:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         message = f"The file can't be read: {getattr(error, 'strerror', None) or error}."
-        raise UsageError(message, where=str(path)) from error
+        raise UsageError(message, where=str(path), hint="give the path of a flink-conf.yaml or config.yaml") from error
     if path.name == FLAT_NAME or (path.name != "config.yaml" and not _is_nested(text)):
         return read_flat(text)
     return read_nested(text, str(path))

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pystate.common.snapshot_message import check_message
-from pystate_cli.completions import complete_job
+from pystate_cli.completions import complete_job, complete_running_job
 from pystate_cli.session import Session
 
 JOB_MANAGER_NAMES = ("-m", "--jobmanager")
@@ -39,6 +39,9 @@ MessageOption = Annotated[
 JOB_HELP = "The job's id, at least 4 digits it begins with, or the job's name."
 JobIdArgument = Annotated[
     str | None, typer.Argument(metavar="JOBID", help=JOB_HELP, autocompletion=complete_job, show_default=False)
+]
+RunningJobIdArgument = Annotated[
+    str | None, typer.Argument(metavar="JOBID", help=JOB_HELP, autocompletion=complete_running_job, show_default=False)
 ]
 ApplicationOption = Annotated[
     str | None,

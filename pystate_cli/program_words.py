@@ -116,6 +116,9 @@ def _is_joined(word: str, with_value: Collection[str]) -> bool:
     return word[:2] in with_value and word[:2] != "--"
 
 
+_PROGRAM = "give the path of a Python program; pystate new NAME makes one"
+
+
 def job_path(job_file: str) -> Path:
     """Return the path of the program.
 
@@ -125,8 +128,8 @@ def job_path(job_file: str) -> Path:
     path = Path(job_file).expanduser().absolute()
     if not path.exists():
         message = f"The job file does not exist: {job_file}"
-        raise UsageError(message, where=str(path.parent))
+        raise UsageError(message, where=str(path.parent), hint=_PROGRAM)
     if not path.is_file():
         message = f"The job file is not a file: {job_file}"
-        raise UsageError(message, where=str(path))
+        raise UsageError(message, where=str(path), hint=_PROGRAM)
     return path

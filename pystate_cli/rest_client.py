@@ -21,6 +21,7 @@ INSTANCE_HEADER = "pystate-instance"
 CLIENT_HEADER = "pystate-client"
 """Asks for errors with their place and hint."""
 VERSION = pystate.__version__
+_WHERE_IT_IS = "pystate cluster status shows where this home's is; -m HOST:PORT names another one"
 
 
 class NoJobManagerError(ControlError):
@@ -149,10 +150,10 @@ class RestClient:
             raise ControlError(message, hint="client.timeout sets how long to wait") from error
         except (OSError, http.client.HTTPException) as error:
             message = f"No job manager answers at {self.address}: {error}"
-            raise NoJobManagerError(message) from error
+            raise NoJobManagerError(message, hint=_WHERE_IT_IS) from error
         if self._instance is not None and response.headers.get(INSTANCE_HEADER) != self._instance:
             message = f"Another program than this home's job manager answers at {self.address}."
-            raise NoJobManagerError(message)
+            raise NoJobManagerError(message, hint=_WHERE_IT_IS)
         if response.status >= 400:
             raise _error_of(response.status, content, self.address)
         return content, response.headers

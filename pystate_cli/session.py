@@ -8,7 +8,6 @@ from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome
 from pystate.common.job_status import JobStatus
 from pystate_cli.console import Console
-from pystate_cli.failures import failure_of
 from pystate_cli.job_manager import find_job_manager
 from pystate_cli.rest_client import RestClient
 
@@ -70,6 +69,8 @@ def job_state(client: RestClient, job_id: str) -> JobStatus:
 
 def job_failure(client: RestClient, job_id: str) -> PystateError:
     """Return the error of a job that has FAILED."""
+    from pystate_cli.failures import failure_of
+
     error = failure_of(client.get(f"/jobs/{job_id}/execution-result")["job-execution-result"]["failure-cause"])
     if error.hint is None:
         error.hint = f"see {client.get(f'/pystate/jobs/{job_id}')['log']}"
@@ -93,6 +94,8 @@ def restart_sentence(details: dict[str, Any], attempt: int) -> str:
     cause = details["pystate"]["failure"]
     if cause is None:
         return sentence
+    from pystate_cli.failures import failure_of
+
     error = failure_of(cause)
     error.hint = None
     return f"{sentence}: {error}"

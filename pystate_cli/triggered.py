@@ -8,6 +8,8 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate_cli.failures import failure_of
+from pystate_cli.formats import printable
+from pystate_cli.job_selection import JOB_ID
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session
 from pystate_cli.waiting import await_operation
@@ -36,8 +38,11 @@ def refuse_beside_trigger_id(trigger_id: str | None, wait: bool, others: dict[st
     if trigger_id is None:
         if wait:
             message = "--wait is of --trigger-id; without --detached a command waits anyway."
-            raise UsageError(message)
+            raise UsageError(message, hint="leave --wait out")
         return
+    if not JOB_ID.fullmatch(trigger_id):
+        message = f'"{printable(trigger_id)}" is no trigger id, which has 32 hex digits.'
+        raise UsageError(message, hint="give the one that the command with --detached has printed")
     given = [name for name, is_given in others.items() if is_given]
     if given:
         message = f"--trigger-id asks for what was triggered before; {', '.join(given)} would trigger something."

@@ -8,7 +8,7 @@ import typer
 
 from pystate.common.errors import JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
-from pystate_cli.completions import complete_job
+from pystate_cli.completions import complete_running_job
 from pystate_cli.job_selection import JOB_ID, connect_to_job
 from pystate_cli.options import (
     ApplicationOption,
@@ -31,7 +31,7 @@ def cancel(
         typer.Argument(
             metavar="[DIR] JOBID",
             help="The job and, with -s, where the savepoint goes, in either order.",
-            autocompletion=complete_job,
+            autocompletion=complete_running_job,
             show_default=False,
         ),
     ] = None,
@@ -60,7 +60,7 @@ def cancel(
     if said is not None and not with_savepoint:
         problem = "--message is of the savepoint, and there is none without -s."
         raise UsageError(problem, hint="pystate cancel --help")
-    client, job_id = connect_to_job(session, job_manager, job, application_id)
+    client, job_id = connect_to_job(session, job_manager, job, application_id, changes=True)
     if with_savepoint:
         _cancel_with_savepoint(session, client, job_id, directory, chosen, said)
     else:

@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import ApplicationOption, DetachedOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.options import (
+    ApplicationOption,
+    DetachedOption,
+    JobManagerOption,
+    JsonOption,
+    RunningJobIdArgument,
+    VerboseOption,
+)
 from pystate_cli.session import Session
 from pystate_cli.triggered import (
     TriggerIdOption,
@@ -21,7 +28,7 @@ from pystate_cli.waiting import await_operation
 
 def checkpoint(
     context: typer.Context,
-    job: JobIdArgument = None,
+    job: RunningJobIdArgument = None,
     full: Annotated[
         bool,
         typer.Option("-full", "--full", help="A full one, although the job's are incremental.", show_default=False),
@@ -38,7 +45,7 @@ def checkpoint(
     session = Session.of(context)
     console = session.console
     refuse_beside_trigger_id(trigger_id, wait, {"--full": full, "--detached": detached})
-    client, job_id = connect_to_job(session, job_manager, job, application_id)
+    client, job_id = connect_to_job(session, job_manager, job, application_id, changes=trigger_id is None)
     operations = f"/jobs/{job_id}/checkpoints"
     if trigger_id is not None:
         tell_operation(session, client, f"{operations}/{trigger_id}", "checkpointId", wait=wait, as_json=as_json)

@@ -9,7 +9,7 @@ import typer
 from pystate.common.job_status import JobStatus
 from pystate_cli.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.session import Session
-from pystate_cli.views.job_list import JobGroups, plain_lines, table
+from pystate_cli.views.job_lines import JobGroups, plain_lines
 from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def list_jobs(
     elif as_json:
         console.result_json({"jobs": groups().all()})
     elif console.is_terminal:
+        from pystate_cli.views.job_list import table
+
         console.render(table(groups(), console.width, unicode=console.has_unicode))
     else:
         for line in plain_lines(groups()):
@@ -72,6 +74,8 @@ class _Look:
     def view(self, width: int, height: int) -> RenderableType:
         from rich.console import Group
         from rich.text import Text
+
+        from pystate_cli.views.job_list import table
 
         shown, left_out = first_jobs(self._groups, max(1, height - _OTHER_LINES))
         end = f"{left_out} more (q: quit)." if left_out else "(q: quit)"

@@ -10,9 +10,9 @@ from pystate.common.errors import UsageError
 from pystate_cli.job_selection import connect_to_job
 from pystate_cli.options import (
     ApplicationOption,
-    JobIdArgument,
     JobManagerOption,
     JsonOption,
+    RunningJobIdArgument,
     VerboseOption,
     absolute_path,
 )
@@ -24,7 +24,7 @@ _DEFAULT_TIMEOUT = 600.0
 
 def rescale(
     context: typer.Context,
-    job: JobIdArgument = None,
+    job: RunningJobIdArgument = None,
     parallelism: Annotated[
         int | None, typer.Option("-p", "--parallelism", metavar="N", min=1, help="The new number of subtasks.")
     ] = None,
@@ -52,7 +52,7 @@ def rescale(
         message = "Missing parallelism. Specify it with -p."
         raise UsageError(message, hint="pystate rescale JOBID -p N")
     session = Session.of(context)
-    client, job_id = connect_to_job(session, job_manager, job, application_id)
+    client, job_id = connect_to_job(session, job_manager, job, application_id, changes=True)
     target = None if directory is None else absolute_path(directory)
     successor = Rescaling(session, client, job_id, parallelism, timeout).run(target)
     if as_json:

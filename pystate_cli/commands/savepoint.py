@@ -8,7 +8,7 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate_cli.commands.savepoints_disposal import dispose
-from pystate_cli.completions import complete_job, complete_savepoint
+from pystate_cli.completions import complete_running_job, complete_savepoint
 from pystate_cli.job_selection import connect_to_job
 from pystate_cli.options import (
     JOB_HELP,
@@ -37,7 +37,7 @@ def savepoint(
     context: typer.Context,
     job: Annotated[
         str | None,
-        typer.Argument(metavar="JOBID", help=JOB_HELP, autocompletion=complete_job, show_default=False),
+        typer.Argument(metavar="JOBID", help=JOB_HELP, autocompletion=complete_running_job, show_default=False),
     ] = None,
     directory: Annotated[
         str | None,
@@ -75,7 +75,7 @@ def savepoint(
             raise UsageError(problem, hint="pystate savepoint --help")
         dispose(session, disposed, job_manager)
         return
-    client, job_id = connect_to_job(session, job_manager, job, application_id)
+    client, job_id = connect_to_job(session, job_manager, job, application_id, changes=trigger_id is None)
     if trigger_id is not None:
         path = f"/jobs/{job_id}/savepoints/{trigger_id}"
         tell_operation(session, client, path, "location", wait=wait, as_json=as_json)

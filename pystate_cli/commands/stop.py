@@ -12,9 +12,9 @@ from pystate_cli.job_selection import connect_to_job
 from pystate_cli.options import (
     ApplicationOption,
     DetachedOption,
-    JobIdArgument,
     JobManagerOption,
     MessageOption,
+    RunningJobIdArgument,
     VerboseOption,
     absolute_path,
     checked_message,
@@ -27,7 +27,7 @@ from pystate_cli.waiting import await_end, await_operation
 
 def stop(
     context: typer.Context,
-    job: JobIdArgument = None,
+    job: RunningJobIdArgument = None,
     directory: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +51,7 @@ def stop(
     """Stop a job with a savepoint and print its path; if the savepoint fails the job goes on."""
     session = Session.of(context)
     console, said, chosen = session.console, checked_message(message), checked_format(format_type)
-    client, job_id = connect_to_job(session, job_manager, job, application_id)
+    client, job_id = connect_to_job(session, job_manager, job, application_id, changes=True)
     console.story(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a {chosen} savepoint.')
     console.story(f"Triggering stop-with-savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
     body = {

@@ -211,7 +211,7 @@ def _checkpoints(rows: Sequence[CheckpointRow], width: int, now: int, *, unicode
     mark_width = max(map(len, marks.values()))
     acks = [f"{row.acknowledged}/{row.subtasks}" for row in rows]
     ack_width = max(3, *map(len, acks))
-    fixed = id_width + mark_width + 7
+    fixed = id_width + mark_width + 8
     columns = list(_COLUMNS)
     while True:
         figures = {column.title: [column.write(column.value(row, now)) for row in rows] for column in columns}
@@ -225,6 +225,7 @@ def _checkpoints(rows: Sequence[CheckpointRow], width: int, now: int, *, unicode
     heading = Text(f"{'ID':>{id_width}} {'':<{mark_width}} kind  {'ack':<{ack_width + 1 + bar}}", style="dim")
     for column in columns:
         heading.append(f"  {column.title:>{sizes[column.title]}} {'':<{bar}}")
+    heading.rstrip()
     # one that has failed took as long as it was let, which would make the others' bars vanish
     scale = {
         column.title: max(((column.value(row, now) or 0) for row in rows if row.status != "FAILED"), default=0)

@@ -86,7 +86,12 @@ def test_wrong_words_beside_a_trigger_id(manager, running, pystate):
     assert pystate("savepoint", running, "--detached", "--trigger-id", trigger).code == 2
     assert pystate("savepoint", running, "--wait").code == 2
     assert pystate("checkpoint", running, "--full", "--trigger-id", trigger).code == 2
-    assert pystate("checkpoint", running, "--trigger-id", "nothex").code == 2
+    assert pystate("checkpoint", running, "--trigger-id", "nothex") == (
+        2,
+        "",
+        'error: "nothex" is no trigger id, which has 32 hex digits.\n'
+        "  try: give the one that the command with --detached has printed\n",
+    )
     code, _, err = pystate("checkpoint", running, "--trigger-id", trigger)
     assert (code, err) == (1, f"error: There is no operation with trigger id {trigger} of job {running}.\n")
 

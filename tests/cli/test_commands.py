@@ -222,6 +222,18 @@ def test_a_running_job_wins_over_one_that_ended_under_its_name(manager, pystate)
     assert pystate("cancel", "word count").err == f"Cancelling job {job}.\nCancelled job {job}.\n"
 
 
+@pytest.mark.parametrize("command", [("cancel",), ("stop",), ("savepoint",), ("checkpoint",), ("rescale", "-p", "3")])
+def test_a_name_is_no_job_to_be_changed_once_it_has_ended(manager, pystate, command):
+    ended = manager.submit("--name", "word-count", "--finish", "0")
+    manager.wait_for(ended, "FINISHED")
+
+    code, out, err = pystate(*command, "word-count")
+
+    assert (code, out) == (1, "")
+    assert err.startswith(f'error: No job "word-count" runs. The one that ended last is {ended} (FINISHED, ')
+    assert err.endswith(").\n  try: pystate list -a\n")
+
+
 def test_an_ambiguous_name_lists_who_may_be_meant(manager, pystate):
     jobs = [manager.submit("--name", "word count") for _ in range(2)]
     for job in jobs:
@@ -303,7 +315,9 @@ def test_another_job_manager_is_addressed_with_m(manager, running, pystate, monk
     monkeypatch.setenv("PYSTATE_HOME", str(tmp_path / "elsewhere"))
 
     assert running in pystate("list", "-m", f"localhost:{port}").out
-    assert pystate("list", "-m", "localhost:1").err.startswith("error: No job manager answers at localhost:1:")
+    err = pystate("list", "-m", "localhost:1").err
+    assert err.startswith("error: No job manager answers at localhost:1:")
+    assert err.endswith("\n  try: pystate cluster status shows where this home's is; -m HOST:PORT names another one\n")
     assert pystate("list", "-m", "a/b").code == 2
 
 

@@ -8,11 +8,34 @@ import subprocess
 import sys
 
 import pytest
+import typer
+from typer.main import get_command
 
-from pystate_cli.completions import complete_job, complete_key, complete_savepoint
+import pystate_cli.completions as completions
+from pystate_cli.command_line import application
+from pystate_cli.completions import Completion, complete_key
 from tests.jobmanager.checkpoint_statistics import Statistics
 
 HEAVY = ("pyspark", "pyarrow", "pandas", "starlette", "uvicorn", "msgpack", "asyncio", "fsspec")
+
+
+def context_of(**given: object) -> typer.Context:
+    """Return the context of a command of which some parameters are given already."""
+    context = typer.Context(get_command(application(("list",))))
+    context.params = given
+    return context
+
+
+def complete_job(incomplete: str, **given: object) -> list[Completion]:
+    return completions.complete_job(context_of(**given), incomplete)
+
+
+def complete_running_job(incomplete: str) -> list[Completion]:
+    return completions.complete_running_job(context_of(), incomplete)
+
+
+def complete_savepoint(incomplete: str, **given: object) -> list[Completion]:
+    return completions.complete_savepoint(context_of(**given), incomplete)
 
 
 def offered(shell: str, *words: str) -> list[str]:
@@ -41,8 +64,16 @@ def test_the_script_of_each_shell(pystate, shell, mark):
 
 
 def test_wrong_shells(pystate):
-    assert pystate("completion").code == 2
-    assert pystate("completion", "tcsh").code == 2
+    missing, wrong = pystate("completion"), pystate("completion", "tcsh")
+
+    assert (missing.code, wrong.code) == (2, 2)
+    assert missing.err == (
+        "error: Missing argument 'bash|zsh|fish'. Choose from: bash, zsh, fish\n  try: pystate completion --help\n"
+    )
+    assert wrong.err == (
+        "error: Invalid value for 'bash|zsh|fish': 'tcsh' is not one of 'bash', 'zsh', 'fish'.\n"
+        "  try: pystate completion --help\n"
+    )
 
 
 def test_commands_and_options_are_offered():
@@ -75,6 +106,41 @@ def test_jobs_are_offered_by_name_and_by_id(manager):
     assert "word-count" in offered("bash", "pystate", "cancel", "")
 
 
+def test_what_changes_a_job_is_offered_those_that_run(manager):
+    running = manager.submit("--name", "word-count")
+    ended = manager.submit("--name", "older", "--finish", "0")
+    manager.wait_for(running, "RUNNING")
+    manager.wait_for(ended, "FINISHED")
+
+    assert [word for word, _ in complete_running_job("")] == ["word-count", running]
+    for command in ("cancel", "stop", "savepoint", "checkpoint", "rescale"):
+        assert offered("bash", "pystate", command, "o") == []
+    for command in ("wait", "watch", "logs", "exceptions", "metrics", "checkpoints"):
+        assert offered("bash", "pystate", command, "o") == ["older"]
+
+
+def test_what_a_name_says_to_a_shell_is_not_passed_on(manager):
+    job = manager.submit("--name", "a\\$(x) `y` \"z\" 'q' [red] é")
+    manager.wait_for(job, "RUNNING")
+
+    assert complete_job("") == [(job, "RUNNING a???x? ?y? ?z? ?q? ?red? é")]
+
+
+def test_the_job_manager_is_that_of_the_line_and_of_the_settings(manager, running, monkeypatch, tmp_path):
+    assert complete_job("fake", job_manager="127.0.0.1:1") == [], "nobody is there"
+    monkeypatch.setenv("PYSTATE_HOME", str(tmp_path / "other"))
+    assert complete_job("fake") == []
+
+    assert [word for word, _ in complete_job("fake", job_manager=f"127.0.0.1:{manager.port}")] == ["fake"]
+    assert offered("bash", "pystate", "cancel", "-m", f"127.0.0.1:{manager.port}", "fa") == ["fake"]
+
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "flink-conf.toml").write_text('"security.ssl.rest.enabled" = true\n')
+    assert complete_job("fake", job_manager=f"127.0.0.1:{manager.port}") == [], "it speaks no TLS"
+    (tmp_path / "conf" / "flink-conf.toml").write_text('"no.such.option" = 1\n"state.nonsense" = 2\n')
+    assert complete_job("fake", job_manager=f"127.0.0.1:{manager.port}") == [], "settings that can't be read"
+
+
 def test_savepoints_are_offered(manager, running):
     Statistics().run(1).run(2, savepoint=True).write(manager.home.job(running).checkpoints)
 
@@ -98,10 +164,11 @@ def test_without_a_job_manager_nothing_is_offered_and_nothing_said(own_home):
 def test_an_offer_imports_nothing_heavy(manager, running):
     program = (
         "import sys\n"
+        "import typer\n"
+        "from typer.main import get_command\n"
         "from pystate_cli.completions import complete_job\n"
         "from pystate_cli.command_line import application\n"
-        "application()\n"
-        "assert complete_job('')\n"
+        "assert complete_job(typer.Context(get_command(application())), '')\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])\n"
     )
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common.errors import JobNotFoundError, UsageError
+from pystate.common.errors import JobNotFoundError, JobTerminatedError, UsageError
+from pystate.common.job_status import JobStatus
 from pystate_cli.job_selection import choose_job
 
 A = "abcd" + "1" * 28
@@ -11,7 +12,8 @@ C = "ffff" + "3" * 28
 
 
 def job(jid: str, name: str = "job", state: str = "RUNNING", start: int = 0) -> dict[str, object]:
-    return {"jid": jid, "name": name, "state": state, "start-time": start}
+    end = start + 1000 if JobStatus(state).is_terminal else -1
+    return {"jid": jid, "name": name, "state": state, "start-time": start, "end-time": end}
 
 
 @pytest.mark.parametrize("text", ["ffff", "FFFF3", C[:31]])
@@ -41,19 +43,68 @@ def test_the_only_ended_job_of_a_name_can_be_asked_about():
     assert choose_job("job", [job(A, state="FINISHED"), job(C, "other")]) == A
 
 
-def test_several_ended_jobs_of_a_name_are_ambiguous():
-    with pytest.raises(UsageError, match="any of 2 jobs"):
-        choose_job("job", [job(A, state="FINISHED"), job(C, state="FAILED")])
+@pytest.mark.parametrize("text", ["job", "abcd"])
+def test_of_several_that_have_ended_the_last_is_meant_and_told(text):
+    told: list[str] = []
+    ended = [job(B, state="FAILED", start=5_000), job(A, state="FINISHED")]
+
+    assert choose_job(text, ended, tell=told.append) == B
+    (line,) = told
+    assert line.startswith(f'2 jobs "{text}" have ended. This is the last: {B} (FAILED, 0')
 
 
-def test_a_running_job_does_not_win_by_its_first_digits():
+@pytest.mark.parametrize("text", ["job", "abcd"])
+@pytest.mark.parametrize("changes", [False, True])
+def test_nothing_is_told_where_nothing_was_chosen(text, changes):
+    told: list[str] = []
+
+    assert choose_job(text, [job(A)], changes=changes, tell=told.append) == A
+    assert told == []
+
+
+def test_the_one_that_ended_last_may_have_begun_first():
+    early = {**job(A, state="FINISHED"), "end-time": 9_000_000}
+
+    assert choose_job("job", [early, job(B, state="FINISHED", start=5_000)]) == A
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_several_that_run_are_ambiguous_and_what_has_ended_is_none_of_them(changes):
+    with pytest.raises(UsageError, match="any of 2 jobs") as caught:
+        choose_job("job", [job(A), job(B, state="RESTARTING"), job(C, state="FINISHED")], changes=changes)
+
+    assert C not in caught.value.message
+
+
+def test_who_only_looks_means_the_running_one_by_its_first_digits():
+    assert choose_job("abcd", [job(A, state="FINISHED"), job(B)]) == B
+
+
+def test_who_changes_a_job_gets_no_running_one_for_digits_that_an_ended_one_shares():
     with pytest.raises(UsageError, match="any of 2 jobs"):
-        choose_job("abcd", [job(A, state="FINISHED"), job(B)])
+        choose_job("abcd", [job(A, state="FINISHED"), job(B)], changes=True)
+
+    assert choose_job("ABCD2", [job(A, state="FINISHED"), job(B)], changes=True) == B
+
+
+def test_who_changes_a_job_gets_none_that_has_ended_by_its_name():
+    with pytest.raises(JobTerminatedError) as caught:
+        choose_job("job", [job(A, state="FINISHED"), job(B, state="CANCELED", start=5_000), job(C, "other")], changes=True)
+
+    assert caught.value.message.startswith(f'No job "job" runs. The one that ended last is {B} (CANCELED, ')
+    assert caught.value.hint == "pystate list -a"
+
+
+def test_the_successor_of_a_rescaled_job_is_meant_by_whoever_changes_it():
+    jobs = [job(A, state="FINISHED"), job(B, start=5_000)]
+
+    assert choose_job("job", jobs, changes=True) == choose_job("job", jobs) == B
 
 
 def test_a_name_that_looks_like_the_first_digits_of_another_job_is_ambiguous():
-    with pytest.raises(UsageError, match="any of 2 jobs"):
-        choose_job("ffff", [job(A, "ffff"), job(C)])
+    for changes in (False, True):
+        with pytest.raises(UsageError, match="any of 2 jobs"):
+            choose_job("ffff", [job(A, "ffff", "FINISHED"), job(C)], changes=changes)
 
     assert choose_job("abcd", [job(A, "abcd")]) == A, "one job is not two because both its id and its name fit"
 
@@ -62,7 +113,7 @@ def test_the_list_of_candidates_is_short_and_begins_with_what_runs():
     jobs = [job(f"abcd{number:028x}", "x\n\x1b", "FINISHED", number) for number in range(12)] + [job(C, "x\n\x1b")]
 
     with pytest.raises(UsageError) as caught:
-        choose_job("abcd", [*jobs, job(B, state="RUNNING")])
+        choose_job("abcd", [*jobs, job(B, state="RUNNING")], changes=True)
 
     lines = caught.value.message.splitlines()
     assert lines[1] == f"  {B}  job  RUNNING"

@@ -204,7 +204,12 @@ def test_wrong_calls_of_run(pystate, tmp_path):
     job = tmp_path / "job.py"
     job.write_text("")
 
-    assert pystate("run", "nosuch.py") == (2, "", f"error: The job file does not exist: nosuch.py\n  at: {tmp_path}\n")
+    assert pystate("run", "nosuch.py") == (
+        2,
+        "",
+        f"error: The job file does not exist: nosuch.py\n  at: {tmp_path}\n"
+        "  try: give the path of a Python program; pystate new NAME makes one\n",
+    )
     assert pystate("run", tmp_path).code == 2
     assert pystate("run").err == "error: Missing argument 'JOB.PY'.\n  try: pystate run --help\n"
     assert pystate("run", "-py").code == 2

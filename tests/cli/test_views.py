@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from rich.console import Console as RichConsole
 
-from pystate_cli.views import checkpoint_details, checkpoint_list, checkpoint_summary, failure_list, fitted_table, job_list
+from pystate_cli.views import (
+    checkpoint_details,
+    checkpoint_list,
+    checkpoint_summary,
+    failure_list,
+    fitted_table,
+    job_lines,
+    job_list,
+)
 from pystate_cli.views.checkpoint_details import CheckpointDetails
 from pystate_cli.views.checkpoint_list import CheckpointRow
 from pystate_cli.views.failure_list import FailureRow
@@ -168,7 +176,7 @@ def test_checkpoints_for_programs_have_plain_numbers_in_fixed_columns():
 
 
 def test_jobs_on_80_columns():
-    groups = job_list.JobGroups([job("RUNNING")], [], [job("FAILED", "a" * 60, 90_000_000)])
+    groups = job_lines.JobGroups([job("RUNNING")], [], [job("FAILED", "a" * 60, 90_000_000)])
 
     assert (
         rendered(job_list.table(groups, 80, unicode=True, now=NOW), 80)
@@ -182,7 +190,7 @@ Job ID                           Name               State       Started Duration
 
 
 def test_jobs_on_160_columns():
-    groups = job_list.JobGroups([job("RUNNING")], [], None)
+    groups = job_lines.JobGroups([job("RUNNING")], [], None)
 
     assert (
         rendered(job_list.table(groups, 160, unicode=True, now=NOW), 160)
@@ -194,9 +202,17 @@ Job ID                            Name         State       Started  Duration  Ta
     )
 
 
+def test_a_long_name_is_cut_only_where_there_is_no_room():
+    name = "enrichment of clicks with the customers' master data (v2)"
+    groups = job_lines.JobGroups([job("RUNNING", name)], [], None)
+
+    assert name in rendered(job_list.table(groups, 160, unicode=True, now=NOW), 160)
+    assert "enrichment of clicks… RUNNING" in rendered(job_list.table(groups, 80, unicode=True, now=NOW), 80)
+
+
 @pytest.mark.parametrize("width", [55, 60, 70, 80, 100, 160])
 def test_a_job_id_is_never_cut(width):
-    groups = job_list.JobGroups([job("RUNNING", age=90_000_000)], [], None)
+    groups = job_lines.JobGroups([job("RUNNING", age=90_000_000)], [], None)
 
     lines = rendered(job_list.table(groups, width, unicode=True, now=NOW), width).splitlines()
 
@@ -207,30 +223,31 @@ def test_a_job_id_is_never_cut(width):
 
 def test_no_jobs_are_said_so():
     assert (
-        rendered(job_list.table(job_list.JobGroups([], [], None), 80, unicode=True), 80) == "No running or scheduled jobs.\n"
+        rendered(job_list.table(job_lines.JobGroups([], [], None), 80, unicode=True), 80)
+        == "No running or scheduled jobs.\n"
     )
-    assert rendered(job_list.table(job_list.JobGroups(None, [], None), 80, unicode=True), 80) == "No scheduled jobs.\n"
-    assert rendered(job_list.table(job_list.JobGroups([], [], []), 80, unicode=True), 80) == "No jobs.\n"
+    assert rendered(job_list.table(job_lines.JobGroups(None, [], None), 80, unicode=True), 80) == "No scheduled jobs.\n"
+    assert rendered(job_list.table(job_lines.JobGroups([], [], []), 80, unicode=True), 80) == "No jobs.\n"
 
 
 def test_a_name_with_markup_is_shown_as_it_is():
-    groups = job_list.JobGroups([job("RUNNING", "[red]x[/]")], None, None)
+    groups = job_lines.JobGroups([job("RUNNING", "[red]x[/]")], None, None)
 
     assert "[red]x[/]" in rendered(job_list.table(groups, 80, unicode=True, now=NOW), 80)
 
 
 def test_a_name_can_not_steer_the_terminal():
-    groups = job_list.JobGroups([job("RUNNING", "a\x1b[2Jb\nc")], None, None)
+    groups = job_lines.JobGroups([job("RUNNING", "a\x1b[2Jb\nc")], None, None)
 
     assert "a?[2Jb c" in rendered(job_list.table(groups, 80, unicode=True, now=NOW), 80)
-    assert "a?[2Jb c (RUNNING)" in job_list.plain_lines(groups)[1]
+    assert "a?[2Jb c (RUNNING)" in job_lines.plain_lines(groups)[1]
 
 
 def test_programs_get_the_flink_clients_lines():
-    groups = job_list.JobGroups([job("RUNNING")], [], [job("FAILED", "other")])
+    groups = job_lines.JobGroups([job("RUNNING")], [], [job("FAILED", "other")])
     started = datetime.fromtimestamp((NOW - 83_000) / 1000).astimezone().strftime("%d.%m.%Y %H:%M:%S")
 
-    assert job_list.plain_lines(groups) == [
+    assert job_lines.plain_lines(groups) == [
         "------------------ Running/Restarting Jobs -------------------",
         f"{started} : 6077eb43c7a5ff1950bf7e60379598c1 : keyed-count (RUNNING)",
         "--------------------------------------------------------------",
@@ -243,7 +260,7 @@ def test_programs_get_the_flink_clients_lines():
 
 def test_restarts_are_counted_while_a_job_restarts():
     restarted = {"pystate": {"restarts": 3}}
-    groups = job_list.JobGroups([{**job("RESTARTING"), **restarted}, {**job("RUNNING"), **restarted}], [], None)
+    groups = job_lines.JobGroups([{**job("RESTARTING"), **restarted}, {**job("RUNNING"), **restarted}], [], None)
 
     lines = rendered(job_list.table(groups, 160, unicode=True, now=NOW), 160).splitlines()
 

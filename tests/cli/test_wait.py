@@ -69,3 +69,16 @@ def test_wrong_calls_of_wait(manager, pystate):
     assert pystate("wait").code == 2
     assert pystate("wait", "--timeout", "-1", "beef").code == 2
     assert pystate("wait", "0" * 32).code == 1
+
+
+def test_a_name_means_the_job_that_runs_and_then_the_one_that_ended_last(manager, pystate):
+    former = manager.submit("--name", "word-count", "--finish", "0")
+    manager.wait_for(former, "FINISHED")
+    successor = manager.submit("--name", "word-count", "--finish", "1.5")
+    manager.wait_for(successor, "RUNNING")  # until then it has no name
+
+    assert pystate("wait", "word-count") == (0, f"{successor} FINISHED\n", "")
+    code, out, err = pystate("wait", "word-count")
+
+    assert (code, out) == (0, f"{successor} FINISHED\n")
+    assert err.startswith(f'2 jobs "word-count" have ended. This is the last: {successor} (FINISHED, ')

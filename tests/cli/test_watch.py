@@ -46,6 +46,15 @@ def view(look: JobLook, width: int = 80, height: int = 24, encoding: str = "utf-
     return rendered(watch_view(look, width, height, unicode=encoding == "utf-8", now=NOW), width, encoding)
 
 
+@pytest.mark.parametrize("width", range(60, 131))
+def test_no_line_of_the_checkpoints_is_cut(width):
+    lines = view(a_look(), width=width).splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("ID "))
+
+    assert not [line for line in lines[first:] if line.endswith("…")]
+    assert max(map(len, lines[first:])) <= width
+
+
 def test_the_view_at_80_columns():
     lines = view(a_look()).splitlines()
 

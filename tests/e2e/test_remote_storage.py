@@ -15,7 +15,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import JobCancelledError
 from pystate.common.file_system_settings import initialize, put_in_force
 from tests.faults.workload import RECOVERING, Sink, Watched, counting
-from tests.servers.hdfs_cluster import hdfs_cluster
+from tests.servers.hdfs_cluster import hdfs_cluster, missing_libhdfs
 from tests.servers.s3_server import SECRET_KEY, s3_server
 
 __all__ = ["hdfs_cluster", "s3_server"]
@@ -23,16 +23,24 @@ __all__ = ["hdfs_cluster", "s3_server"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(params=["s3", "hdfs"])
-def place(request):
+@pytest.fixture(params=["s3", "webhdfs", "libhdfs"])
+def place(request, spark, monkeypatch):
     """A directory there, and the options that reach it."""
     own = secrets.token_hex(6)
+    reason = missing_libhdfs() if request.param == "libhdfs" else None
+    if reason is not None:
+        pytest.skip(reason)
     if request.param == "s3":
         server = request.getfixturevalue("s3_server")
         yield f"s3://{server.new_bucket()}/{own}", server.options
     else:
         cluster = request.getfixturevalue("hdfs_cluster")
-        yield f"hdfs://{cluster.address}/{own}", {"env.hadoop.conf.dir": str(cluster.conf_dir)}
+        if request.param == "libhdfs":
+            for name, value in cluster.libhdfs_environment.items():
+                monkeypatch.setenv(name, value)
+                monkeypatch.setitem(spark.sparkContext.environment, name, value)  # of the slots
+        reached = {"env.hadoop.conf.dir": str(cluster.conf_dir), "pystate.hdfs.client": request.param}
+        yield f"hdfs://{cluster.address}/{own}", reached
     put_in_force(None)
 
 

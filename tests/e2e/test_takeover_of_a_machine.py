@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.machines import Machine
 from tests.e2e.networks import Namespaces, NetworksUnavailableError
-from tests.e2e.spark_cluster import ROOT
+from tests.e2e.spark_cluster import ROOT, Cluster
 from tests.faults.processes import command_of, is_gone, needs_proc, wait_until
 from tests.faults.workload import Watched, state_in
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY
@@ -38,7 +38,7 @@ else:
 @pytest.fixture
 def hosts():
     try:
-        with Namespaces(3) as made:
+        with Namespaces(4) as made:
             yield made.hosts
     except NetworksUnavailableError as why:
         pytest.skip(f"network namespaces can't be made here: {why}")
@@ -58,8 +58,19 @@ def bucket(hosts, tmp_path):
     server.wait()
 
 
+@pytest.fixture(params=["local", "spark"])
+def target(request, hosts, tmp_path):
+    """The options of a job that runs on the machine of its driver, or on a cluster that has no core to spare."""
+    if request.param == "local":
+        yield {}
+        return
+    cluster = Cluster(tmp_path / "cluster", hosts[3:], hosts[0]).start(cores=6)
+    yield {"execution.target": "spark", "pystate.spark.master": cluster.url, "spark.executor.memory": "512m"}
+    cluster.stop()
+
+
 @pytest.fixture
-def machines(hosts, bucket, tmp_path):
+def machines(hosts, bucket, target, tmp_path):
     uri, url = bucket
     token = tmp_path / "rest-token"
     token.write_text("a" * 64)
@@ -82,8 +93,9 @@ def machines(hosts, bucket, tmp_path):
         "s3.secret-key": SECRET_KEY,
         "s3.region": "us-east-1",
         "s3.path.style.access": "true",
+        **target,
     }
-    made = [Machine(host, tmp_path / f"machine-{number}", options) for number, host in enumerate(hosts[1:])]
+    made = [Machine(host, tmp_path / f"machine-{number}", options) for number, host in enumerate(hosts[1:3])]
     yield made
     for machine in made:
         machine.kill()

@@ -19,6 +19,8 @@ from tests.servers.places import SERVERS
 
 JARS = SERVERS / "hadoop"
 _START_TIMEOUT_S = 180
+# as they are before a test takes the machine's own settings away
+_LIBHDFS_PLACES = {name: os.environ[name] for name in ("ARROW_LIBHDFS_DIR", "HADOOP_HOME") if os.environ.get(name)}
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,29 @@ class HdfsCluster:
     address: str
     webhdfs: str
     class_path: str
+
+    @property
+    def libhdfs_environment(self) -> dict[str, str]:
+        """The variables with which a process reaches it through libhdfs."""
+        java = find_java().executable.resolve()
+        return {
+            **_LIBHDFS_PLACES,
+            "CLASSPATH": self.class_path,
+            "JAVA_HOME": os.environ.get("JAVA_HOME", str(java.parents[1])),
+            "LIBHDFS_OPTS": "-Xmx256m",
+        }
+
+
+def missing_libhdfs() -> str | None:
+    """Say why there is no libhdfs here; None where there is one."""
+    if any(any(Path(folder).glob(f"{below}libhdfs.*")) for folder, below in _libhdfs_folders()):
+        return None
+    return "there is no libhdfs here: set ARROW_LIBHDFS_DIR to its folder, or HADOOP_HOME to a Hadoop with lib/native"
+
+
+def _libhdfs_folders() -> list[tuple[str, str]]:
+    below = {"ARROW_LIBHDFS_DIR": "", "HADOOP_HOME": "lib/native/"}
+    return [(folder, below[name]) for name, folder in _LIBHDFS_PLACES.items()]
 
 
 def missing() -> str | None:

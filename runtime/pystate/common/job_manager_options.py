@@ -56,8 +56,8 @@ class HighAvailabilityOptions:
         "high-availability.storageDir",
         StringType("a place that all job managers reach"),
         None,
-        "Where the lease and the jobs' files are: a folder on a file system with atomic hard links and file modes, such as a "
-        "local disk or NFS, or a place on s3:// or hdfs://.",
+        "Where the lease and the jobs' files are: a folder on a file system with atomic hard links and file modes, such as "
+        "a local disk or NFS, or a place on s3:// or hdfs://.",
         ("high-availability.zookeeper.storageDir", "recovery.zookeeper.storageDir"),
     )
     HA_CLUSTER_ID = ConfigOption[str](

@@ -11,7 +11,7 @@ import pytest
 
 from pystate.common.configuration import Configuration
 from pystate.common.file_system_settings import SETTINGS_VARIABLE, initialize, put_in_force
-from tests.servers.hdfs_cluster import hdfs_cluster
+from tests.servers.hdfs_cluster import HdfsCluster, hdfs_cluster, missing_libhdfs
 from tests.servers.s3_server import S3Server, s3_server
 
 __all__ = ["hdfs_cluster", "s3_server"]
@@ -37,7 +37,7 @@ class Place:
     """A directory of the test's own.
 
     Attributes:
-        kind: local, memory, s3 or hdfs.
+        kind: local, memory, s3, webhdfs or libhdfs.
         uri: The directory.
         s3: The server, where it is S3.
     """
@@ -61,18 +61,24 @@ def make_place(kind: str, request: pytest.FixtureRequest) -> Place:
         server = request.getfixturevalue("s3_server")
         initialize(Configuration(server.options))
         return Place(kind, f"s3://{server.new_bucket()}/some where/{own}", server)
-    cluster = request.getfixturevalue("hdfs_cluster")
-    initialize(Configuration({"env.hadoop.conf.dir": str(cluster.conf_dir)}))
+    reason = missing_libhdfs() if kind == "libhdfs" else None
+    if reason is not None:
+        pytest.skip(reason)
+    cluster: HdfsCluster = request.getfixturevalue("hdfs_cluster")
+    if kind == "libhdfs":
+        for name, value in cluster.libhdfs_environment.items():
+            request.getfixturevalue("monkeypatch").setenv(name, value)
+    initialize(Configuration({"env.hadoop.conf.dir": str(cluster.conf_dir), "pystate.hdfs.client": kind}))
     return Place(kind, f"hdfs://{cluster.address}/some where/{own}")
 
 
-@pytest.fixture(params=["local", "memory", "s3", "hdfs"])
+@pytest.fixture(params=["local", "memory", "s3", "webhdfs", "libhdfs"])
 def place(request: pytest.FixtureRequest) -> Place:
     """A directory on each of them."""
     return make_place(request.param, request)
 
 
-@pytest.fixture(params=["local", "s3", "hdfs"])
+@pytest.fixture(params=["local", "s3", "webhdfs", "libhdfs"])
 def shared_place(request: pytest.FixtureRequest) -> Place:
     """A directory on each of them that other processes see, too."""
     return make_place(request.param, request)
@@ -83,6 +89,7 @@ def s3_place(request: pytest.FixtureRequest) -> Place:
     return make_place("s3", request)
 
 
-@pytest.fixture
+@pytest.fixture(params=["webhdfs", "libhdfs"])
 def hdfs_place(request: pytest.FixtureRequest) -> Place:
-    return make_place("hdfs", request)
+    """A directory on HDFS, reached in each way."""
+    return make_place(request.param, request)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import secrets
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +23,9 @@ from pystate.common.errors import SnapshotError
 from pystate.common.file_system_options import HdfsClient
 from pystate.common.file_system_settings import HdfsSettings, initialize
 from tests.checkpoint.file_systems.conftest import Place
-from tests.servers.hdfs_cluster import HdfsCluster
+from tests.servers.hdfs_cluster import HdfsCluster, missing_libhdfs
+
+REPOSITORY = Path(__file__).parents[3]
 
 STATUS = {"type": "FILE", "length": 3, "modificationTime": 1_795_176_000_000, "pathSuffix": ""}
 
@@ -144,6 +151,15 @@ def test_an_error_names_both_ways_that_were_tried() -> None:
     assert "refused" in text
 
 
+def test_the_settings_that_are_named_are_the_first_that_java_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLASSPATH", os.pathsep.join(["/hadoop/a.jar", "/etc/hadoop"]))
+    for folder in ("/etc/other", "/etc/other", "/etc/hadoop"):
+        initialize(Configuration({"pystate.hdfs.client": "libhdfs", "env.hadoop.conf.dir": folder}))
+        monkeypatch.setattr("pystate.checkpoint.file_systems.libhdfs.LibHdfsFileSystem", lambda *_: object())
+        parse_location("hdfs://of-no-other-test:8020/x")
+    assert os.environ["CLASSPATH"] == os.pathsep.join(["/etc/other", "/hadoop/a.jar", "/etc/hadoop"])
+
+
 def test_libhdfs_alone_can_be_asked_for() -> None:
     initialize(Configuration({"pystate.hdfs.client": "libhdfs"}))
     with pytest.raises(SnapshotError, match="through libhdfs"):
@@ -253,3 +269,113 @@ def test_a_writer_that_comes_after_the_deletion_makes_no_new_directory(hdfs_plac
     with pytest.raises(SnapshotError, match="chk-1"):
         location.write_metadata(b"m")
     assert location.file_names() == []
+
+
+def test_a_rename_takes_no_name_that_is_taken(hdfs_place: Place) -> None:
+    fs, path, _ = parse_location(hdfs_place.uri)
+    fs.makedirs(path, exist_ok=True)
+    for name in ("old", "taken"):
+        fs.pipe_file(f"{path}/{name}", name.encode())
+    with pytest.raises(FileExistsError):
+        fs.mv(f"{path}/old", f"{path}/taken")
+    assert (fs.cat_file(f"{path}/old"), fs.cat_file(f"{path}/taken")) == (b"old", b"taken")
+    for source, target in (("gone", "new"), ("old", "no/such/directory")):
+        with pytest.raises(OSError, match="rename"):
+            fs.mv(f"{path}/{source}", f"{path}/{target}")
+
+
+def test_a_cluster_that_is_out_of_reach_has_not_lost_its_files(hdfs_place: Place, hdfs_cluster: HdfsCluster) -> None:
+    there, path, _ = parse_location(hdfs_place.uri)
+    there.makedirs(path, exist_ok=True)
+    settings = {"pystate.hdfs.client": hdfs_place.kind, "pystate.hdfs.webhdfs-address": "127.0.0.1:9"}
+    initialize(Configuration({**settings, "pystate.hdfs.max-retries": "0"}))
+    gone, _, _ = parse_location(f"hdfs://127.0.0.1:9{path}")
+    for question in (gone.exists, gone.isdir, gone.isfile, gone.info, gone.ls):
+        with pytest.raises(OSError, match="refused") as raised:
+            question(path)
+        assert not isinstance(raised.value, FileNotFoundError)
+    with pytest.raises(SnapshotError, match="refused"):
+        _ = SnapshotLocation(f"hdfs://127.0.0.1:9{path}").exists
+
+
+def test_a_file_gets_as_many_replicas_as_the_cluster_says(hdfs_place: Place, hdfs_cluster: HdfsCluster) -> None:
+    location = SnapshotLocation(f"{hdfs_place.uri}/chk-1")
+    location.create()
+    location.write_metadata(b"m")
+    initialize(Configuration({"pystate.hdfs.webhdfs-address": hdfs_cluster.webhdfs, "pystate.hdfs.client": "webhdfs"}))
+    fs, path, _ = parse_location(f"{location.uri}/_metadata")
+    assert fs.info(path)["replication"] == 1  # pyarrow asks for three unless it is told otherwise
+
+
+def test_what_is_gone_can_be_deleted_again(hdfs_place: Place) -> None:
+    fs, path, _ = parse_location(hdfs_place.uri)
+    fs.makedirs(f"{path}/a", exist_ok=True)
+    for recursive in (True, False):
+        with contextlib.suppress(FileNotFoundError):
+            fs.rm(f"{path}/none", recursive=recursive)
+    with contextlib.suppress(FileNotFoundError):
+        fs.rm_file(f"{path}/none")
+    with pytest.raises((OSError, ValueError)):
+        fs.rm(path)
+    assert fs.exists(f"{path}/a")
+
+
+def in_a_process_with_libhdfs(cluster: HdfsCluster, code: str) -> str:
+    """Run code that has `fs` and `path` of a new directory; return what it prints."""
+    begin = f"""
+import os, signal, sys
+from pystate.checkpoint.storage import parse_location
+from pystate.common.configuration import Configuration
+from pystate.common.file_system_settings import initialize
+def at(client):
+    initialize(Configuration({{"pystate.hdfs.client": client, "env.hadoop.conf.dir": {str(cluster.conf_dir)!r}}}))
+    return parse_location("hdfs://{cluster.address}/{secrets.token_hex(6)}")[:2]
+"""
+    environment = {**os.environ, **cluster.libhdfs_environment, "PYTHONPATH": f"{REPOSITORY}/runtime"}
+    done = subprocess.run(
+        [sys.executable, "-c", begin + code], capture_output=True, text=True, env=environment, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def libhdfs_cluster(request: pytest.FixtureRequest) -> HdfsCluster:
+    reason = missing_libhdfs()
+    if reason is not None:
+        pytest.skip(reason)
+    cluster: HdfsCluster = request.getfixturevalue("hdfs_cluster")
+    return cluster
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_java_takes_no_signal_from_the_process_it_runs_in(libhdfs_cluster: HdfsCluster, name: str) -> None:
+    code = f"""
+signal.signal(signal.{name}, lambda *_: print("heeded"))
+fs, path = at("libhdfs")
+fs.makedirs(path, exist_ok=True)
+signal.raise_signal(signal.{name})
+print(fs.isdir(path))
+"""
+    assert in_a_process_with_libhdfs(libhdfs_cluster, code) == "heeded\nTrue\n"
+
+
+def test_a_forked_process_takes_the_other_way(libhdfs_cluster: HdfsCluster) -> None:
+    code = """
+fs, path = at("libhdfs")
+fs.makedirs(path, exist_ok=True)
+child = os.fork()
+if child == 0:
+    try:
+        at("libhdfs")
+    except Exception as error:
+        print(error.message)
+    fs, _ = at("auto")
+    print(type(fs).__name__, fs.isdir(path), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(type(at("auto")[0]).__name__)
+"""
+    forked, web, own = in_a_process_with_libhdfs(libhdfs_cluster, code).splitlines()
+    assert "this process was forked from one that uses libhdfs" in forked
+    assert (web, own) == ("WebHdfsFileSystem True", "LibHdfsFileSystem")

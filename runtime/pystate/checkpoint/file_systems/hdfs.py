@@ -64,21 +64,24 @@ def _make(authority: str, settings: HdfsSettings) -> Any:
 
 
 def _libhdfs(authority: str, settings: HdfsSettings) -> Any:
-    """Return pyarrow's filesystem.
+    """Return the filesystem over libhdfs.
 
     Raises:
         OSError: libhdfs, Java or Hadoop's classes aren't found.
     """
-    from fsspec.implementations.arrow import HadoopFileSystem
+    from pystate.checkpoint.file_systems.libhdfs import LibHdfsFileSystem
 
     _set_class_path(settings)
     host, _, port = authority.partition(":")
-    return HadoopFileSystem(host=host or "default", port=int(port or 0), user=os.environ.get("HADOOP_USER_NAME"))
+    return LibHdfsFileSystem(host or "default", int(port or 0), os.environ.get("HADOOP_USER_NAME"))
 
 
 def _set_class_path(settings: HdfsSettings) -> None:
     """Let the Java that libhdfs starts find Hadoop's classes and settings: without them it may end the process."""
-    if os.environ.get("CLASSPATH"):
+    class_path = os.environ.get("CLASSPATH")
+    if class_path:
+        if settings.conf_dir is not None and settings.conf_dir not in class_path.split(os.pathsep):
+            os.environ["CLASSPATH"] = os.pathsep.join([settings.conf_dir, class_path])
         return
     command = shutil.which("hadoop")
     home = os.environ.get("HADOOP_HOME")

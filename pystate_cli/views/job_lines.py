@@ -1,0 +1,49 @@
+"""The list of jobs as lines for programs, without what a terminal's table needs: `pystate list` is called often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pystate_cli.formats import format_flink_time, printable
+
+_WIDTH = 62  # of the flink client's rules
+
+
+@dataclass(frozen=True)
+class JobGroups:
+    """Entries of GET /jobs/overview; None for a group nobody asked for."""
+
+    running: list[dict[str, Any]] | None
+    scheduled: list[dict[str, Any]] | None
+    terminated: list[dict[str, Any]] | None
+
+    def all(self) -> list[dict[str, Any]]:
+        """Return the entries of all groups."""
+        return [*(self.running or ()), *(self.scheduled or ()), *(self.terminated or ())]
+
+
+def plain_lines(groups: JobGroups) -> list[str]:
+    """Return the lines of the flink client, for programs that read them."""
+    lines: list[str] = []
+    blocks = (
+        (groups.running, " Running/Restarting Jobs ", "No running jobs."),
+        (groups.scheduled, " Scheduled Jobs ", "No scheduled jobs."),
+    )
+    for jobs, title, none in blocks:
+        if jobs:
+            lines += _block(title, jobs)
+        elif jobs is not None:
+            lines.append(none)
+    if groups.terminated:
+        lines += _block(" Terminated Jobs ", groups.terminated)
+    return lines
+
+
+def _block(title: str, jobs: list[dict[str, Any]]) -> list[str]:
+    left = (_WIDTH - len(title)) // 2
+    rule = f"{'-' * left}{title}{'-' * (_WIDTH - len(title) - left)}"
+    entries = [
+        f"{format_flink_time(job['start-time'])} : {job['jid']} : {printable(job['name'])} ({job['state']})" for job in jobs
+    ]
+    return [rule, *entries, "-" * _WIDTH]
