@@ -60,12 +60,20 @@ def bucket(hosts, tmp_path):
 
 @pytest.fixture(params=["local", "spark"])
 def target(request, hosts, tmp_path):
-    """The options of a job that runs on the machine of its driver, or on a cluster that has no core to spare."""
+    """The options of a job that runs on the machine of its driver, or on a cluster.
+
+    There is room for another application on it: Spark keeps the cores of one whose driver sleeps.
+    """
     if request.param == "local":
         yield {}
         return
-    cluster = Cluster(tmp_path / "cluster", hosts[3:], hosts[0]).start(cores=6)
-    yield {"execution.target": "spark", "pystate.spark.master": cluster.url, "spark.executor.memory": "512m"}
+    cluster = Cluster(tmp_path / "cluster", hosts[3:], hosts[0]).start(cores=12)
+    yield {
+        "execution.target": "spark",
+        "pystate.spark.master": cluster.url,
+        "spark.executor.memory": "450m",
+        "spark.cores.max": "6",
+    }
     cluster.stop()
 
 
