@@ -27,6 +27,12 @@ def test_a_job_is_submitted_and_listed(manager, prefix):
     assert manager.request("GET", f"{prefix}/config")[1]["flink-version"] == "2.3.0"
 
 
+def test_arguments_that_are_too_long_for_a_process_are_the_submitters_fault(manager):
+    status, answer = manager.request("POST", "/pystate/jobs", manager.submission("x" * 3_000_000))
+    assert status == 400
+    assert "Argument list too long" in answer["errors"][0]
+
+
 def test_the_driver_finds_what_was_submitted_in_a_private_directory(manager):
     environment = {**manager.submission()["environment"], "COLOUR": "blue"}
     options = {"state.backend.type": "hashmap"}

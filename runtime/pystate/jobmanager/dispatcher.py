@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 from collections.abc import Callable, Mapping
 
 from pystate.common.control import new_secret
-from pystate.common.errors import JobNotFoundError, PystateError
+from pystate.common.errors import JobNotFoundError, PystateError, UsageError
 from pystate.common.home import (
     JobDirectory,
     PystateHome,
@@ -179,6 +180,7 @@ class Dispatcher:
             environment: The environment variables of the driver; ours where empty.
 
         Raises:
+            UsageError: Its arguments and its environment are longer than the operating system takes.
             PystateError: The driver can't be started.
         """
         self._leadership.check()
@@ -203,6 +205,8 @@ class Dispatcher:
             job.give_up(message)
             with self._lock:
                 self._jobs[job_id] = job
+            if error.errno == errno.E2BIG:
+                raise UsageError(message, hint="give the job a file in place of long arguments") from error
             raise PystateError(message, where=submission.python) from error
         job.watch(process)
         with self._lock:

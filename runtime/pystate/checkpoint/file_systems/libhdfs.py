@@ -17,7 +17,7 @@ from typing import Any
 
 from fsspec.implementations.arrow import ArrowFile, HadoopFileSystem
 
-from pystate.checkpoint.file_systems.stores import kind_of
+from pystate.checkpoint.file_systems.certain_looks import CertainLooks
 
 READ_AHEAD_BYTES = 1 << 20
 WRITE_BUFFER_BYTES = 1 << 20
@@ -47,7 +47,7 @@ def keep_java_apart() -> None:
         os.environ[OPTIONS_VARIABLE] = " ".join([*options, _KEEP_SIGNALS])
 
 
-class LibHdfsFileSystem(HadoopFileSystem):  # type: ignore[misc]
+class LibHdfsFileSystem(CertainLooks, HadoopFileSystem):  # type: ignore[misc]
     """HDFS of one cluster.
 
     Args:
@@ -85,18 +85,6 @@ class LibHdfsFileSystem(HadoopFileSystem):  # type: ignore[misc]
                     raise
                 continue  # it was made in between
             return found
-
-    def isdir(self, path: str) -> bool:
-        """Whether it is a directory; an error isn't taken for a no."""
-        return kind_of(self, path) == "directory"
-
-    def isfile(self, path: str) -> bool:
-        """Whether it is a file; an error isn't taken for a no."""
-        return kind_of(self, path) == "file"
-
-    def exists(self, path: str, **_: Any) -> bool:
-        """Whether something is there; an error isn't taken for a no."""
-        return kind_of(self, path) is not None
 
     def ls(self, path: str, detail: bool = False, **_: Any) -> Any:
         """List a directory, or a file."""

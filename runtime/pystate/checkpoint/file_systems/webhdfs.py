@@ -17,7 +17,7 @@ from fsspec.spec import AbstractBufferedFile
 from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
-from pystate.checkpoint.file_systems.stores import kind_of
+from pystate.checkpoint.file_systems.certain_looks import CertainLooks
 
 BLOCK_BYTES = 16 << 20
 """What one request writes or reads ahead."""
@@ -69,7 +69,7 @@ class _Adapter(HTTPAdapter):
         return super().send(request, stream, timeout or self._timeout_s, verify, cert, proxies)
 
 
-class WebHdfsFileSystem(WebHDFS):  # type: ignore[misc]
+class WebHdfsFileSystem(CertainLooks, WebHDFS):  # type: ignore[misc]
     """WebHDFS of one cluster.
 
     Args:
@@ -158,18 +158,6 @@ class WebHdfsFileSystem(WebHDFS):  # type: ignore[misc]
         modified = datetime.fromtimestamp(info["modificationTime"] / 1000, timezone.utc)
         info.update(type=info["type"].lower(), size=info["length"], mtime=modified)
         return info
-
-    def isdir(self, path: str) -> bool:
-        """Whether it is a directory; an error isn't taken for a no."""
-        return kind_of(self, path) == "directory"
-
-    def isfile(self, path: str) -> bool:
-        """Whether it is a file; an error isn't taken for a no."""
-        return kind_of(self, path) == "file"
-
-    def exists(self, path: str, **_: Any) -> bool:
-        """Whether something is there; an error isn't taken for a no."""
-        return kind_of(self, path) is not None
 
     def ls(self, path: str, detail: bool = False, **_: Any) -> Any:
         """List a directory, or a file."""
