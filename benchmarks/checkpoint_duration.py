@@ -107,7 +107,7 @@ def run(spark, root, options, keys, seconds, rows):
 def records(runner):
     if runner.master is None:
         return 0
-    return runner.master.coordinator.progress()["records_in"] or 0
+    return runner.master.coordinator.state.progress()["records_in"] or 0
 
 
 def wait_for(errors, condition):
