@@ -109,6 +109,7 @@ class Sum(KeyedProcessFunction):
         yield ctx.get_current_key(), total
 
 
+@pytest.mark.slow  # a million rows
 def test_an_epoch_of_a_million_rows_is_one_transaction(run_job, spark, tmp_path):
     folder = tmp_path / "million"
     spark.range(0, 1_000_000, 1, 2).selectExpr("concat('w', id % 1000)").write.text(str(folder))

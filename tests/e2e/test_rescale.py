@@ -75,7 +75,9 @@ def program(watched, sink, key, key_type, uid="count", files_per_epoch=3):
     return run
 
 
-@pytest.mark.parametrize("key_type", [Types.STRING(), None], ids=["typed key", "untyped key"])
+@pytest.mark.parametrize(
+    "key_type", [Types.STRING(), pytest.param(None, marks=pytest.mark.slow)], ids=["typed key", "untyped key"]
+)
 def test_a_job_goes_on_exactly_where_it_was_at_any_parallelism(run_job, tmp_path, key_type):
     watched, sink = Watched(tmp_path), Sink()
     job_program = program(watched, sink, lambda word: word, key_type)

@@ -75,6 +75,7 @@ def finish(job, watched, sink, tmp_path):
     return path
 
 
+@pytest.mark.slow  # three drivers
 def test_epochs_checkpoint_ids_attempts_and_retained_checkpoints_go_on(dead_job, tmp_path):
     before = snapshots(tmp_path)
     assert len(before) == 3

@@ -101,6 +101,7 @@ def job(tmp_path):
     shell.close()
 
 
+@pytest.mark.slow  # five starts of a driver; tests/faults/test_driver_takeover.py has them without
 def test_a_job_outlives_its_driver_and_its_job_manager(job):
     job.watched.add(3)
     job.start().wait_for_words()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pystate.api.state import ValueStateDescriptor
 from pystate.checkpoint.reader import SnapshotReader
 from pystate.common.type_info import Types
@@ -20,6 +22,7 @@ class Count(KeyedProcessFunction):
         yield value, self.count.value()
 
 
+@pytest.mark.slow  # two jobs and four reads
 def test_bootstrap_run_savepoint_and_read_again(spark, run_job, tmp_path):
     history = spark.createDataFrame([("a", 100), ("b", 200), ("old", 7)], "word string, count long")
     states = OperatorTransformation.states_from_frame(history, "word", {"count": (COUNT, "count")})
