@@ -15,14 +15,16 @@ from tests.jobmanager.harness import ManagerProcess, eventually
 __all__ = ["hdfs_cluster", "s3_server", "settings"]
 
 LEASE = {"lease-duration": "2 s", "renew-deadline": "1500 ms", "retry-period": "200 ms"}
+LONG_LEASE = {"lease-duration": "5 s", "renew-deadline": "4 s", "retry-period": "300 ms"}
+"""For a storage that this very process serves, which may have to wait for a core."""
 
 
-def standby_options(storage: str) -> dict[str, str]:
+def standby_options(storage: str, lease: dict[str, str] = LEASE) -> dict[str, str]:
     """Return the options of job managers that stand in for each other."""
     return {
         "high-availability.type": "filesystem",
         "high-availability.storageDir": storage,
-        **{f"high-availability.filesystem.{key}": value for key, value in LEASE.items()},
+        **{f"high-availability.filesystem.{key}": value for key, value in lease.items()},
     }
 
 
@@ -43,11 +45,14 @@ def wait_until_leads(manager: ManagerProcess) -> None:
 def job_managers(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[str], ManagerProcess]]:
     """Give job managers with homes of their own, which share one storage."""
     started: list[ManagerProcess] = []
-    storage = str(tmp_path / "ha") if request.param == "folder" else make_place("s3", request).uri
+    if request.param == "folder":
+        options = standby_options(str(tmp_path / "ha"))
+    else:
+        options = standby_options(make_place("s3", request).uri, LONG_LEASE)
 
     def start(name: str) -> ManagerProcess:
         (tmp_path / name).mkdir()
-        started.append(ManagerProcess(tmp_path / name / "home", standby_options(storage)))
+        started.append(ManagerProcess(tmp_path / name / "home", options))
         return started[-1].start()
 
     yield start
