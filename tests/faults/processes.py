@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-_THREADS = 17  # the field of /proc/PID/stat behind the name
 _SLOT_THREADS = 4
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
@@ -42,9 +41,17 @@ def is_gone(pid: int) -> bool:
 
 
 def is_slot(pid: int) -> bool:
-    """Return whether a Python worker lives and serves as a slot, which listens, beats and uploads on threads of its own."""
-    fields = _stat(pid)
-    return fields is not None and fields[0] != "Z" and int(fields[_THREADS]) >= _SLOT_THREADS
+    """Return whether a Python worker lives and serves as a slot, which listens, beats and uploads on threads of its own.
+
+    Those of RocksDB don't count: they stay with a worker that once served as a slot.
+    """
+    if is_gone(pid):
+        return False
+    names = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/comm"):
+        with contextlib.suppress(OSError):
+            names.append(thread.read_text())
+    return len([name for name in names if not name.startswith("rocksdb:")]) >= _SLOT_THREADS
 
 
 def children(parent: int) -> list[int]:

@@ -73,7 +73,7 @@ def kill_at(faults, job, watched, step, monkeypatch):
 
 
 SOME_STEPS = [Step.FLUSHED, Step.UPLOAD, Step.METADATA_WRITTEN]
-ALL_STEPS = [step for step in Step if step is not Step.RESTORE]
+ALL_STEPS = [step for step in (Step.ELEMENT, *POINTS) if step is not Step.RESTORE]
 
 
 @pytest.mark.parametrize(
