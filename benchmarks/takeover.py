@@ -22,7 +22,7 @@ from keyed_count import machine  # noqa: E402
 
 from pystate.common.configuration import Configuration  # noqa: E402
 from pystate.common.file_system_settings import initialize  # noqa: E402
-from tests.jobmanager.harness import ManagerProcess  # noqa: E402
+from tests.jobmanager.harness import ManagerProcess, eventually  # noqa: E402
 from tests.jobmanager.high_availability.conftest import LONG_LEASE, raw_get, standby_options  # noqa: E402
 from tests.servers.s3_server import running_s3_server  # noqa: E402
 
@@ -37,14 +37,14 @@ def takeover(root, storage, jobs):
             (root / name).mkdir(parents=True)
             managers.append(ManagerProcess(root / name / "home", standby_options(storage, LONG_LEASE)).start())
             if name == "one":
-                wait_for(lambda: raw_get(managers[0], "/jobs")[0] == 200)
+                eventually(lambda: raw_get(managers[0], "/jobs")[0] == 200, 120)
         submitted = [managers[0].submit() for _ in range(jobs)]
         for job in submitted:
             managers[0].wait_for(job, "RUNNING")
         time.sleep(1)  # the standby has seen a sign of life
         managers[0].kill()
         killed = time.monotonic()
-        wait_for(lambda: raw_get(managers[1], "/jobs")[0] == 200)
+        eventually(lambda: raw_get(managers[1], "/jobs")[0] == 200, 120)
         seconds = time.monotonic() - killed
         assert {managers[1].state(job) for job in submitted} == {"RUNNING"}
         return seconds - LEASE_SECONDS
@@ -52,14 +52,6 @@ def takeover(root, storage, jobs):
         for manager in managers:
             with contextlib.suppress(ProcessLookupError):
                 manager.stop()
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + 120
-    while not condition():
-        if time.monotonic() > deadline:
-            sys.exit("timed out")
-        time.sleep(0.01)
 
 
 def main():

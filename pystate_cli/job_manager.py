@@ -19,6 +19,7 @@ from pystate_cli.rest_client import NoJobManagerError, RestClient, parse_address
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration
+    from pystate.jobmanager.high_availability.storage import SharedStorage
 
 JOB_MANAGER_COMMAND = (sys.executable, "-m", "pystate.jobmanager")
 VERSION = pystate.__version__
@@ -65,13 +66,14 @@ def find_job_manager(
     if running is not None:
         client, found = running
         return _leading(client, found, home, configuration, timeout)
-    leader = _shared_leader(configuration)
-    if leader is not None:
+    storage = _shared_storage(configuration)
+    leader = None if storage is None else storage.lease.leader()
+    if storage is not None and leader is not None:
         return RestClient(
             str(leader["address"]),
             int(leader["port"]),
             timeout=timeout,
-            token=_token(home, configuration),
+            token=storage.token(),
             instance=str(leader["instance"]),
             **_configured_security(configuration),
         )
@@ -202,8 +204,8 @@ def _properties(configuration: Configuration | None) -> list[str]:
     return [word for key in keys if key in values for word in ("-D", f"{key}={values[key]}")]
 
 
-def _shared_leader(configuration: Configuration | None) -> dict[str, Any] | None:
-    """Return where the leading job manager is, by the storage for high availability; None without one."""
+def _shared_storage(configuration: Configuration | None) -> SharedStorage | None:
+    """Return the storage for high availability; None without one, or before a job manager was started with it."""
     if configuration is None:
         return None
     from pystate.common.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
@@ -213,7 +215,7 @@ def _shared_leader(configuration: Configuration | None) -> dict[str, Any] | None
     from pystate.jobmanager.high_availability.storage import shared_storage
 
     storage = shared_storage(configuration)
-    return storage.lease.leader() if storage is not None and storage.is_there else None
+    return storage if storage is not None and storage.is_there else None
 
 
 def _leading(
@@ -295,11 +297,9 @@ def _configured_security(configuration: Configuration | None) -> dict[str, Any]:
 
 
 def _token(home: PystateHome, configuration: Configuration | None = None) -> str | None:
-    if _shared_leader(configuration) is not None and configuration is not None:
-        from pystate.jobmanager.high_availability.storage import shared_storage
-
-        storage = shared_storage(configuration)
-        return None if storage is None else storage.token()
+    storage = _shared_storage(configuration)
+    if storage is not None and storage.lease.leader() is not None:
+        return storage.token()
     try:
         return home.token.read_text().strip()
     except FileNotFoundError:

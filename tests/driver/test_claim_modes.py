@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from pystate.api.job_graph import OperatorKind
 from pystate.checkpoint.ownership import claimant
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.checkpoint.uploaded_files import UploadedFiles
-from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, RestoreError, SnapshotError
 from pystate.common.home import PystateHome
@@ -25,10 +25,7 @@ from pystate.driver.snapshot_metadata import JobDescription
 from pystate.jobmanager.savepoint_disposal import dispose
 from pystate.jobmanager.snapshot_owners import SnapshotInUseError
 from pystate.slot.chain import OperatorSpec
-from pystate.slot.records import KeyColumn
-from pystate.slot.task import TaskInput, TaskSpec
-from pystate.spark.job_plan import vertex_id
-from tests.driver.harness import FakeSpark, wait_until
+from tests.driver.harness import TASK, FakeSpark, wait_until
 from tests.driver.test_shared_state import Slots
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
@@ -73,15 +70,7 @@ class Job:
             self.coordinator.recover(lambda _: None)
         latest = self.coordinator.latest_snapshot()
         starting = starting_snapshot(path, mode, self.coordinator.has_claimed, needed=latest is None)
-        task = TaskSpec(
-            uid="count",
-            name="count",
-            vertex_id=vertex_id("count"),
-            parallelism=2,
-            max_parallelism=128,
-            inputs=[TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))],
-            head=OperatorSpec("count", "count", OperatorKind.PROCESS, print),
-        )
+        task = replace(TASK, head=OperatorSpec("count", "count", OperatorKind.PROCESS, print))
         self.coordinator.start([task], starting, mode, (runs or {}).get)
         self.slots = Slots(f"{job_id[:2]}{folder.name}")
         self.slots.coordinator = self.coordinator

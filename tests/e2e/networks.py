@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 
 from tests.e2e.spark_cluster import Host
 
@@ -14,6 +18,16 @@ _OTHER_ADDRESS = "10.202.0.1"
 
 class NetworksUnavailableError(Exception):
     """This machine, or this user, can't make network namespaces."""
+
+
+@contextmanager
+def hosts_or_skip(count: int) -> Iterator[list[Host]]:
+    """Give hosts with networks of their own; skip the test where they can't be made."""
+    try:
+        with Namespaces(count) as made:
+            yield made.hosts
+    except NetworksUnavailableError as why:
+        pytest.skip(f"network namespaces can't be made here: {why}")
 
 
 class Namespaces:

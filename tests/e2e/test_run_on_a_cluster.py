@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.home import PystateHome, read_json
-from tests.e2e.networks import Namespaces, NetworksUnavailableError
+from tests.e2e.networks import hosts_or_skip
 from tests.e2e.spark_cluster import LOOPBACK, ROOT, Cluster, Host, bare_python, listening_addresses
 from tests.faults.processes import command_of, descendants, is_slot, kill, needs_proc, wait_until
 from tests.faults.workload import Watched, state_in
@@ -123,11 +123,8 @@ def hosts(request):
     if request.param == "loopback":
         yield [LOOPBACK, LOOPBACK, LOOPBACK]
         return
-    try:
-        with Namespaces(3) as made:
-            yield made.hosts
-    except NetworksUnavailableError as why:
-        pytest.skip(f"network namespaces can't be made here: {why}")
+    with hosts_or_skip(3) as made:
+        yield made
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.machines import Machine
-from tests.e2e.networks import Namespaces, NetworksUnavailableError
+from tests.e2e.networks import hosts_or_skip
 from tests.e2e.spark_cluster import ROOT, Cluster
 from tests.faults.processes import command_of, is_gone, needs_proc, wait_until
 from tests.faults.workload import Watched, state_in
@@ -37,11 +37,8 @@ else:
 
 @pytest.fixture
 def hosts():
-    try:
-        with Namespaces(4) as made:
-            yield made.hosts
-    except NetworksUnavailableError as why:
-        pytest.skip(f"network namespaces can't be made here: {why}")
+    with hosts_or_skip(4) as made:
+        yield made
 
 
 @pytest.fixture

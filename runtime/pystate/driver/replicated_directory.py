@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pystate.checkpoint.file_systems.fenced_files import FencedFiles
-from pystate.checkpoint.file_systems.places import join, parse_location
+from typing import TYPE_CHECKING
+
 from pystate.common.home import JobDirectory, PystateHome, read_json, write_json
+
+if TYPE_CHECKING:
+    from pystate.checkpoint.file_systems.fenced_files import FencedFiles
 
 REPLICA_VERSION = 1
 
@@ -12,6 +15,12 @@ REPLICA_VERSION = 1
 def write_replica(directory: JobDirectory, uri: str) -> None:
     """Write down in a job's folder where its files are a second time."""
     write_json(directory.replica, {"version": REPLICA_VERSION, "uri": uri}, mode=0o600)
+
+
+def read_replica(directory: JobDirectory) -> str | None:
+    """Return where a job's files are a second time; None for a job that has them here only."""
+    replica = read_json(directory.replica)
+    return None if replica is None else str(replica["uri"])
 
 
 def replica_of(uri: str, token: int) -> FencedFiles:
@@ -24,6 +33,10 @@ def replica_of(uri: str, token: int) -> FencedFiles:
     Raises:
         SnapshotError: The storage can't be used.
     """
+    # these bring fsspec along, which a command that looks for the leader in a folder need not wait for
+    from pystate.checkpoint.file_systems.fenced_files import FencedFiles
+    from pystate.checkpoint.file_systems.places import parse_location
+
     fs, path, _ = parse_location(uri)
     return FencedFiles(fs, path, token)
 
@@ -40,12 +53,7 @@ def job_directory(home: PystateHome, job_id: str, token: int | None) -> JobDirec
         SnapshotError: The storage can't be used.
     """
     directory = home.job(job_id)
-    replica = None if token is None else read_json(directory.replica)
-    if replica is None or token is None:
+    uri = None if token is None else read_replica(directory)
+    if uri is None or token is None:
         return directory
-    return JobDirectory(directory.path, replica_of(str(replica["uri"]), token))
-
-
-def job_uri(jobs: str, job_id: str) -> str:
-    """Return a job's folder in the storage."""
-    return join(jobs, job_id)
+    return JobDirectory(directory.path, replica_of(uri, token))

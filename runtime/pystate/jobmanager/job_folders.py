@@ -7,11 +7,12 @@ import logging
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pystate.common.errors import UsageError
-from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
+from pystate.common.home import JobDirectory, PystateHome, parse_job_id
+from pystate.driver.replicated_directory import read_replica
 
 logger = logging.getLogger(__name__)
 
@@ -109,8 +110,7 @@ class LocalJobFolders(JobFolders):
         """Return the storage of the job managers that a folder was left by, where they are not we."""
         if folder.is_symlink():
             return os.readlink(folder)
-        replica = read_json(JobDirectory(folder).replica)
-        return None if replica is None else str(replica["uri"])
+        return read_replica(JobDirectory(folder))
 
     def job(self, job_id: str) -> JobDirectory:
         """Return the folder of a job that is there, by its path in the home, which its driver knows."""
@@ -136,14 +136,8 @@ class LocalJobFolders(JobFolders):
             job_id: The job.
             fill: Writes its files.
         """
-        new = self._root / f"{NEW}{job_id}"
-        new.mkdir(mode=0o700)
-        try:
+        with appearing(self._root / job_id) as new:
             fill(JobDirectory(new))
-            new.rename(self._root / job_id)
-        except BaseException:
-            shutil.rmtree(new, ignore_errors=True)
-            raise
         return self.job(job_id)
 
     def remove(self, job_id: str) -> None:
@@ -154,6 +148,19 @@ class LocalJobFolders(JobFolders):
         if self._shared is not None:
             self._home.job(job_id).path.unlink(missing_ok=True)
         shutil.rmtree(gone, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def appearing(folder: Path) -> Iterator[Path]:
+    """Give a folder to be filled, which gets its name with all that is in it, or is deleted if that fails."""
+    new = folder.with_name(f"{NEW}{folder.name}")
+    new.mkdir(mode=0o700)
+    try:
+        yield new
+        new.rename(folder)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
 
 
 def delete_half_done(folder: Path) -> None:

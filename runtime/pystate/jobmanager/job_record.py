@@ -106,7 +106,8 @@ class JobRecord:
         record = directory.latest_record
         aside = directory.path / f"{record.name}.damaged"
         write_file_atomically(aside, record.read_bytes(), mode=0o600)
-        os.utime(aside, ns=(record.stat().st_mtime_ns, record.stat().st_mtime_ns))
+        written = record.stat().st_mtime_ns
+        os.utime(aside, ns=(written, written))
         record.unlink()
         return aside
 

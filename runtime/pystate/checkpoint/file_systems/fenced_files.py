@@ -95,6 +95,21 @@ class FencedFiles:
         message = f"{name} in {self._folder} is replaced faster than it can be read."
         raise OSError(message)
 
+    def read_all(self) -> dict[str, bytes]:
+        """Return the contents that count by name, after one look at the folder.
+
+        Raises:
+            OSError: One can't be read.
+        """
+        found: dict[str, bytes] = {}
+        for version in {version.name: version for version in sorted(self._versions(None))}.values():
+            with contextlib.suppress(FileNotFoundError):  # deleted in between
+                try:
+                    found[version.name] = self._fs.cat_file(join(self._folder, str(version)))
+                except FileNotFoundError:  # or replaced
+                    found[version.name] = self.read(version.name)
+        return found
+
     def delete(self, name: str) -> None:
         """Delete a file; nothing where there is none."""
         with self._lock:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import shutil
 from collections.abc import Callable, Collection
@@ -11,12 +10,10 @@ from pathlib import Path
 
 from pystate.checkpoint.file_systems.places import join, parse_location
 from pystate.common.errors import UsageError
-from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
+from pystate.common.home import JobDirectory, PystateHome, parse_job_id
 from pystate.common.job_files import replace_file
-from pystate.driver.replicated_directory import replica_of, write_replica
-from pystate.jobmanager.job_folders import NEW, REMOVED, JobFolders, delete_half_done
-
-logger = logging.getLogger(__name__)
+from pystate.driver.replicated_directory import read_replica, replica_of, write_replica
+from pystate.jobmanager.job_folders import REMOVED, JobFolders, appearing, delete_half_done
 
 _RECORD = "record"
 """How the names of the files begin that make a folder a job: what has none is half made, or half deleted."""
@@ -44,8 +41,9 @@ class ReplicatedJobFolders(JobFolders):
         """Make the folder of folders here, and delete what a killed job manager left half made or half deleted."""
         self._home.jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
         delete_half_done(self._home.jobs)
-        there = set(self.job_ids())
-        for job_id in self._folders():
+        folders = self._folders()
+        there = {job_id for job_id in folders if self._has_record(job_id)}
+        for job_id in folders:
             if job_id not in there:
                 replica_of(self._uri_of(job_id), self._token).delete_folder()
         for entry in os.listdir(self._home.jobs):
@@ -55,11 +53,7 @@ class ReplicatedJobFolders(JobFolders):
 
     def job_ids(self) -> list[str]:
         """Return the jobs that have a record."""
-        return [
-            job_id
-            for job_id in self._folders()
-            if any(name.startswith(_RECORD) for name in replica_of(self._uri_of(job_id), self._token).names())
-        ]
+        return [job_id for job_id in self._folders() if self._has_record(job_id)]
 
     def job(self, job_id: str) -> JobDirectory:
         """Return the folder of a job; what others have written is brought here by `bring`."""
@@ -82,24 +76,21 @@ class ReplicatedJobFolders(JobFolders):
             path.symlink_to(target, target_is_directory=True)
         path.mkdir(exist_ok=True, mode=0o700)
         directory = self.job(job_id)
-        replica = replica_of(self._uri_of(job_id), self._token)
-        names = replica.names()
-        for name in names:
+        there = replica_of(self._uri_of(job_id), self._token).read_all()
+        for name, data in there.items():
             if driver_home is None or name.startswith(_RECORD):
-                with contextlib.suppress(FileNotFoundError):  # deleted in between
-                    _write(directory.local(name), replica.read(name))
+                _write(directory.local(name), data)
         if driver_home is None:
             directory.driver.unlink(missing_ok=True)
-            _delete_all_but(directory, names)
+            _delete_all_but(directory, there)
         write_replica(directory, self._uri_of(job_id))
         return directory
 
     def claim(self, job_id: str) -> None:
         """Write a job's files anew with our token: what was written with a lower one, or still is, counts for nothing."""
         directory, replica = self.job(job_id), replica_of(self._uri_of(job_id), self._token)
-        for name in replica.names():
+        for name, data in replica.read_all().items():
             if not name.startswith(_RECORD):
-                data = replica.read(name)
                 replica.write(name, data)
                 _write(directory.local(name), data)
 
@@ -110,16 +101,13 @@ class ReplicatedJobFolders(JobFolders):
             job_id: The job.
             fill: Writes its files, the record last.
         """
-        new = self._home.jobs / f"{NEW}{job_id}"
         replica = replica_of(self._uri_of(job_id), self._token)
-        new.mkdir(mode=0o700)
         try:
-            replica.make_folder()
-            fill(JobDirectory(new, replica))
-            write_replica(JobDirectory(new), self._uri_of(job_id))
-            new.rename(self._home.job(job_id).path)
+            with appearing(self._home.job(job_id).path) as new:
+                replica.make_folder()
+                fill(JobDirectory(new, replica))
+                write_replica(JobDirectory(new), self._uri_of(job_id))
         except BaseException:
-            shutil.rmtree(new, ignore_errors=True)
             with contextlib.suppress(OSError):
                 replica.delete_folder()
             raise
@@ -155,8 +143,11 @@ class ReplicatedJobFolders(JobFolders):
         return found
 
     def _is_replicated(self, path: Path) -> bool:
-        replica = read_json(JobDirectory(path).replica) if path.is_dir() else None
-        return replica is not None and str(replica["uri"]).rpartition("/")[0] == self._uri
+        uri = read_replica(JobDirectory(path)) if path.is_dir() else None
+        return uri is not None and uri.rpartition("/")[0] == self._uri
+
+    def _has_record(self, job_id: str) -> bool:
+        return any(name.startswith(_RECORD) for name in replica_of(self._uri_of(job_id), self._token).names())
 
 
 def _write(path: Path, data: bytes) -> None:

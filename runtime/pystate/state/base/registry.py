@@ -66,7 +66,7 @@ class StateRegistry(Generic[S, R]):
         self._states: dict[str, RegisteredState[S] | RestoredState[R]] = {}
 
     def declared(self) -> Iterator[tuple[str, RegisteredState[S]]]:
-        """Iterate over (name, state) of the states that were declared."""
+        """Iterate over (name, state) of the states that were declared; from any thread, while others are being declared."""
         return ((name, state) for name, state in list(self._states.items()) if isinstance(state, RegisteredState))
 
     def undeclared(self) -> Iterator[tuple[str, R]]:
