@@ -95,14 +95,18 @@ class FencedFiles:
         message = f"{name} in {self._folder} is replaced faster than it can be read."
         raise OSError(message)
 
-    def read_all(self) -> dict[str, bytes]:
+    def read_all(self, beginning: str = "") -> dict[str, bytes]:
         """Return the contents that count by name, after one look at the folder.
+
+        Args:
+            beginning: How the names begin of the files that are read.
 
         Raises:
             OSError: One can't be read.
         """
         found: dict[str, bytes] = {}
-        for version in {version.name: version for version in sorted(self._versions(None))}.values():
+        versions = (version for version in sorted(self._versions(None)) if version.name.startswith(beginning))
+        for version in {version.name: version for version in versions}.values():
             with contextlib.suppress(FileNotFoundError):  # deleted in between
                 try:
                     found[version.name] = self._fs.cat_file(join(self._folder, str(version)))

@@ -76,10 +76,9 @@ class ReplicatedJobFolders(JobFolders):
             path.symlink_to(target, target_is_directory=True)
         path.mkdir(exist_ok=True, mode=0o700)
         directory = self.job(job_id)
-        there = replica_of(self._uri_of(job_id), self._token).read_all()
+        there = replica_of(self._uri_of(job_id), self._token).read_all("" if driver_home is None else _RECORD)
         for name, data in there.items():
-            if driver_home is None or name.startswith(_RECORD):
-                _write(directory.local(name), data)
+            _write(directory.local(name), data)
         if driver_home is None:
             directory.driver.unlink(missing_ok=True)
             _delete_all_but(directory, there)
