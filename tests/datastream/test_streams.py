@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pystate.api.job_graph import StreamGraph
+from pystate.api.job_graph import StreamGraph, Transformation
 from pystate.common import Types
 from pystate.common.configuration import Configuration
-from pystate.common.errors import JobGraphError, RecordError, RestoreError
+from pystate.common.errors import JobExecutionError, JobGraphError, RecordError, RestoreError
 from pystate.datastream import (
     BroadcastProcessFunction,
     CoMapFunction,
@@ -249,3 +249,75 @@ def test_a_row_type_that_no_file_has_is_refused():
         ParquetColumnarRowInputFormat(Types.STRING())
     with pytest.raises(JobGraphError, match="BIG_DEC"):
         ParquetColumnarRowInputFormat(Types.ROW_NAMED(["d"], [Types.BIG_DEC()]))
+
+
+class TakesGraphs(NoExecutor):
+    """Runs nothing; notes the steps of each job, which all get a uid."""
+
+    def __init__(self) -> None:
+        self.jobs: list[list[Transformation]] = []
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> Any:
+        self.jobs.append(list(graph.transformations()))
+        assert len(graph.assign_uids(auto=True)) == len(self.jobs[-1])
+        if job_name == "fails":
+            raise JobExecutionError(job_name)
+
+
+@pytest.fixture
+def taken() -> Iterator[TakesGraphs]:
+    executor = TakesGraphs()
+    register_executor(executor)
+    yield executor
+    register_executor(None)
+
+
+def names(steps: list[Transformation]) -> list[str]:
+    return [step.name for step in steps]
+
+
+def test_a_second_execute_runs_only_what_was_built_since_the_first(taken):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection(["a"], WORDS).print().name("first")
+    env.execute()
+    env.from_collection([1], Types.LONG()).print().name("second")
+    env.execute()
+    assert names(taken.jobs[0]) == ["Collection Source", "first"]
+    assert names(taken.jobs[1]) == ["Collection Source", "second"]
+
+
+def test_a_stream_of_an_earlier_job_brings_what_it_reads_into_the_next_one(taken):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    source = env.from_collection(["a"], WORDS)
+    upper = source.map(str.upper, WORDS).name("upper")
+    upper.print().name("first")
+    source.map(str.lower, WORDS).name("lower").print().name("also first")
+    other = env.from_collection(["b"], WORDS).filter(len).name("other")
+    other.print().name("of the other")
+    env.execute()
+    upper.union(upper, other).print().name("second")  # one stream twice
+    env.execute()
+    second = taken.jobs[1]
+    assert sorted(names(second)) == ["Collection Source", "Collection Source", "Union", "other", "second", "upper"]
+    union = next(step for step in second if step.name == "Union")
+    assert names(list(union.parents)) == ["upper", "upper", "other"]
+
+
+def test_a_job_that_failed_has_taken_its_steps_too(taken):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection(["a"], WORDS).print()
+    with pytest.raises(JobExecutionError):
+        env.execute("fails")
+    with pytest.raises(JobGraphError, match="Nothing was built since the last execute"):
+        env.execute()
+    assert len(taken.jobs) == 1
+
+
+def test_steps_that_nothing_reads_yet_wait_for_the_job_that_does(taken):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    keyed = env.from_collection(["a"], WORDS).key_by(len)
+    env.from_collection(["b"], WORDS).print()
+    env.execute()
+    keyed.map(str.upper, WORDS).print().name("second")
+    env.execute()
+    assert names(taken.jobs[1]) == ["Collection Source", "KeyBy", "Map", "second"]

@@ -64,6 +64,7 @@ class Transformation:
         uid: The identity of the step's state across versions of the job, as its author set it.
         parallelism: The number of its subtasks as its author set it; None for the job's.
         max_parallelism: The number of key groups of its state as its author set it; None for the job's.
+        detached: A job has taken the step, and none of the steps built since reads it: it is in no graph.
     """
 
     name: str
@@ -73,10 +74,18 @@ class Transformation:
     parallelism: int | None = None
     max_parallelism: int | None = None
     children: list[Transformation] = field(default_factory=list, repr=False)
+    detached: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Hang the step under its parents."""
+        self.attach()
+
+    def attach(self) -> None:
+        """Hang the step under its parents, and those of them that a job has taken under theirs again."""
         for parent in self.parents:
+            if parent.detached:
+                parent.detached = False
+                parent.attach()
             parent.children.append(self)
 
     @property
@@ -238,6 +247,15 @@ class StreamGraph:
         """Return the largest parallelism of all steps; sources don't count, Spark reads them."""
         steps = (step for step in self.transformations() if not isinstance(step, SourceTransformation))
         return max([default, *(step.parallelism or default for step in steps)])
+
+    def detach(self) -> None:
+        """Take the steps apart once a job has taken them: the next job has those built later, and what these read.
+
+        Source: Flink's `execute()` clears the transformations and finds the inputs of later ones again from these.
+        """
+        for step in list(self.transformations()):
+            step.children = []
+            step.detached = True
 
     def live_sources(self) -> list[SourceTransformation]:
         """Return the sources whose elements somebody reads."""

@@ -42,9 +42,7 @@ class StreamExecutionEnvironment:
     @property
     def spark(self) -> SparkSession:
         """The session the job runs in; made at first use with the parallelism known by then."""
-        session: SparkSession = self._executor.spark_session(
-            for_widest_step(self._configuration, StreamGraph(self._sources))
-        )
+        session: SparkSession = self._executor.spark_session(for_widest_step(self._configuration, self._graph()))
         return session
 
     def configure(self, configuration: Configuration) -> None:
@@ -164,16 +162,29 @@ class StreamExecutionEnvironment:
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job to its end and return its result.
 
+        The job is what was built since the last `execute()`, with all that this reads; earlier sinks don't run again.
+
         Raises:
             PystateError: The program can't be run, or the job failed or was cancelled.
         """
-        if not self._sources:
-            message = "The job has no source."
-            raise JobGraphError(
-                message, hint="start with env.from_source(...), env.from_data_frame(...) or env.from_collection(...)"
+        graph = self._graph()
+        if not graph.sources:
+            message, hint = (
+                "The job has no source.",
+                "start with env.from_source(...), env.from_data_frame(...) or env.from_collection(...)",
             )
+            if self._sources:
+                message = "Nothing was built since the last execute(), which has taken all there was."
+                hint = "give the job a sink of its own, for example stream.print()"
+            raise JobGraphError(message, hint=hint)
         name = job_name or str(self._configuration.get(PipelineOptions.NAME) or "pystate job")
-        return self._executor.execute(StreamGraph(self._sources, self._notices), self._configuration, name)
+        try:
+            return self._executor.execute(graph, self._configuration, name)
+        finally:
+            graph.detach()
+
+    def _graph(self) -> StreamGraph:
+        return StreamGraph([source for source in self._sources if not source.detached], self._notices)
 
     def _add_source(self, step: SourceTransformation) -> DataStream:
         self._sources.append(step)

@@ -15,6 +15,7 @@ from pystate.common.home import JobDirectory, PystateHome, new_job_id
 from pystate.datastream.executor import Executor, JobExecutionResult, for_widest_step
 from pystate.driver.job_liveness import job_runs
 from pystate.driver.job_master import JobMaster
+from pystate.driver.library_logs import keep_libraries_off_stdout
 from pystate.driver.status import JobStatusStore
 from pystate.spark.python_files import add_python_files
 from pystate.spark.session import create_session
@@ -48,6 +49,7 @@ class LocalExecutor(Executor):
 
     def spark_session(self, configuration: Configuration) -> SparkSession:
         """Return the session; the first call makes it."""
+        keep_libraries_off_stdout()
         if self._session is None:
             directory = self.job_directory()
             self._session = create_session(configuration, f"pystate {self._job_id}", directory.log)
