@@ -96,6 +96,17 @@ def selected_job(
     return job_id
 
 
+def may_mean_job(text: str, jobs: Iterable[Job]) -> bool:
+    """Whether a word is the name of a job, or at least 4 digits that an id begins with.
+
+    Args:
+        text: The word.
+        jobs: Entries of GET /jobs/overview.
+    """
+    is_prefix = _PREFIX.fullmatch(text) is not None
+    return any(job["name"] == text or (is_prefix and job["jid"].startswith(text.lower())) for job in jobs)
+
+
 def choose_job(text: str, jobs: Iterable[Job], *, changes: bool = False, tell: Tell = _say_nothing) -> str:
     """Return the id of the job meant: the one that runs; where none runs, the one that ended last.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -9,7 +11,8 @@ import typer
 from pystate.common.errors import JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
 from pystate_cli.completions import complete_running_job
-from pystate_cli.job_selection import JOB_ID, connect_to_job
+from pystate_cli.formats import printable
+from pystate_cli.job_selection import JOB_ID, connect_to_job, may_mean_job
 from pystate_cli.options import (
     ApplicationOption,
     JobManagerOption,
@@ -49,10 +52,7 @@ def cancel(
 ) -> None:
     """Cancel a job and wait for its end; with -s print the path of its savepoint."""
     session = Session.of(context)
-    if application_id is None:
-        job, directory = split_words(words or [], with_savepoint)
-    else:
-        job, directory = split_beside_application(words or [], with_savepoint)
+    check_words(words or [], with_savepoint)
     said, chosen = checked_message(message), checked_format(format_type)
     if format_type is not None and not with_savepoint:
         problem = "-type is of the savepoint, and there is none without -s."
@@ -60,6 +60,11 @@ def cancel(
     if said is not None and not with_savepoint:
         problem = "--message is of the savepoint, and there is none without -s."
         raise UsageError(problem, hint="pystate cancel --help")
+    means_job = partial(_means_job, session, job_manager)
+    if application_id is None:
+        job, directory = split_words(words or [], means_job)
+    else:
+        job, directory = split_beside_application(words or [], means_job)
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=True)
     if with_savepoint:
         _cancel_with_savepoint(session, client, job_id, directory, chosen, said)
@@ -67,31 +72,51 @@ def cancel(
         _cancel(session, client, job_id)
 
 
-def split_beside_application(words: list[str], with_savepoint: bool) -> tuple[str | None, str | None]:
-    """Return job and directory where the job is named by its application already: a single word behind -s is a directory."""
-    if len(words) == 1 and with_savepoint and not JOB_ID.fullmatch(words[0]):
-        return None, words[0]
-    return split_words(words, with_savepoint) if words else (None, None)
-
-
-def split_words(words: list[str], with_savepoint: bool) -> tuple[str | None, str | None]:
-    """Return job and directory: the job is the last word of 32 hex digits; where none is one, it is the last word.
+def check_words(words: list[str], with_savepoint: bool) -> None:
+    """Refuse what can't be a job and, with -s, a directory.
 
     Raises:
         UsageError: There are too many words.
     """
-    if not words:
-        return None, None
     if len(words) > 2:
         message = f"cancel takes one job, and with -s a directory, not {' '.join(words)!r}."
         raise UsageError(message, hint="pystate cancel --help")
     if len(words) == 2 and not with_savepoint:
         message = "A directory needs -s."
         raise UsageError(message, hint=f"pystate cancel -s {' '.join(words)}")
-    jobs = [index for index, word in enumerate(words) if JOB_ID.fullmatch(word)]
-    chosen = jobs[-1] if jobs else len(words) - 1
-    others = [word for index, word in enumerate(words) if index != chosen]
-    return words[chosen], others[0] if others else None
+
+
+def split_beside_application(words: list[str], means_job: Callable[[str], bool]) -> tuple[str | None, str | None]:
+    """Return job and directory where the job is named by its application already: a single word is one or the other."""
+    if len(words) == 1 and not JOB_ID.fullmatch(words[0]) and not means_job(words[0]):
+        return None, words[0]
+    return split_words(words, means_job) if words else (None, None)
+
+
+def split_words(words: list[str], means_job: Callable[[str], bool]) -> tuple[str | None, str | None]:
+    """Return job and directory, which may stand in either order.
+
+    Args:
+        words: No more than two.
+        means_job: Whether a word begins a job's id, or is a job's name; isn't asked where one of two is a whole id.
+
+    Raises:
+        UsageError: Both of two words mean jobs.
+    """
+    if len(words) < 2:
+        return (words[0] if words else None), None
+    ids = [JOB_ID.fullmatch(word) is not None for word in words]
+    first, second = ids if any(ids) else [means_job(word) for word in words]
+    if first and second and not all(ids):
+        message = f'Both "{printable(words[0])}" and "{printable(words[1])}" mean jobs; one of them must be a directory.'
+        raise UsageError(message, hint=f"write the directory as a path: ./{words[0]} or ./{words[1]}")
+    # in Flink's order the job is the last word: of two ids, and where neither means a job
+    job, directory = words if first and not second else reversed(words)
+    return job, directory
+
+
+def _means_job(session: Session, job_manager: str | None, word: str) -> bool:
+    return may_mean_job(word, session.connect(job_manager).get("/jobs/overview")["jobs"])
 
 
 def _cancel(session: Session, client: RestClient, job_id: str) -> None:

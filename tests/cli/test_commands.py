@@ -9,6 +9,7 @@ import re
 import pytest
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.common.errors import UsageError
 from pystate_cli.commands.cancel import split_words
 from tests.jobmanager.checkpoint_statistics import Statistics
 
@@ -126,17 +127,22 @@ def test_cancel_of_a_job_that_has_finished(manager, pystate):
         (("-s", "JOB", "DIR"), "DIR"),
         (("JOB", "-s", "DIR"), "DIR"),
         (("--withSavepoint", "DIR", "JOB"), "DIR"),
+        (("-s", "NAME", "DIR"), "DIR"),
+        (("-s", "DIR", "NAME"), "DIR"),
+        (("-s", "PREFIX", "DIR"), "DIR"),
+        (("DIR", "PREFIX", "-s"), "DIR"),
         (("-s", "JOB"), None),
         (("JOB", "-s"), None),
     ],
 )
 def test_cancel_with_savepoint(manager, pystate, tmp_path, order, where):
     default = {"execution.checkpointing.savepoint-dir": str(tmp_path / "default")}
-    job = manager.submit(configuration=default)
+    job = manager.submit("--name", "word-count", configuration=default)
     manager.wait_for(job, "RUNNING")
     given = str(tmp_path / "given")
+    words = {"DIR": given, "JOB": job, "NAME": "word-count", "PREFIX": job[:5]}
 
-    code, out, err = pystate("cancel", *({"DIR": given, "JOB": job}.get(word, word) for word in order))
+    code, out, err = pystate("cancel", *(words.get(word, word) for word in order))
 
     directory, told = (given, given) if where else (str(tmp_path / "default"), "default savepoint directory")
     path = f"{directory}/savepoint-{job[:6]}-0123456789ab"
@@ -166,12 +172,22 @@ def test_a_job_goes_on_when_its_last_savepoint_fails(manager, pystate):
         ([B, A], (A, B)),
         ([A.upper()], (A.upper(), None)),
         (["dir", "beef"], ("beef", "dir")),
+        (["beef", "dir"], ("beef", "dir")),
         (["dir", "word count"], ("word count", "dir")),
+        (["word count", "dir"], ("word count", "dir")),
         ([A, "word count"], (A, "word count")),
+        (["word count", A], (A, "word count")),
+        (["dir", "no job"], ("no job", "dir")),
     ],
 )
-def test_the_job_is_what_looks_like_an_id_or_the_last_word(words, result):
-    assert split_words(words, with_savepoint=True) == result
+def test_of_two_words_the_job_is_the_one_that_means_a_job(words, result):
+    assert split_words(words, {"beef", "word count"}.__contains__) == result
+
+
+def test_two_words_that_mean_jobs_are_refused():
+    with pytest.raises(UsageError, match='Both "beef" and "word count" mean jobs') as error:
+        split_words(["beef", "word count"], lambda word: True)
+    assert error.value.hint == "write the directory as a path: ./beef or ./word count"
 
 
 def test_wrong_words_of_cancel(pystate):
