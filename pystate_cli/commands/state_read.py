@@ -1,4 +1,4 @@
-"""`pystate state read PATH UID STATE [--key K] [--format F] [--limit N] [-o FILE]`."""
+"""`pystate state read PATH|ID UID STATE [--key K] [--format F] [--limit N] [-o FILE]`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import typer
 from pystate.common.errors import SnapshotError, UsageError
 from pystate_cli.console import Console
 from pystate_cli.options import JsonOption, VerboseOption
+from pystate_cli.savepoint_places import SnapshotArgument, find_snapshot
 from pystate_cli.session import Session
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def root() -> None:
 @state.command("read")
 def read_state(
     context: typer.Context,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="The directory of a savepoint or checkpoint.")],
+    snapshot: SnapshotArgument,
     uid: Annotated[str, typer.Argument(metavar="UID", help="The operator's uid.")],
     name: Annotated[str, typer.Argument(metavar="STATE", help="The state's name: keyed, list, union or broadcast.")],
     key: Annotated[
@@ -60,12 +61,13 @@ def read_state(
     verbose: VerboseOption = False,
 ) -> None:
     """Show a state: a row for each value, list element or map entry; JSON is an object per line."""
-    console = Session.of(context).console
+    session = Session.of(context)
+    console = session.console
     chosen = _format(form, as_json, output)
     from pystate.checkpoint.reader import SnapshotReader
     from pystate.checkpoint.state_table import select_state
 
-    selection = select_state(SnapshotReader(path), uid, name, key)
+    selection = select_state(SnapshotReader(find_snapshot(session, snapshot).uri), uid, name, key)
     if chosen is StateFormat.PARQUET:
         count = _write_parquet(selection, output, limit, f"operator {uid!r}, state {name!r}")
     else:

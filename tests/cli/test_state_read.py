@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,16 @@ def test_native_state_is_read_like_any_other(pystate):
             read(pystate, snapshots / f"{kind}-rocksdb", "typed", *words, "--json").out for kind in ("native", "canonical")
         )
         assert native == canonical != ""
+
+
+def test_a_savepoint_is_named_by_its_id(pystate, savepoint, tmp_path, monkeypatch):
+    directory = tmp_path / "savepoints"
+    shutil.copytree(savepoint, directory / "savepoint-beef01-0123456789ab")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "flink-conf.toml").write_text(f'"execution.checkpointing.savepoint-dir" = "{directory}"\n')
+
+    for word in ("savepoint-beef01-0123456789ab", "01234"):
+        assert read(pystate, word, "typed", "reducing").out == read(pystate, savepoint, "typed", "reducing").out
 
 
 def test_json_lines(pystate, savepoint):
