@@ -17,7 +17,8 @@ from pystate.common.errors import PystateError, UsageError
 from pystate_cli.command_table import COMMANDS, register
 from pystate_cli.completions import COMPLETE_VARIABLE, prepare_completion
 from pystate_cli.console import Console
-from pystate_cli.flink_flags import flag_without_meaning
+from pystate_cli.flink_flags import ACTIONS_WITHOUT_MEANING, flag_without_meaning
+from pystate_cli.help_pages import WIDTH, show_whole_sentences
 from pystate_cli.quick_parameters import let_pass_unchecked
 from pystate_cli.session import Session
 
@@ -36,7 +37,8 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         help="Flink's state, checkpoints and savepoints for PySpark jobs.",
         add_completion=False,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None,  # the boxes of rich cut names that don't fit
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH},
     )
     app.callback()(root)
     register(app, names)
@@ -77,6 +79,7 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         app = application() if name is None or is_completed else application((name,))
         command = get_command(app)
         let_pass_unchecked(command)
+        show_whole_sentences(command)
         result = command(prepared or ["--help"], prog_name="pystate", standalone_mode=False, obj=Session(console))
     except PystateError as error:
         console.error(error)
@@ -114,6 +117,10 @@ def _prepared(words: list[str]) -> tuple[str | None, list[str]]:
 def _usage_error(error: Exception, words: Sequence[str]) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "pystate"
+    action = next((word for word in words if not word.startswith("-")), None)
+    if action in ACTIONS_WITHOUT_MEANING:
+        message = f"{action} is an action of the flink client that is no command here."
+        return UsageError(message, hint=ACTIONS_WITHOUT_MEANING[action])
     known = () if context is None else [name for parameter in context.command.params for name in parameter.opts]
     of_flink = flag_without_meaning(words, known)
     if of_flink is not None:

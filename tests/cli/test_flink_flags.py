@@ -26,6 +26,10 @@ FLINK: dict[str, list[str]] = {
     "savepoint": ["-d", "--dispose", "-detached", "-j", "--jarfile", "-type", "--type", "-m", "-yid"],
     "checkpoint": ["-full", "--full", "-m", "-yid"],
 }  # fmt: skip
+GENERIC = ("-D", "-e", "--executor", "-t", "--target")
+"""Options of the flink client's "Generic CLI mode", which each of its actions has."""
+
+WITHOUT_SETTINGS = [("list",), ("stop", "beef"), ("cancel", "beef"), ("savepoint", "beef"), ("checkpoint", "beef")]
 PYTHON = ("-py", "--python")  # moved to where the program stands before the options are read
 
 
@@ -34,7 +38,9 @@ def options_of(command: str) -> list[str]:
     return [name for parameter in group.commands[command].params for name in (*parameter.opts, *parameter.secondary_opts)]
 
 
-@pytest.mark.parametrize(("command", "name"), [(command, name) for command, names in FLINK.items() for name in names])
+@pytest.mark.parametrize(
+    ("command", "name"), [(command, name) for command, names in FLINK.items() for name in (*names, *GENERIC)]
+)
 def test_an_option_of_flink_is_known(command, name):
     assert name in options_of(command) or name in FLAGS_WITHOUT_MEANING or name in PYTHON
 
@@ -47,6 +53,10 @@ def test_an_option_of_flink_is_known(command, name):
         (("run", "-pyreq=requirements.txt", "job.py"), "-pyreq"),
         (("savepoint", "beef", "-j", "x.jar"), "-j"),
         (("list", "-z", "space"), "-z"),
+        (("list", "-Dx=y"), "-D"),
+        (("list", "-yid", "application_1"), "-yid"),
+        *(((*words, flag, "x=y"), flag) for words in WITHOUT_SETTINGS for flag in GENERIC),
+        (("run", "-yjm", "1024m", "job.py"), "-yjm"),
     ],
 )
 def test_an_option_without_meaning_is_answered_with_what_to_do(pystate, words, flag):
@@ -54,6 +64,15 @@ def test_an_option_without_meaning_is_answered_with_what_to_do(pystate, words, f
         2,
         "",
         f"error: {flag} is an option of the flink client that has no meaning here.\n  try: {FLAGS_WITHOUT_MEANING[flag]}\n",
+    )
+
+
+def test_an_action_without_meaning_is_answered_with_what_to_do(pystate):
+    assert pystate("run-application", "-t", "yarn-application", "job.jar") == (
+        2,
+        "",
+        "error: run-application is an action of the flink client that is no command here.\n"
+        "  try: pystate run -d runs each job in a driver process of its own, which is what application mode is for\n",
     )
 
 
