@@ -1,9 +1,10 @@
-"""`pystate wait JOBID... [--timeout SECONDS]`."""
+"""`pystate wait JOBID... [--for end|running|checkpoint] [--timeout SECONDS]`."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from enum import Enum
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +20,21 @@ from pystate_cli.session import Session, job_failure, job_state
 _POLL_SECONDS = 0.25
 
 
+class Event(str, Enum):
+    """What is waited for."""
+
+    END = "end"
+    RUNNING = "running"
+    CHECKPOINT = "checkpoint"
+
+    @property
+    def not_yet(self) -> str:
+        """What is said of a job that it has not happened to."""
+        return {"end": "not ended yet", "running": "not RUNNING yet", "checkpoint": "no checkpoint completed yet"}[
+            self.value
+        ]
+
+
 def wait(
     context: typer.Context,
     jobs: Annotated[
@@ -30,6 +46,14 @@ def wait(
             show_default=False,
         ),
     ] = None,
+    event: Annotated[
+        Event,
+        typer.Option(
+            "--for",
+            metavar="end|running|checkpoint",
+            help="What to wait for: the job's end, that it is RUNNING, or that it has completed a checkpoint of its own.",
+        ),
+    ] = Event.END,
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Give up then; the jobs go on.")
     ] = None,
@@ -38,7 +62,10 @@ def wait(
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> int:
-    """Wait for the end of jobs and take over their fate: exit code 0 if all have FINISHED, else 1, with the reasons."""
+    """Wait for the end of jobs and take over their fate: exit code 0 if all have FINISHED, else 1, with the reasons.
+
+    With --for running or checkpoint: until that has happened to all of them; exit code 1 if one ended before.
+    """
     session = Session.of(context)
     console = session.console
     if not jobs and application_id is None:
@@ -49,30 +76,60 @@ def wait(
     if application_id is not None:
         ids.append(selected_job(client, None, application_id, tell=console.story))
     deadline = None if timeout is None else time.monotonic() + timeout
-    fates = _await_all(session, client, list(dict.fromkeys(ids)), deadline, tell=not as_json)
+    fates = _await_all(session, client, list(dict.fromkeys(ids)), event, deadline, tell=not as_json)
     if as_json:
         console.result_json({"jobs": [fate.to_plain() for fate in fates]})
     for fate in fates:
         if fate.failure is not None:
             console.error(fate.failure)
-    running = [fate.job_id for fate in fates if fate.state is None]
+    running = [fate.job_id for fate in fates if not fate.is_decided]
     if running:
-        message = f"Waited for {timeout:g} s, and not ended yet: {', '.join(running)}"
+        message = f"Waited for {timeout:g} s, and {event.not_yet}: {', '.join(running)}"
         console.error(PystateError(message, hint="wait again, or look at them with pystate watch"))
-    return 0 if all(fate.state is JobStatus.FINISHED for fate in fates) else 1
+    return 0 if all(fate.is_good for fate in fates) else 1
 
 
 @dataclass
 class _Fate:
-    """How a job ended; `state` is None for one that has not."""
+    """What became of a job.
+
+    Attributes:
+        job_id: The job.
+        event: What is waited for.
+        state: How it ended, or was when it had happened; None before.
+        failure: What is said of a job that ended otherwise.
+        checkpoint_id: The checkpoint that was waited for.
+    """
 
     job_id: str
+    event: Event
     state: JobStatus | None = None
     failure: PystateError | None = None
+    checkpoint_id: int | None = None
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether nothing is left to wait for."""
+        return self.state is not None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether what was waited for has happened."""
+        return self.is_decided and self.failure is None
+
+    @property
+    def told(self) -> str:
+        """What stdout says."""
+        assert self.state is not None  # noqa: S101 - told of what is decided
+        words = [self.job_id, self.state.value, *([] if self.checkpoint_id is None else [str(self.checkpoint_id)])]
+        return " ".join(words)
 
     def look(self, client: RestClient) -> bool:
-        """Return whether the job has just been found to have ended."""
+        """Return whether it has just been decided."""
         state = job_state(client, self.job_id)
+        if self._has_happened(client, state):
+            self.state = state
+            return True
         if not state.is_terminal:
             return False
         self.state = state
@@ -83,22 +140,38 @@ class _Fate:
             self.failure = JobCancelledError(f"Job {self.job_id} was cancelled.")
         elif state is not JobStatus.FINISHED:
             self.failure = JobTerminatedError(f"Job {self.job_id} ended: {state.value}.")
+        elif self.event is not Event.END:
+            self.failure = JobTerminatedError(f"Job {self.job_id} has FINISHED: {self.event.not_yet}.")
         return True
 
+    def _has_happened(self, client: RestClient, state: JobStatus) -> bool:
+        if self.event is Event.RUNNING:
+            return state is JobStatus.RUNNING
+        if self.event is Event.CHECKPOINT:
+            latest = client.get(f"/jobs/{self.job_id}/checkpoints")["latest"]["completed"]
+            self.checkpoint_id = None if latest is None else int(latest["id"])
+        return self.checkpoint_id is not None
+
     def to_plain(self) -> dict[str, Any]:
-        state = None if self.state is None else self.state.value
-        return {"job_id": self.job_id, "state": state, "failure": None if self.failure is None else self.failure.to_dict()}
+        return {
+            "jobId": self.job_id,
+            "state": None if self.state is None else self.state.value,
+            "checkpointId": self.checkpoint_id,
+            "failure": None if self.failure is None else self.failure.to_dict(),
+        }
 
 
-def _await_all(session: Session, client: RestClient, ids: list[str], deadline: float | None, *, tell: bool) -> list[_Fate]:
-    """Return how each job ended, or has not at the deadline; each end is told as it comes."""
-    fates = [_Fate(job_id) for job_id in ids]
+def _await_all(
+    session: Session, client: RestClient, ids: list[str], event: Event, deadline: float | None, *, tell: bool
+) -> list[_Fate]:
+    """Return what became of each job, or has not at the deadline; each is told as it comes."""
+    fates = [_Fate(job_id, event) for job_id in ids]
     with session.console.waiting(f"Waiting for {len(ids)} jobs" if len(ids) > 1 else "Waiting for the job"):
         while True:
             for fate in fates:
-                if fate.state is None and fate.look(client) and tell and fate.state is not None:
-                    session.console.result(f"{fate.job_id} {fate.state.value}")
-            if all(fate.state is not None for fate in fates):
+                if not fate.is_decided and fate.look(client) and tell:
+                    session.console.result(fate.told)
+            if all(fate.is_decided for fate in fates):
                 return fates
             pause = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
             if pause <= 0:

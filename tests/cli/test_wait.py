@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import threading
 
+import pytest
+
+from tests.jobmanager.checkpoint_statistics import Statistics
+
 
 def test_wait_exits_with_the_fate_of_the_job(manager, pystate):
     job = manager.submit("--finish", "0.3")
@@ -53,6 +57,43 @@ def test_a_timeout_leaves_the_jobs_alone(manager, running, pystate):
     assert manager.state(running) == "RUNNING"
 
 
+def test_waiting_until_a_job_runs(manager, pystate):
+    job = manager.submit("--init", "0.5")
+
+    assert pystate("wait", "--for", "running", job) == (0, f"{job} RUNNING\n", "")
+    assert manager.state(job) == "RUNNING"
+
+
+def test_waiting_for_a_checkpoint(manager, running, pystate):
+    checkpoints = manager.home.job(running).checkpoints
+    Statistics().run(1, savepoint=True).write(checkpoints)
+    code, out, err = pystate("wait", "--for", "checkpoint", "--timeout", "0", running)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"error: Waited for 0 s, and no checkpoint completed yet: {running}\n"), "a savepoint is none"
+
+    threading.Timer(0.4, lambda: Statistics().run(1, savepoint=True).run(2).write(checkpoints)).start()
+    assert pystate("wait", "--for", "checkpoint", running) == (0, f"{running} RUNNING 2\n", "")
+    code, out, _ = pystate("wait", "--for", "checkpoint", "--json", running)
+    assert (code, json.loads(out)) == (
+        0,
+        {"jobs": [{"jobId": running, "state": "RUNNING", "checkpointId": 2, "failure": None}]},
+    )
+
+
+@pytest.mark.parametrize("event", ["running", "checkpoint"])
+def test_a_job_that_ends_before_has_not_done_what_was_waited_for(manager, pystate, event):
+    ended, failed = manager.submit("--finish", "0"), manager.submit("--fail", "0")
+    manager.wait_for(ended, "FINISHED")
+    manager.wait_for(failed, "FAILED")
+
+    code, out, err = pystate("wait", "--for", event, ended)
+    assert (code, out) == (1, f"{ended} FINISHED\n")
+    assert err.startswith(f"error: Job {ended} has FINISHED: ")
+    code, _, err = pystate("wait", "--for", event, failed)
+    assert (code, err.startswith(f"error: Job {failed} failed: ")) == (1, True)
+    assert pystate("wait", "--for", "lunch", ended).code == 2
+
+
 def test_wait_as_json(manager, running, pystate):
     failed = manager.submit("--fail", "0")
     manager.wait_for(failed, "FAILED")
@@ -61,7 +102,7 @@ def test_wait_as_json(manager, running, pystate):
 
     jobs = json.loads(out)["jobs"]
     assert code == 1
-    assert [(job["job_id"], job["state"]) for job in jobs] == [(failed, "FAILED"), (running, None)]
+    assert [(job["jobId"], job["state"]) for job in jobs] == [(failed, "FAILED"), (running, None)]
     assert jobs[0]["failure"]["where"] == "count"
 
 
