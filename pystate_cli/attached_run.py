@@ -1,4 +1,4 @@
-"""`run` without `-d`: the job's output is ours, and so is its fate."""
+"""`run` without `-d`: the job's output is ours; its fate is, once we are told so twice, or from the start with `-sae`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ INTERRUPTED = 130
 _POLL_SECONDS = 0.1
 _REDRAW_SECONDS = 0.25
 _NEWS_SECONDS = 1.0
+SECOND_THOUGHT_SECONDS = 3.0
+"""How long after the first Ctrl-C a second one cancels the job."""
 
 
 class AttachedRun:
@@ -27,12 +29,14 @@ class AttachedRun:
         console: Prints.
         client: The job manager.
         job_id: The job.
+        shutdown_on_exit: Whether the job is cancelled at the first Ctrl-C.
     """
 
-    def __init__(self, console: Console, client: RestClient, job_id: str) -> None:
+    def __init__(self, console: Console, client: RestClient, job_id: str, *, shutdown_on_exit: bool = False) -> None:
         self._console = console
         self._client = client
         self._job_id = job_id
+        self._shutdown_on_exit = shutdown_on_exit
         self._offset = 0
         self._warned = False
         self._attempt = 0
@@ -118,6 +122,8 @@ class AttachedRun:
         try:
             if job_state(self._client, self._job_id).is_terminal:  # the program goes on behind its job
                 return INTERRUPTED
+            if not self._shutdown_on_exit and self._lets_go():
+                return INTERRUPTED
             self._console.story(f"Cancelling job {self._job_id}. Ctrl-C once more leaves at once.")
             self._cancel()
             with self._console.waiting("The job is ending"):
@@ -129,6 +135,20 @@ class AttachedRun:
             f"Cancelled job {self._job_id}." if state is JobStatus.CANCELED else f"Job {self._job_id} ended: {state.value}."
         )
         return INTERRUPTED
+
+    def _lets_go(self) -> bool:
+        """Leave the job alone, as Flink's client does; False where a second Ctrl-C comes soon."""
+        try:
+            self._console.story(
+                f"Let go of job {self._job_id}, which goes on. "
+                f"Ctrl-C once more within {SECOND_THOUGHT_SECONDS:g} seconds cancels it."
+            )
+            time.sleep(SECOND_THOUGHT_SECONDS)
+        except KeyboardInterrupt:
+            return False
+        self._console.story(f"What it prints: pystate logs -f --stdout {self._job_id}")
+        self._console.story(f"To end it: pystate cancel {self._job_id}")
+        return True
 
     def _cancel(self) -> None:
         with contextlib.suppress(PystateError):  # it may have ended in this moment

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from pystate.common.errors import JobCancelledError
+from pystate.common.errors import JobCancelledError, UsageError
 from pystate.common.job_status import JobStatus
 from pystate_cli.attached_run import AttachedRun
 from pystate_cli.completions import complete_savepoint
@@ -50,10 +50,11 @@ _DETACHED = ("-d", "--detached")
 _SAVEPOINT = ("-s", "--fromSavepoint")
 _ALLOW_NON_RESTORED = ("-n", "--allowNonRestoredState")
 _TARGET = ("-t", "--target", "-e", "--executor")
+_NAME = ("--name",)
 _SHUTDOWN = ("-sae", "--shutdownOnAttachedExit")
 
 _FLAGS = frozenset((*_DETACHED, *_ALLOW_NON_RESTORED, *_SHUTDOWN, *COMMON_FLAGS))
-_WITH_VALUE = frozenset((*_SAVEPOINT, *_TARGET, *CLAIM_MODE_NAMES, *RESTORE_MODE_NAMES, *COMMON_WITH_VALUE))
+_WITH_VALUE = frozenset((*_SAVEPOINT, *_TARGET, *_NAME, *CLAIM_MODE_NAMES, *RESTORE_MODE_NAMES, *COMMON_WITH_VALUE))
 _RUNNING = frozenset((JobStatus.RUNNING,))
 
 
@@ -91,11 +92,15 @@ def run(
     python_files: PythonFilesOption = None,
     python_archives: PythonArchivesOption = None,
     python_executable: PythonExecutableOption = None,
+    job_name: Annotated[
+        str | None,
+        typer.Option(*_NAME, metavar="NAME", help="What the job is called, above the name that the program gives it."),
+    ] = None,
     shutdown_on_attached_exit: Annotated[
         bool,
         typer.Option(
             *_SHUTDOWN,
-            help="Cancel an attached job also when this command is terminated or its terminal goes.",
+            help="Cancel an attached job at the first Ctrl-C, and when this command is terminated or its terminal goes.",
             show_default=False,
         ),
     ] = False,
@@ -104,13 +109,17 @@ def run(
 ) -> int:
     """Run a job: attached until it ends, or detached with -d.
 
-    Attached, the output is what the job prints, and Ctrl-C cancels it.
+    Attached, the output is what the job prints. Ctrl-C lets go of the job, which goes on; a second one within 3 seconds
+    cancels it.
     """
     from pystate.common.configuration import parse_dynamic_properties
     from pystate.common.execution_target import execution_target
     from pystate.common.service_options import ClientOptions, RestOptions
 
     session = Session.of(context)
+    if job_name is not None and not job_name.strip():
+        message = "The name of a job can't be empty."
+        raise UsageError(message, hint="leave --name out for the name that the program gives")
     path = job_path(job_file)
     if path.suffix == ".py":  # Python also runs archives and compiled programs
         check_program(path)
@@ -141,6 +150,7 @@ def run(
         "savepoint_path": starting,
         "allow_non_restored_state": allow_non_restored_state,
         "configuration": configuration.to_dict(),
+        "job_name": job_name,
         "attached": not detached,
         "python": sys.executable,
         "environment": dict(os.environ),
@@ -152,7 +162,7 @@ def run(
     if shutdown_on_attached_exit:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
-    return AttachedRun(session.console, client, job_id).follow()
+    return AttachedRun(session.console, client, job_id, shutdown_on_exit=shutdown_on_attached_exit).follow()
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 
 import pytest
 
@@ -247,19 +248,58 @@ def test_a_request_cut_by_ctrl_c_does_not_spoil_the_next_one(manager, monkeypatc
     assert client.get("/jobs") == {"jobs": []}
 
 
-def start(manager, *words: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "pystate_cli", "run", str(manager.job_file), *map(str, words)]
+def start(manager, *words: object, options: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "pystate_cli", "run", *options, str(manager.job_file), *map(str, words)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
-def test_ctrl_c_cancels_an_attached_job(manager):
-    process = start(manager, "--print", "1")
+def running_attached(manager, *options: str) -> tuple[subprocess.Popen[bytes], str]:
+    process = start(manager, "--print", "1", options=options)
     job = only_job(manager)
     manager.wait_for(job, "RUNNING")
     assert process.stdout is not None
     assert process.stdout.readline() == b"1> line 0\n"
+    return process, job
+
+
+def test_ctrl_c_lets_go_of_an_attached_job(manager):
+    process, job = running_attached(manager)
 
     os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert err.decode().splitlines()[1:] == [
+        f"Let go of job {job}, which goes on. Ctrl-C once more within 3 seconds cancels it.",
+        f"What it prints: pystate logs -f --stdout {job}",
+        f"To end it: pystate cancel {job}",
+    ]
+    assert manager.state(job) == "RUNNING"
+
+
+def test_a_second_ctrl_c_cancels_an_attached_job(manager):
+    process, job = running_attached(manager)
+    assert process.stderr is not None
+    assert b"submitted" in process.stderr.readline()
+
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.stderr.readline().startswith(b"Let go of job")
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert err.decode().splitlines() == [
+        f"Cancelling job {job}. Ctrl-C once more leaves at once.",
+        f"Cancelled job {job}.",
+    ]
+    assert manager.state(job) == "CANCELED"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_attached_job_goes_with_its_command_if_that_is_wanted(manager, number):
+    process, job = running_attached(manager, "-sae")
+
+    os.killpg(process.pid, number)
     _, err = process.communicate(timeout=20)
 
     assert process.returncode == 130
@@ -267,6 +307,15 @@ def test_ctrl_c_cancels_an_attached_job(manager):
         f"Cancelling job {job}. Ctrl-C once more leaves at once.",
         f"Cancelled job {job}.",
     ]
+    assert manager.state(job) == "CANCELED"
+
+
+def test_a_job_may_be_given_a_name(manager, pystate):
+    job = pystate("run", "-d", "--name", "count A", manager.job_file, "--name", "the program's").out.strip()
+
+    assert [entry["name"] for entry in manager.request("GET", "/jobs/overview")[1]["jobs"]] == ["count A"]
+    assert pystate("run", "-d", "--name", " ", manager.job_file).code == 2
+    assert pystate("cancel", "count A").code == 0
     assert manager.state(job) == "CANCELED"
 
 

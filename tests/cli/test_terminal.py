@@ -70,16 +70,19 @@ def test_a_line_that_is_printed_in_pieces_is_never_split_by_the_view(manager, te
         assert not re.search(r"line \d+(?! end|\d)(?=.)", text), text
 
 
-def test_ctrl_c_on_a_terminal_cancels_the_job_and_restores_the_terminal(manager, terminal):
+def test_two_ctrl_c_on_a_terminal_cancel_the_job_and_restores_the_terminal(manager, terminal):
     command = terminal("run", manager.job_file, "--epochs", "20", columns=120)
     command.wait_for(lambda text: "● RUNNING" in text)
     job = only_job(manager)
 
     command.press(b"\x03")
+    command.wait_for(lambda text: "Ctrl-C once more within 3 seconds cancels it." in text)
+    command.press(b"\x03")
 
     assert command.end() == 130
     assert command.screen.text.replace("^C", "").splitlines() == [
         f"Job has been submitted with JobID {job}",
+        f"Let go of job {job}, which goes on. Ctrl-C once more within 3 seconds cancels it.",
         f"Cancelling job {job}. Ctrl-C once more leaves at once.",
         f"Cancelled job {job}.",
     ]
@@ -87,8 +90,8 @@ def test_ctrl_c_on_a_terminal_cancels_the_job_and_restores_the_terminal(manager,
     assert command.is_restored
 
 
-def test_a_second_ctrl_c_leaves_at_once(manager, terminal):
-    command = terminal("run", manager.job_file, "--epochs", "20", "--cancel", "30")
+def test_ctrl_c_while_the_job_is_cancelled_leaves_at_once(manager, terminal):
+    command = terminal("run", "-sae", manager.job_file, "--epochs", "20", "--cancel", "30")
     command.wait_for(lambda text: "● RUNNING" in text)
     job = only_job(manager)
 

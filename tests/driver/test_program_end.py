@@ -4,9 +4,11 @@ import signal
 
 import pytest
 
-from pystate.common.home import JobDirectory
+from pystate.common.configuration import Configuration
+from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.driver import __main__ as driver
+from pystate.driver.embedded import LocalExecutor
 from pystate.driver.status import JobStatusStore
 
 
@@ -50,3 +52,16 @@ def test_a_program_that_fails_has_failed(run):
 def test_a_program_that_gives_up_before_its_job_has_failed(run):
     code, state = run("raise SystemExit(3)")
     assert (code, state) == (1, JobStatus.FAILED)
+
+
+@pytest.mark.parametrize(("submitted", "name"), [("count A", "count A"), (None, "the program's")])
+def test_the_submission_names_the_job_above_the_program(tmp_path, monkeypatch, submitted, name):
+    names = []
+    monkeypatch.setattr(LocalExecutor, "execute", lambda self, graph, configuration, job_name: names.append(job_name))
+    executor = driver.DriverExecutor(
+        "a" * 32, Configuration(), PystateHome(tmp_path), JobDirectory(tmp_path), None, None, submitted
+    )
+
+    executor.execute(None, Configuration(), "the program's")
+
+    assert names == [name]

@@ -85,7 +85,7 @@ class FakeDriver:
         self.end_state = "FINISHED"
         self.operations: dict[str, str] = {}
         self.status: dict[str, Any] = {
-            "name": self.option("--name", "fake"),
+            "name": self.submission.get("job_name") or self.option("--name", "fake"),
             "parallelism": self.submission["parallelism"] or 1,
             "max_parallelism": 128,
             "start_time": now(),

@@ -40,6 +40,7 @@ class DriverExecutor(LocalExecutor):
         directory: The job's files.
         status: Where the job stands.
         endpoint: The control endpoint.
+        job_name: What the submission calls the job, above the program's own name for it.
     """
 
     supervised = True
@@ -52,8 +53,10 @@ class DriverExecutor(LocalExecutor):
         directory: JobDirectory,
         status: JobStatusStore,
         endpoint: ControlEndpoint,
+        job_name: str | None = None,
     ) -> None:
         super().__init__(configuration, home)
+        self._job_name = job_name
         self._job_id = job_id
         self._directory = directory
         self._status = status
@@ -70,7 +73,7 @@ class DriverExecutor(LocalExecutor):
             message = "The program calls execute() a second time; under `pystate run` a program is one job."
             raise JobGraphError(message, hint="make two programs of it")
         self.executed = True
-        return super().execute(graph, configuration, job_name)
+        return super().execute(graph, configuration, self._job_name or job_name)
 
     def job_directory(self) -> JobDirectory:
         """Return the job's files, which the job manager made."""
@@ -159,7 +162,8 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.pop(SETTINGS_VARIABLE, None)  # they were the job manager's, for the job's files; the program has its own
     submission = read_json(directory.submission)
     job_file = options.job_file.absolute()
-    status = JobStatusStore(directory, job_file.stem)
+    job_name = submission.get("job_name")
+    status = JobStatusStore(directory, job_name or job_file.stem)
     endpoint = ControlEndpoint(directory, status)
     endpoint.start()
     signal.signal(signal.SIGTERM, _exit_on_signal)
@@ -169,7 +173,7 @@ def main(arguments: list[str] | None = None) -> int:
     except PystateError as error:
         status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
         return 1
-    executor = DriverExecutor(options.job_id, configuration, home, directory, status, endpoint)
+    executor = DriverExecutor(options.job_id, configuration, home, directory, status, endpoint, job_name)
     register_executor(executor)
     return run_program(job_file, options.job_arguments, executor, status)
 

@@ -155,7 +155,8 @@ class Dispatcher:
         modified = int(aside.stat().st_mtime * 1000)
         try:
             submission = read_json(directory.submission)
-            name, submitted_at = job_name_of(submission["job_file"]), int(submission["submitted_at"])
+            name = submission.get("job_name") or job_name_of(submission["job_file"])
+            submitted_at = int(submission["submitted_at"])
         except (ValueError, TypeError, KeyError):
             name, submitted_at = "(damaged)", modified
         record = JobRecord(job_id, name, submitted_at, RecordPhase.STARTED)
@@ -186,7 +187,9 @@ class Dispatcher:
         self._leadership.check()
         job_id = new_job_id()
         submitted_at = self._clock()
-        record = JobRecord(job_id, job_name_of(submission.job_file), submitted_at, machine=this_machine())
+        record = JobRecord(
+            job_id, submission.job_name or job_name_of(submission.job_file), submitted_at, machine=this_machine()
+        )
 
         def fill(directory: JobDirectory) -> None:
             write_file_atomically(directory.secret, new_secret(), mode=0o600)

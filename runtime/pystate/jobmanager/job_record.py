@@ -142,6 +142,7 @@ class Submission:
         configuration: Key -> text, the file with `-D` above it.
         attached: Whether the submitter waits and reads what the job prints.
         python: The interpreter that runs the driver.
+        job_name: The value of `--name`, above the name that the program gives.
     """
 
     job_file: str
@@ -153,6 +154,7 @@ class Submission:
     configuration: dict[str, str]
     attached: bool
     python: str
+    job_name: str | None = None
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Submission:
@@ -171,6 +173,7 @@ class Submission:
             configuration=_mapping(data.get("configuration", {}), "configuration"),
             attached=_truth(data, "attached"),
             python=_text(data, "python"),
+            job_name=_optional_text(data, "job_name"),
         )
         for path, what, check in (
             (submission.job_file, "job file", Path.is_file),

@@ -79,6 +79,7 @@ _SUBMISSION = (
     _submitted("savepoint_path", "What the job starts from.", nullable(TEXT)),
     _submitted("allow_non_restored_state", "Whether state that nobody takes is left out.", TRUTH),
     _submitted("configuration", "Options, as text.", mapping(TEXT)),
+    _submitted("job_name", "What it is called; the program's name for it where null.", nullable(TEXT)),
     _submitted("attached", "Whether somebody reads what it prints.", TRUTH),
     _submitted("environment", "The environment variables of the driver; ours where empty.", mapping(TEXT)),
 )
