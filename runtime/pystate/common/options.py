@@ -477,6 +477,21 @@ class PystateOptions:
         64 << 20,
         "What a subtask keeps of an epoch's output in memory, for a repeat of the epoch; the rest goes to a file.",
     )
+    SOURCE_MAX_BYTES_PER_EPOCH = ConfigOption[int](
+        "pystate.source.max-bytes-per-epoch",
+        MemorySizeType(),
+        32 << 20,
+        "What one epoch reads at most of a source of files that sets neither maxBytesPerTrigger nor maxFilesPerTrigger, for"
+        " each subtask of the job's parallelism: files as they stand on the storage, at least one file. 0 for no limit: the"
+        " first epoch is then all that is there, and has to fit in memory.",
+    )
+    SOURCE_MAX_ROWS_PER_EPOCH = ConfigOption[int](
+        "pystate.source.max-rows-per-epoch",
+        IntegerType(minimum=0),
+        100_000,
+        "What one epoch reads at most of a Kafka source that sets no maxOffsetsPerTrigger, for each subtask of the job's"
+        " parallelism. 0 for no limit.",
+    )
 
 
 OPTION_GROUPS: tuple[type, ...] = (

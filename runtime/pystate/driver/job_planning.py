@@ -11,6 +11,7 @@ from pystate.common.execution_target import local_threads
 from pystate.common.options import CoreOptions, PipelineOptions, PystateOptions
 from pystate.common.state_settings import StateSettings
 from pystate.spark.application import check_cores
+from pystate.spark.epoch_bounds import EpochBounds
 from pystate.spark.executor_check import check_executors, modules_of_workers
 from pystate.spark.job_plan import JobPlan, check_column_names
 from pystate.spark.planner import JobPlanner
@@ -39,12 +40,15 @@ def plan_job(
     max_parallelism = configuration.get(PipelineOptions.MAX_PARALLELISM)
     uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
     sources = graph.live_sources()
-    frames = [source_frame(spark, source) for source in sources]
+    bounds = EpochBounds(configuration, parallelism)
+    bounded = [bounds.bound(source_frame(spark, source), source.name) for source in sources]
+    frames = [frame for frame, _ in bounded]
     types = [source_type(source, frame) for source, frame in zip(sources, frames, strict=True)]
     for source, elements in zip(sources, types, strict=True):
         check_column_names(elements, source.name)
     plan = JobPlanner(graph, uids, parallelism, max_parallelism if max_parallelism > 0 else None).plan(types)
     state_settings = StateSettings.of(configuration)
+    plan.warnings.extend(notice for _, notices in bounded for notice in notices)
     check_state_backend(state_settings.backend)
     for warning in [*plan.warnings, *state_settings.notices]:
         say(f"WARNING: {warning}")

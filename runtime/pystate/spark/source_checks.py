@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
+from pystate.spark.epoch_bounds import relation_options
 from pystate.spark.job_plan import JobPlan
 from pystate.spark.spark_checkpoint import SparkSource
 
@@ -132,17 +133,8 @@ def _streams(plan: Any) -> Iterator[Any]:
 def _nodes(plan: Any) -> Iterator[PlanNode]:
     children = [plan.children().apply(index) for index in range(plan.children().length())]
     name = str(plan.nodeName()).strip()
-    options: dict[str, str] = {}
-    source = ""
-    if name == "StreamingRelation":
-        pairs = plan.dataSource().options().iterator()
-        while pairs.hasNext():
-            pair = pairs.next()
-            options[str(pair._1()).lower()] = str(pair._2())  # noqa: SLF001 - how Scala names the parts of a pair
-    elif name == "StreamingRelationV2":
-        source = str(plan.source().toString())
-        options = {str(key).lower(): str(value) for key, value in plan.extraOptions().items()}
-    yield PlanNode(name, sum(child.isStreaming() for child in children), options, source)
+    source = str(plan.source().toString()) if name == "StreamingRelationV2" else ""
+    yield PlanNode(name, sum(child.isStreaming() for child in children), relation_options(plan), source)
     for child in children:
         if child.isStreaming():
             yield from _nodes(child)
