@@ -60,12 +60,20 @@ def show_config(
     elif console.is_terminal:
         view = details(rows[0], console.width) if one else table(shown, console.width, unicode=console.has_unicode)
         console.render(view)
-        console.story(f"\nread from {_source(loaded)}")
+        console.story(f"\nread from {_source(loaded)}{_below(loaded)}")
     elif one:
         console.result(rows[0].value or "")
     else:
         for line in plain_lines(shown):
             console.result(line)
+
+
+def _below(loaded: LoadedConfiguration) -> str:
+    """Say what lies below the file, where something of it is in force."""
+    from pystate.common.configuration import OriginKind
+
+    count = sum(origin.kind is OriginKind.BUILT_IN for _, _, origin in loaded.configuration.items())
+    return f", over pystate's own settings (built-in), of which {count} are in force" if loaded.source and count else ""
 
 
 def _rows(configuration: Configuration) -> list[SettingRow]:
@@ -112,7 +120,7 @@ def _source(loaded: LoadedConfiguration) -> str:
     from pystate.common.configuration import CONF_DIR_VARIABLE
 
     if loaded.source is None:
-        return "pystate's own settings; there is no flink-conf.toml in ./conf or ~/.config/pystate"
+        return "pystate's own settings (built-in); there is no flink-conf.toml in ./conf or ~/.config/pystate"
     variable = os.environ.get(CONF_DIR_VARIABLE)
     named = variable is not None and os.path.abspath(os.path.expanduser(variable)) == os.path.abspath(loaded.source.parent)
     return f"{loaded.source} ({CONF_DIR_VARIABLE})" if named else str(loaded.source)

@@ -45,10 +45,13 @@ def import_config(
     _tell(session, imported)
     if output == "-":
         return
+    in_force = _is_in_force(target)
+    session.console.story(_in_force_sentence(target, imported) if in_force else _not_in_force_sentence(target))
     if as_json:
         session.console.result_json(
             {
                 "file": str(target),
+                "in_force": in_force,
                 "taken": imported.taken,
                 "renamed": imported.renamed,
                 "without_effect": imported.without_effect,
@@ -71,6 +74,45 @@ def _tell(session: Session, imported: Imported) -> None:
         warning(f"{key!r} is left out: {why}.")
     for key in imported.unknown:
         warning(f"{key!r} is left out: pystate does not know it.")
+
+
+def _is_in_force(target: Path) -> bool:
+    """Return whether a command given in this folder reads the file."""
+    from pystate.common.configuration import find_file
+    from pystate.common.errors import ConfigurationError
+
+    try:
+        found = find_file()
+    except ConfigurationError:  # PYSTATE_CONF_DIR names a folder without a file
+        return False
+    return found is not None and found.absolute() == target
+
+
+def _in_force_sentence(target: Path, imported: Imported) -> str:
+    from pystate.common.conf_template import LIVE
+
+    below = ", ".join(f"{key} = {text}" for key, text in LIVE.items() if key not in imported.taken)
+    sentence = "It is in force for commands given in this folder; `pystate config --set-only` shows what they see."
+    if target.parent != Path.cwd() / "conf":
+        sentence = (
+            f"It is in force wherever {target.parent} is the folder of settings; `pystate config --set-only` shows it."
+        )
+    return f"{sentence} pystate's own settings stay below it: {below}." if below else sentence
+
+
+def _not_in_force_sentence(target: Path) -> str:
+    from pystate.common.configuration import CONF_DIR_VARIABLE, CONF_FILE_NAME, find_file
+    from pystate.common.errors import ConfigurationError
+
+    try:
+        found = find_file()
+    except ConfigurationError as error:
+        now = f"{error.where} is set: {error.message.rstrip('.')}"
+    else:
+        now = "pystate's own settings are" if found is None else f"{found} is"
+    if target.name != CONF_FILE_NAME:
+        return f"It is not in force, {now}: only a file of the name {CONF_FILE_NAME} is read."
+    return f"It is not in force here, {now}: --conf-dir {target.parent} or {CONF_DIR_VARIABLE}={target.parent} makes it so."
 
 
 def _toml(imported: Imported, name: str) -> str:

@@ -8,7 +8,8 @@ import json
 import pytest
 import tomli
 
-from pystate.common.configuration import load_configuration
+from pystate.common.conf_template import LIVE
+from pystate.common.configuration import OriginKind, load_configuration
 from pystate.common.home import PystateHome
 from pystate.common.sensitive_keys import HIDDEN
 from pystate_cli.flink_config import read_flat, read_flink_file, sort_settings
@@ -54,7 +55,13 @@ def test_each_value_says_where_it_comes_from(pystate, conf, own_home):
 
 
 def test_set_only(pystate, conf):
-    assert set(settings(pystate, "--set-only")) == {"parallelism.default", INTERVAL, "execution.checkpointing.dir"}
+    found = settings(pystate, "--set-only")
+    assert set(found) == {"parallelism.default", *LIVE}
+    assert {key for key, row in found.items() if row["origin"] == "built-in"} == {
+        "state.backend.type",
+        "execution.checkpointing.savepoint-dir",
+        "execution.checkpointing.externalized-checkpoint-retention",
+    }
 
 
 def test_one_key_in_a_pipe_is_its_value(pystate, conf):
@@ -65,7 +72,7 @@ def test_one_key_in_a_pipe_is_its_value(pystate, conf):
 def test_the_beginning_of_keys_means_all_below(pystate, conf):
     lines = pystate("config", "execution.checkpointing", "--set-only").out.splitlines()
 
-    assert [line.split("\t")[0] for line in lines] == [INTERVAL, "execution.checkpointing.dir"]
+    assert [line.split("\t")[0] for line in lines] == [key for key in LIVE if key.startswith("execution.checkpointing")]
     assert lines[0].split("\t")[1:] == ["30 s", "conf/flink-conf.toml, [execution.checkpointing] interval"]
 
 
@@ -95,19 +102,18 @@ def test_other_places_of_the_file(pystate, conf, tmp_path, monkeypatch):
     assert source == f"{elsewhere}/flink-conf.toml (PYSTATE_CONF_DIR)"
     monkeypatch.delenv("PYSTATE_CONF_DIR")
     conf.unlink()
-    assert json.loads(pystate("config", "--json").out)["source"].startswith("pystate's own settings;")
+    assert json.loads(pystate("config", "--json").out)["source"].startswith("pystate's own settings (built-in);")
 
 
 def test_a_terminal_gets_a_table_and_the_whole_of_one_option(pystate, conf, monkeypatch):
     monkeypatch.setattr("pystate_cli.console.Console.is_terminal", True)
 
     code, out, err = pystate("config", "--set-only")
-    assert (code, err) == (0, "\nread from conf/flink-conf.toml\n")
+    below = "over pystate's own settings (built-in), of which 3 are in force"
+    assert (code, err) == (0, f"\nread from conf/flink-conf.toml, {below}\n")
     assert out.split()[0] == "Key"
-    assert {line.split()[0] for line in out.splitlines()[2:]} == {
-        INTERVAL,
-        "execution.checkpointing.dir",
-        "parallelism.default",
+    assert {INTERVAL, "execution.checkpointing.dir", "parallelism.default"} < {
+        line.split()[0] for line in out.splitlines()[2:]
     }
     assert max(map(len, out.splitlines())) <= 80
 
@@ -168,7 +174,8 @@ def test_import_writes_a_file_that_pystate_reads(pystate, tmp_path, own_home):
     assert (code, out) == (0, f"{target}\n")
     loaded = load_configuration(target.parent, home=PystateHome(own_home))
     assert loaded.notices == []
-    assert loaded.configuration.to_dict() == {
+    file = {key: value for key, value, origin in loaded.configuration.items() if origin.kind is OriginKind.FILE}
+    assert file == {
         "state.backend.type": "rocksdb",
         "execution.checkpointing.dir": "hdfs:///flink/checkpoints",
         "execution.checkpointing.interval": "1 min",
@@ -182,13 +189,43 @@ def test_import_writes_a_file_that_pystate_reads(pystate, tmp_path, own_home):
         "warning: 'restart-strategy.type' is left out: 'banana' is not allowed here; allowed: none, fixed-delay, "
         "failure-rate or exponential-delay.",
         "warning: 'our.own' is left out: pystate does not know it.",
+        "It is in force for commands given in this folder; `pystate config --set-only` shows what they see. pystate's own "
+        "settings stay below it: execution.checkpointing.savepoint-dir = ${PYSTATE_HOME}/savepoints, "
+        "execution.checkpointing.externalized-checkpoint-retention = DELETE_ON_CANCELLATION.",
     ]
+    assert settings(pystate)[INTERVAL]["value"] == "1 min"
 
     code, _, err = pystate("config", "import", "flink-conf.yaml")
     assert (code, err.splitlines()[0]) == (2, "error: There is a file of that name already.")
     assert pystate("config", "import", "flink-conf.yaml", "--force", "--json").code == 0
     out = pystate("config", "import", "flink-conf.yaml", "-o", "-").out
     assert tomli.loads(out)["state.backend.type"] == "rocksdb"
+
+
+def test_import_says_how_a_file_that_is_not_in_force_becomes_so(pystate, tmp_path, conf, monkeypatch):
+    (tmp_path / "flink-conf.yaml").write_text("parallelism.default: 3\n")
+
+    def told(*words):
+        outcome = pystate("config", "import", "flink-conf.yaml", "--force", *words)
+        assert outcome.code == 0, outcome.err
+        return outcome.err.splitlines()[-1]
+
+    elsewhere = tmp_path / "elsewhere"
+    assert told("-o", "elsewhere/flink-conf.toml") == (
+        "It is not in force here, conf/flink-conf.toml is: "
+        f"--conf-dir {elsewhere} or PYSTATE_CONF_DIR={elsewhere} makes it so."
+    )
+    assert "only a file of the name flink-conf.toml is read" in told("-o", "other.toml")
+    monkeypatch.setenv("PYSTATE_CONF_DIR", str(elsewhere))
+    assert told("-o", "elsewhere/flink-conf.toml").startswith(
+        f"It is in force wherever {elsewhere} is the folder of settings;"
+    )
+    assert "elsewhere/flink-conf.toml is: " in told("-o", "conf/flink-conf.toml")
+    monkeypatch.setenv("PYSTATE_CONF_DIR", str(tmp_path / "empty"))
+    assert "PYSTATE_CONF_DIR is set: There is no flink-conf.toml in" in told()
+    monkeypatch.delenv("PYSTATE_CONF_DIR")
+    conf.unlink()
+    assert "It is not in force here, pystate's own settings are: " in told("-o", "elsewhere/flink-conf.toml")
 
 
 NESTED = """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import tomli
 
-from pystate.common.conf_template import LIVE, main, render_settings, render_template
+from pystate.common.conf_template import LIVE, main, render_template
 from pystate.common.configuration import load_configuration
 from pystate.common.home import PystateHome
 from pystate.common.options import ALL_OPTIONS
@@ -20,7 +20,6 @@ def test_the_file_in_the_repository_is_the_one_the_options_make() -> None:
 
 def test_the_lines_in_force_are_the_live_settings() -> None:
     assert tomli.loads(render_template()) == LIVE
-    assert tomli.loads(render_settings()) == LIVE, "what is read where there is no file"
     assert len(LIVE) == 5
 
 

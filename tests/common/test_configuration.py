@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from pystate.common.conf_template import LIVE
 from pystate.common.configuration import (
     Configuration,
     LoadedConfiguration,
+    Origin,
     OriginKind,
     load_configuration,
     parse_dynamic_properties,
@@ -211,10 +213,40 @@ def test_the_places_are_searched_in_order(tmp_path: Path, home: PystateHome, mon
     assert load_configuration(tmp_path / "given", home=home).source == given
 
 
-def test_files_are_not_merged(tmp_path: Path, home: PystateHome) -> None:
+def test_one_file_is_read_and_lies_over_pystate_s_own_settings_key_by_key(tmp_path: Path, home: PystateHome) -> None:
     _write(tmp_path / "xdg" / "pystate", '"parallelism.default" = 7')
-    _write(Path("conf"), "")
-    assert load_configuration(home=home).configuration.to_dict() == {}
+    _write(Path("conf"), '"execution.checkpointing.interval" = "30 s"')
+    built_in = load_configuration(tmp_path / "xdg" / "pystate", home=home).configuration
+    configuration = load_configuration(home=home).configuration
+    assert not configuration.contains(CoreOptions.DEFAULT_PARALLELISM), "of the file that was not read"
+    assert configuration.get(CheckpointingOptions.CHECKPOINTING_INTERVAL) == 30_000
+    assert configuration.origin("execution.checkpointing.interval").kind is OriginKind.FILE
+    assert configuration.key_set() == set(LIVE)
+    for key in LIVE.keys() - {"execution.checkpointing.interval"}:
+        assert configuration.origin(key) == Origin(OriginKind.BUILT_IN)
+        assert configuration.get_string(key, "") == built_in.get_string(key, "")
+    assert configuration.get(CheckpointingOptions.SAVEPOINT_DIRECTORY) == str(home.savepoints)
+
+
+def test_an_older_name_in_the_file_counts_against_the_built_in_setting_too(home: PystateHome) -> None:
+    configuration = _load(home, '"state.backend" = "rocksdb"').configuration
+    assert configuration.get(StateBackendOptions.STATE_BACKEND) == "rocksdb"
+    assert len(configuration.key_set()) == len(LIVE)
+
+
+def test_an_empty_value_takes_a_built_in_setting_away(home: PystateHome) -> None:
+    off = _load(home, '"execution.checkpointing.interval" = ""', execution__checkpointing__dir="").configuration
+    assert off.get(CheckpointingOptions.CHECKPOINTING_INTERVAL) is None
+    assert off.get(CheckpointingOptions.CHECKPOINTS_DIRECTORY) is None
+    with pytest.raises(ConfigurationError):
+        _load(home, '"execution.checkpointing.timeout" = ""')
+
+
+def test_a_barrier_on_every_epoch_stands_in_the_place_of_the_built_in_interval(home: PystateHome) -> None:
+    interval = CheckpointingOptions.CHECKPOINTING_INTERVAL
+    assert not _load(home, '"execution.checkpointing.every-epoch" = true').configuration.contains(interval)
+    both = '"execution.checkpointing.every-epoch" = true\n"execution.checkpointing.interval" = "3 s"'
+    assert _load(home, both).configuration.contains(interval)
 
 
 def test_a_named_folder_without_a_file_is_an_error(
@@ -302,10 +334,9 @@ def test_another_variable_is_an_error(home: PystateHome) -> None:
 
 def test_older_names_are_read_with_a_notice(home: PystateHome) -> None:
     loaded = _load(home, '"state.backend" = "filesystem"', state__savepoints__dir="/s")
-    assert loaded.configuration.to_dict() == {
-        "state.backend.type": "filesystem",
-        "execution.checkpointing.savepoint-dir": "/s",
-    }
+    values = loaded.configuration.to_dict()
+    assert values["state.backend.type"] == "filesystem"
+    assert values["execution.checkpointing.savepoint-dir"] == "/s"
     assert len(loaded.notices) == 2
     assert "'state.backend' is read as 'state.backend.type'" in loaded.notices[0]
     assert "-D state.savepoints.dir" in loaded.notices[1]

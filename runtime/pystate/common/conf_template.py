@@ -11,7 +11,6 @@ from typing import Any
 from pystate.common.config_option import ConfigOption
 from pystate.common.home import write_file_atomically
 from pystate.common.options import (
-    ALL_OPTIONS,
     OPTION_GROUPS,
     CheckpointingOptions,
     ExternalizedCheckpointRetention,
@@ -28,7 +27,9 @@ A command sets a key with -D key=value, which goes above this file; the program'
 ${PYSTATE_HOME} stands for the folder of that name (~/.pystate where the variable is not set).
 
 This file is looked for in --conf-dir, PYSTATE_CONF_DIR, ./conf and ~/.config/pystate; the first one found counts.
-Lines without a comment sign are in force; the others show the defaults.
+Lines without a comment sign are pystate's own settings: in force without any file, and where the file doesn't name the key.
+An empty value takes one of them away: "execution.checkpointing.interval" = "" switches checkpoints off. The other lines show
+the defaults.
 """
 LIVE: dict[str, str] = {
     StateBackendOptions.STATE_BACKEND.key: "hashmap",
@@ -39,7 +40,7 @@ LIVE: dict[str, str] = {
         ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION.value
     ),
 }
-"""The settings that are in force in the distribution: key -> text."""
+"""pystate's own settings, in force where nothing else is said: key -> text."""
 
 
 def render_template() -> str:
@@ -51,11 +52,6 @@ def render_template() -> str:
         parts.append("\n".join((f"# {'-' * (_WIDTH - 2)}", _comment(title))))
         parts.extend(_option(option) for option in options_of(group))
     return "\n\n".join(parts) + "\n"
-
-
-def render_settings() -> str:
-    """Return the lines of `conf/flink-conf.toml` that are in force, without the comments: what a command reads."""
-    return "".join(f"{_setting(ALL_OPTIONS[key])}\n" for key in LIVE)
 
 
 def _option(option: ConfigOption[Any]) -> str:

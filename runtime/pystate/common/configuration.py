@@ -20,6 +20,7 @@ from pystate.common.option_types import BooleanType, IntegerType, ValueType, tom
 from pystate.common.options import (
     ALL_OPTIONS,
     SPARK_PREFIX,
+    CheckpointingOptions,
     canonical_key,
     is_known,
     nearest_key,
@@ -43,6 +44,7 @@ class OriginKind(Enum):
     """Where a value was set."""
 
     DEFAULT = "default"
+    BUILT_IN = "built-in"
     FILE = "file"
     COMMAND_LINE = "command line"
     CODE = "program"
@@ -66,6 +68,7 @@ class Origin:
 
 
 _DEFAULT = Origin(OriginKind.DEFAULT)
+_BUILT_IN = Origin(OriginKind.BUILT_IN)
 _CODE = Origin(OriginKind.CODE)
 # the first parts of our keys; a program may keep parameters of its own under any other
 _NAMESPACES = frozenset(key.partition(".")[0] for key in (*ALL_OPTIONS, SPARK_PREFIX))
@@ -275,7 +278,7 @@ class LoadedConfiguration:
     Attributes:
         configuration: The values.
         notices: Sentences for the person at the terminal, about older names of keys.
-        source: The file that was read; None where there was none and pystate's own settings are in force.
+        source: The file that was read, over pystate's own settings; None where there was none.
     """
 
     configuration: Configuration
@@ -286,11 +289,11 @@ class LoadedConfiguration:
 def load_configuration(
     conf_dir: str | Path | None = None, overrides: Mapping[str, str] | None = None, *, home: PystateHome
 ) -> LoadedConfiguration:
-    """Read the first `flink-conf.toml` found and put `overrides` above it.
+    """Put the first `flink-conf.toml` found above pystate's own settings, key by key, and `overrides` above both.
 
-    It is looked for in `conf_dir`, `PYSTATE_CONF_DIR`, `./conf` and the user's configuration folder; where there is none,
-    the text that `conf/flink-conf.toml` has in the distribution takes its place. Files are not merged. The first two places
-    are someone's wish: a file missing there is an error.
+    It is looked for in `conf_dir`, `PYSTATE_CONF_DIR`, `./conf` and the user's configuration folder. Only one file is read.
+    The first two places are someone's wish: a file missing there is an error. pystate's own settings are those that
+    `conf/flink-conf.toml` has in the distribution without a comment sign; an empty value takes one of them away.
 
     Args:
         conf_dir: The value of `--conf-dir`.
@@ -300,26 +303,33 @@ def load_configuration(
     Raises:
         ConfigurationError: The file can't be read, a key is unknown, or a value is not allowed.
     """
-    source = _find_file(conf_dir)
-    if source is None:
-        # imported here: the template's generator also runs as a program of its own
-        from pystate.common.conf_template import render_settings
-
-        text, name = render_settings(), f"{CONF_FILE_NAME} of pystate itself"
-    else:
-        text, name = _read(source), str(source)
-    configuration = Configuration()
+    source = find_file(conf_dir)
+    configuration = _built_in(home)
     notices: list[str] = []
     given: dict[str, str] = {}
-    for path, raw in _flatten(_parse_toml(text, name)):
-        key = ".".join(path)
-        origin = Origin(OriginKind.FILE, f"{name}, {_toml_path(path)}")
-        value = _expand(key, _scalar(key, raw, origin), home, origin)
-        _add(configuration, notices, given, key, value, origin)
+    if source is not None:
+        for path, raw in _flatten(_parse_toml(_read(source), str(source))):
+            key = ".".join(path)
+            origin = Origin(OriginKind.FILE, f"{source}, {_toml_path(path)}")
+            value = _expand(key, _scalar(key, raw, origin), home, origin)
+            _add(configuration, notices, given, key, value, origin)
     given = {}
     for key, value in (overrides or {}).items():
         _add(configuration, notices, given, key, value, Origin(OriginKind.COMMAND_LINE, f"-D {key}"))
+    interval, every_epoch = CheckpointingOptions.CHECKPOINTING_INTERVAL, CheckpointingOptions.EVERY_EPOCH
+    if configuration.get(every_epoch) and configuration.origin(interval.key) == _BUILT_IN:
+        configuration.remove_config(interval.key)  # the other stands in its place
     return LoadedConfiguration(configuration, notices, source)
+
+
+def _built_in(home: PystateHome) -> Configuration:
+    # imported here: the template's generator also runs as a program of its own
+    from pystate.common.conf_template import LIVE
+
+    configuration = Configuration()
+    for key, text in LIVE.items():
+        configuration.set_checked(key, _expand(key, text, home, _BUILT_IN), _BUILT_IN)
+    return configuration
 
 
 def parse_dynamic_properties(arguments: Sequence[str]) -> dict[str, str]:
@@ -372,10 +382,21 @@ def _add(
     given[today] = key
     if today != key:
         notices.append(f"{key!r} is read as {today!r}; please write {today!r} ({origin}).")
+    if not value and configuration.origin(today) == _BUILT_IN:
+        configuration.remove_config(today)
+        return
     configuration.set_checked(today, value, origin)
 
 
-def _find_file(conf_dir: str | Path | None) -> Path | None:
+def find_file(conf_dir: str | Path | None = None) -> Path | None:
+    """Return the configuration file that counts here, None where there is none.
+
+    Args:
+        conf_dir: The value of `--conf-dir`.
+
+    Raises:
+        ConfigurationError: There is none in `conf_dir`, or in `PYSTATE_CONF_DIR`.
+    """
     variable = os.environ.get(CONF_DIR_VARIABLE)
     for folder, what in ((conf_dir, "--conf-dir"), (variable, CONF_DIR_VARIABLE)):
         if folder:
