@@ -12,7 +12,8 @@ import pytest
 
 import pystate
 from pystate.common.errors import JobGraphError, UsageError
-from pystate_cli.failures import failure_of, user_frame
+from pystate.common.user_frames import user_frame
+from pystate_cli.failures import failure_of
 from pystate_cli.program_check import check_program
 
 LIBRARY = os.__file__

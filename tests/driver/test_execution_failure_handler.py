@@ -3,7 +3,7 @@
 import pytest
 
 from pystate.common.configuration import Configuration
-from pystate.common.errors import JobExecutionError, RestoreError, UserFunctionError
+from pystate.common.errors import JobExecutionError, RestoreError, StateDeclarationError, StateError, UserFunctionError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.driver.execution_failure_handler import ExecutionFailureHandler
@@ -19,12 +19,30 @@ LOST = JobExecutionError("A slot was lost.")
 
 @pytest.fixture
 def handler(tmp_path):
-    def make(*, taken_over=False, **options):
-        one = ExecutionFailureHandler(Configuration({**TWICE, **options}), JobDirectory(tmp_path))
+    def make(*, taken_over=False, has_checkpoint=lambda: False, **options):
+        one = ExecutionFailureHandler(Configuration({**TWICE, **options}), JobDirectory(tmp_path), has_checkpoint)
         one.begin(taken_over=taken_over)
         return one
 
     return make
+
+
+OFTEN = {"restart-strategy.fixed-delay.attempts": "9", "execution.checkpointing.interval": "1 s"}
+
+
+def trace(line=12, name="ConnectionError"):
+    return f'Traceback (most recent call last):\n  File "/jobs/job.py", line {line}, in open\n    ask()\n{name}: no\n'
+
+
+def failures(one, *lines, ran=True, kind="ConnectionError"):
+    """Let attempts fail at these lines, each with another text; return the delays."""
+    delays = []
+    for number, line in enumerate(lines):
+        one.attempt_created()
+        if ran:
+            one.attempt_runs()
+        delays.append(one.delay_ms(user_error(f"{kind}: <object at 0x{id(one) + number:x}>"), trace(line)))
+    return delays
 
 
 def user_error(message="ZeroDivisionError", subtask=0):
@@ -83,3 +101,54 @@ def test_how_a_job_ends_is_written_down_with_what_was_counted(handler, tmp_path)
     terms = RecoveryTerms.read(JobDirectory(tmp_path))
     assert terms.end_state is JobStatus.FINISHED
     assert [(after := terms.strategy.after_failure(0)).delay_ms, after.strategy.after_failure(0).delay_ms] == [7, None]
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_job_without_a_checkpoint_gives_up_at_the_third_failure_at_one_line_whatever_the_texts(handler, ran):
+    one = handler(**OFTEN)
+
+    assert failures(one, 12, 12, 12, ran=ran) == [7, 7, None]
+    assert one.describe() == (
+        'the job failed 3 times with ConnectionError at File "/jobs/job.py", line 12, in open, and it has never completed a '
+        "checkpoint"
+    )
+
+
+def test_failures_of_other_lines_or_kinds_or_of_the_machines_are_other_failures(handler):
+    one = handler(**OFTEN)
+
+    assert failures(one, 12, 13, 12, 13) == [7, 7, 7, 7]
+    assert one.delay_ms(LOST) == 7
+    assert failures(one, 12, kind="KeyError") == [7]
+    assert failures(one, 12) == [None]
+
+
+def test_a_job_that_has_completed_a_checkpoint_goes_by_its_restart_strategy_alone(handler):
+    completed = []
+    one = handler(**OFTEN, has_checkpoint=lambda: bool(completed))
+    failures(one, 12, 12)
+    completed.append(1)
+
+    assert failures(one, 12, 12, 12) == [7, 7, 7]
+
+
+def test_without_checkpoints_only_attempts_that_never_ran_are_told_apart_by_line(handler):
+    options = {"restart-strategy.fixed-delay.attempts": "9"}
+
+    assert failures(handler(**options), 12, 12, 12, 12) == [7, 7, 7, 7]
+    assert failures(handler(**options), 12, 12, 12, ran=False) == [7, 7, None]
+
+
+def test_a_state_of_the_wrong_kind_ends_the_job_at_once(handler):
+    one = handler(**OFTEN)
+
+    assert one.delay_ms(StateDeclarationError("VALUE state was asked for.")) is None
+    assert one.describe() == "this comes back at every start"
+
+
+def test_misused_state_ends_a_job_that_fails_twice_in_the_same_way_before_it_runs(handler):
+    one = handler(**OFTEN)
+    one.attempt_created()
+    assert one.delay_ms(StateError("There is no current key.", where="task count, subtask 0")) == 7
+    one.attempt_created()
+    assert one.delay_ms(StateError("There is no current key.", where="task count, subtask 1")) is None

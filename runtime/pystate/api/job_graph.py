@@ -15,6 +15,7 @@ from pystate.api.checkpointed import CheckpointedFunction, ListCheckpointed
 from pystate.api.state import MapStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.user_frames import program_line
 
 
 class OperatorKind(Enum):
@@ -65,6 +66,7 @@ class Transformation:
         parallelism: The number of its subtasks as its author set it; None for the job's.
         max_parallelism: The number of key groups of its state as its author set it; None for the job's.
         detached: A job has taken the step, and none of the steps built since reads it: it is in no graph.
+        place: The line of the program that added it, as "FILE, line N"; None where it isn't known.
     """
 
     name: str
@@ -75,9 +77,11 @@ class Transformation:
     max_parallelism: int | None = None
     children: list[Transformation] = field(default_factory=list, repr=False)
     detached: bool = field(default=False, init=False, repr=False)
+    place: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Hang the step under its parents."""
+        """Note where the program stands, and hang the step under its parents."""
+        self.place = self.place or program_line()
         self.attach()
 
     def attach(self) -> None:

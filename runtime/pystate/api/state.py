@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from types import FunctionType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pystate.api.state_ttl import StateTtlConfig as StateTtlConfig
 from pystate.common.errors import StateError
@@ -42,6 +42,16 @@ class State(ABC):
     @abstractmethod
     def clear(self) -> None:
         """Remove the current key's value."""
+
+    if not TYPE_CHECKING:  # for type checkers a state has what it has
+
+        def __getattr__(self, name: str) -> Any:
+            """Say of what isn't there which kind of state has it.
+
+            Raises:
+                AttributeError: In any case.
+            """
+            raise AttributeError(_without(type(self), name))
 
 
 class ValueState(State, Generic[T]):
@@ -408,6 +418,26 @@ class AggregatingStateDescriptor(StateDescriptor):
 
     def _declares_same(self, other: AggregatingStateDescriptor) -> bool:
         return _same_function(self.agg_function, other.agg_function)
+
+
+_GETTERS: dict[type, str] = {
+    ValueState: "get_state",
+    ListState: "get_list_state",
+    MapState: "get_map_state",
+    ReducingState: "get_reducing_state",
+    AggregatingState: "get_aggregating_state",
+    BroadcastState: "get_broadcast_state",
+}
+
+
+def _without(kind: type, name: str) -> str:
+    """Return what to say of a method that a state doesn't have."""
+    own = next((one for one in kind.__mro__ if one in _GETTERS or one is ReadOnlyBroadcastState), kind)
+    message = f"{own.__name__} has no {name!r}"
+    others = [other for other in _GETTERS if hasattr(other, name) and other is not own]
+    if name.startswith("_") or not others:
+        return message
+    return f"{message}; {' and '.join(f'{one.__name__} ({_GETTERS[one]})' for one in others)} have"
 
 
 _AGGREGATE_METHODS = ("create_accumulator", "add", "get_result")

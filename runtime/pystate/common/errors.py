@@ -105,6 +105,13 @@ class StateError(PystateError):
     """A state was declared or used in a way that can't work."""
 
 
+class StateDeclarationError(StateError):
+    """A state was asked for as something else than it was declared as, or where none of its kind can be.
+
+    What a program declares is the same at every start, so no restart helps.
+    """
+
+
 class SnapshotError(PystateError):
     """A checkpoint or savepoint can't be written or read."""
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration, load_configuration
+from pystate.common.errors import PystateError
 from pystate.common.file_system_settings import initialize
 from pystate.common.home import JobDirectory, PystateHome, new_job_id
+from pystate.common.job_status import JobStatus
 from pystate.datastream.executor import Executor, JobExecutionResult, for_widest_step
+from pystate.driver.early_check import check_before_spark
 from pystate.driver.job_liveness import job_runs
 from pystate.driver.job_master import JobMaster
 from pystate.driver.library_logs import keep_libraries_off_stdout
-from pystate.driver.status import JobStatusStore
+from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.spark.python_files import add_python_files
 from pystate.spark.session import create_session
 
@@ -60,6 +64,11 @@ class LocalExecutor(Executor):
         initialize(configuration)
         directory = self.job_directory()
         status = self.new_status(directory, job_name)
+        try:
+            check_before_spark(graph, configuration, starts=status.attempt == 0)
+        except PystateError as error:
+            status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
+            raise
         spark = self.spark_session(for_widest_step(configuration, graph))
         master = JobMaster(
             self._job_id,

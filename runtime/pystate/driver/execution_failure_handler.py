@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pystate.common.configuration import Configuration
-from pystate.common.errors import PystateError, UserFunctionError
+from pystate.common.errors import PystateError, RecordError, StateError, UserFunctionError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
+from pystate.common.state_settings import is_checkpointing_enabled
 from pystate.driver.recovery_terms import RecoveryTerms
+from pystate.driver.repeated_failures import MOST_FAILURES, FailureSite, RepeatedFailures
 from pystate.driver.restart_strategy import is_fatal, restart_strategy
 from pystate.driver.status import now_ms
 from pystate.slot.task import task_in
+
+OF_USER_CODE = (UserFunctionError, StateError, RecordError)
+"""What user code raises, or what is raised because of what it asks for."""
 
 
 class ExecutionFailureHandler:
@@ -18,13 +25,20 @@ class ExecutionFailureHandler:
     Args:
         configuration: The options in force.
         directory: The job's files.
+        has_checkpoint: Whether the job has completed a checkpoint or savepoint of its own.
     """
 
-    def __init__(self, configuration: Configuration, directory: JobDirectory) -> None:
+    def __init__(
+        self, configuration: Configuration, directory: JobDirectory, has_checkpoint: Callable[[], bool] = lambda: False
+    ) -> None:
         self._directory = directory
         self._strategy = restart_strategy(configuration)
         self._was_running = False
         self._failed_at_start: tuple[str, str] | None = None
+        self._has_checkpoint = has_checkpoint
+        self._checkpointing = is_checkpointing_enabled(configuration)
+        self._repeated = RepeatedFailures()
+        self._why: str | None = None
 
     def begin(self, *, taken_over: bool) -> None:
         """Begin to count; where another driver has run the job before, behind its last failure.
@@ -48,9 +62,10 @@ class ExecutionFailureHandler:
         """Take note that all its state is restored, and user code has begun well."""
         self._was_running = True
 
-    def delay_ms(self, error: PystateError) -> int | None:
+    def delay_ms(self, error: PystateError, stack_trace: str = "") -> int | None:
         """Count a failure; return how long to wait for the next attempt, None where the job has failed for good."""
-        if is_fatal(error) or self._fails_at_start_again(error):
+        self._why = self._hopeless(error, stack_trace)
+        if self._why is not None:
             return None
         decision = self._strategy.after_failure(now_ms())
         self._strategy = decision.strategy
@@ -66,13 +81,32 @@ class ExecutionFailureHandler:
         RecoveryTerms(self._strategy, end_state=state).write(self._directory)
 
     def describe(self) -> str:
-        """Return the rules for people, and how far they are used up."""
-        return self._strategy.describe()
+        """Return the rules for people, and how far they are used up; or why the last failure was one for good."""
+        return self._why or self._strategy.describe()
+
+    def _hopeless(self, error: PystateError, stack_trace: str) -> str | None:
+        """Return why a failure will come back at every start; None where it may not."""
+        if is_fatal(error):
+            return "this comes back at every start"
+        if self._fails_at_start_again(error):
+            return "the job failed twice in the same way before it ran"
+        return self._fails_at_one_place(error, stack_trace)
 
     def _fails_at_start_again(self, error: PystateError) -> bool:
         """Whether user code fails in the same way twice in a row before the job runs: then it will the next time, too."""
         failed_before, self._failed_at_start = self._failed_at_start, None
-        if isinstance(error, UserFunctionError) and not self._was_running:
+        if isinstance(error, OF_USER_CODE) and not self._was_running:
             # which of an operator's subtasks is the first to fail is chance
             self._failed_at_start = (error.message, task_in(error.where or ""))
         return failed_before is not None and failed_before == self._failed_at_start
+
+    def _fails_at_one_place(self, error: PystateError, stack_trace: str) -> str | None:
+        """Return the place where a job that has never completed a checkpoint has failed too often."""
+        if self._has_checkpoint() or (self._was_running and not self._checkpointing):
+            self._repeated.forget()  # without checkpoints no other sign is there that a job has come anywhere
+            return None
+        site = FailureSite.of(error, stack_trace)
+        if site is None or not self._repeated.count(site):
+            return None
+        never = "and it has never completed a checkpoint" if self._checkpointing else "before it ran"
+        return f"the job failed {MOST_FAILURES} times with {site}, {never}"

@@ -30,6 +30,7 @@ from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, PystateOptions, StateRecoveryOptions
 from pystate.common.state_settings import StateSettings
+from pystate.common.user_frames import add_user_frame
 from pystate.driver.checkpoint_config import checkpoint_config
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.checkpoint_notices import checkpoint_notices
@@ -38,7 +39,7 @@ from pystate.driver.code_fingerprint import code_fingerprint
 from pystate.driver.driver_term import DriverTerm
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
-from pystate.driver.execution_failure_handler import ExecutionFailureHandler
+from pystate.driver.execution_failure_handler import OF_USER_CODE, ExecutionFailureHandler
 from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.job_planning import plan_job
 from pystate.driver.kept_metrics import keep_metrics
@@ -108,7 +109,8 @@ class JobMaster:
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._number = status.attempt
-        self._failures = ExecutionFailureHandler(configuration, directory)
+        self._started_behind = -1  # the last batch of the snapshot that the job was started from
+        self._failures = ExecutionFailureHandler(configuration, directory, self._has_come_further)
         self._state_settings = StateSettings.of(configuration)
         self._metrics = JobMetrics(spark.sparkContext)
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
@@ -254,6 +256,8 @@ class JobMaster:
         )
         if snapshot is not None:
             restore.adopt_max_parallelism(snapshot)
+        if starting is not None:
+            self._started_behind = read_up_to(starting)
         restore.check_parallelism()
         warnings = [
             *self._graph.notices,
@@ -303,13 +307,15 @@ class JobMaster:
         Raises:
             PystateError: The error; there is no next attempt.
         """
+        if isinstance(error, OF_USER_CODE):
+            add_user_frame(error, stack_trace)
         self._say(f"Attempt {self._number} failed: {error}\n{stack_trace}")
         failure = failure_dict(error, stack_trace)
         if isinstance(error, CorruptSnapshotError) and self.coordinator.give_up_latest():
             self._say("The job goes back to the checkpoint before.")
             delay_ms: int | None = 0
         else:
-            delay_ms = self._failures.delay_ms(error)
+            delay_ms = self._failures.delay_ms(error, stack_trace)
         if delay_ms is None:
             self._say(f"Recovery is suppressed: {self._failures.describe()}.")
             self._end(JobStatus.FAILED, failure=failure)
@@ -318,6 +324,11 @@ class JobMaster:
         self._say(f"Attempt {self._number} starts in {delay_ms} ms ({self._failures.describe()}).")
         self._status.update(JobStatus.RESTARTING, failure=failure, attempt=self._number)
         self._cancelled.wait(delay_ms / 1000)
+
+    def _has_come_further(self) -> bool:
+        """Whether a checkpoint of the job holds rows that it has read; one can complete in front of the first epoch, too."""
+        snapshot = self.coordinator.latest_snapshot()
+        return snapshot is not None and not snapshot.starting and read_up_to(snapshot) > self._started_behind
 
     def _spark_lost(self, error: PystateError) -> PystateError:
         """Return the end of a job whose Spark application is gone.
@@ -413,6 +424,12 @@ class JobMaster:
             message = "The job was cancelled."
             raise JobCancelledError(message)
         return int(final["end_time"]) - int(final["start_time"])
+
+
+def read_up_to(snapshot: Snapshot) -> int:
+    """Return Spark's number of the last batch that a snapshot holds the rows of; -1 for none."""
+    position = snapshot.metadata.source_position
+    return -1 if position is None else position.epoch
 
 
 def _describe_start(snapshot: Snapshot | None, *, in_memory: bool) -> str:

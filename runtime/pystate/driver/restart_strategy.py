@@ -15,11 +15,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pystate.common.configuration import Configuration
-from pystate.common.errors import ConfigurationError, CorruptSnapshotError, JobGraphError, PystateError, RestoreError
+from pystate.common.errors import (
+    ConfigurationError,
+    CorruptSnapshotError,
+    JobGraphError,
+    PystateError,
+    RestoreError,
+    StateDeclarationError,
+)
 from pystate.common.options import RestartStrategyOptions, RestartStrategyType, StateRecoveryOptions
 from pystate.common.state_settings import is_checkpointing_enabled
 
-_FATAL = (ConfigurationError, CorruptSnapshotError, JobGraphError, RestoreError)
+_FATAL = (ConfigurationError, CorruptSnapshotError, JobGraphError, RestoreError, StateDeclarationError)
 
 
 def is_fatal(error: PystateError) -> bool:

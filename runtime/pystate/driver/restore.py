@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystate.checkpoint.metadata import read_metadata
+from pystate.checkpoint.metadata import OperatorState, read_metadata
 from pystate.checkpoint.running_epoch import RunningEpoch
 from pystate.checkpoint.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 from pystate.checkpoint.storage import resolve_snapshot
@@ -199,14 +199,28 @@ class RestorePlan:
             operator = old.get(task.uid)
             if operator is None or task.key is None:
                 continue
-            old_type = None if operator.key_type is None else TypeInformation.from_plain(operator.key_type)
-            if check_key_compatible(old_type, task.key.key_type) is KeyCompatibility.INCOMPATIBLE:
-                old_name, new_name = key_type_name(old_type), key_type_name(task.key.key_type)
-                message = (
-                    f"The state of {task.name!r} was written with keys of type {old_name}; the job's key_by() gives "
-                    f"{new_name}. A key type never changes."
-                )
-                raise RestoreError(message, where=f"uid {task.uid}", hint="give key_by() the old key_type")
+            refusal = key_type_changed(task.name, task.uid, operator, task.key.key_type)
+            if refusal is not None:
+                raise refusal
+
+
+def key_type_changed(name: str, uid: str, operator: OperatorState, new: TypeInformation | None) -> RestoreError | None:
+    """Return the error for keys of another type than the state was written with; None where the types fit.
+
+    Args:
+        name: What people call the operator.
+        uid: Its uid.
+        operator: What the snapshot says of it.
+        new: The type of its keys now; None for untyped ones.
+    """
+    old = None if operator.key_type is None else TypeInformation.from_plain(operator.key_type)
+    if check_key_compatible(old, new) is not KeyCompatibility.INCOMPATIBLE:
+        return None
+    message = (
+        f"The state of {name!r} was written with keys of type {key_type_name(old)}; the job's key_by() gives "
+        f"{key_type_name(new)}. A key type never changes."
+    )
+    return RestoreError(message, where=f"uid {uid}", hint="give key_by() the old key_type")
 
 
 def may_keep_state(task: TaskSpec, operator: OperatorSpec) -> bool:

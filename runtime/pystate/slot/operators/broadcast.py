@@ -8,7 +8,7 @@ from typing import Any
 from pystate.api.functions import KeyedBroadcastProcessFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
-from pystate.common.errors import StateError
+from pystate.common.errors import StateDeclarationError
 from pystate.slot.operators.one_input import Emit, callables, many_handler
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.operator.backend import OperatorStateBackend
@@ -36,7 +36,7 @@ class _DeclaredStates:
         if declared is None or (declared[0] is not descriptor and not _alike(declared[0], descriptor)):
             known = ", ".join(repr(one) for one, _ in self._states.values()) or "none"
             message = f"The broadcast state {descriptor!r} does not exist; declared are: {known}."
-            raise StateError(
+            raise StateDeclarationError(
                 message,
                 where=self._where,
                 hint="check the descriptor for typos, or give it to broadcast(...) if you forgot to",
@@ -64,7 +64,7 @@ class DataSideContext(KeyedBroadcastProcessFunction.ReadOnlyContext):
         """Return the key of the element."""
         if self._backend is None:
             message = "The data stream of this broadcast function has no key."
-            raise StateError(message, hint="put key_by(...) in front of connect(...)")
+            raise StateDeclarationError(message, hint="put key_by(...) in front of connect(...)")
         return self._backend.current_key
 
 
@@ -84,7 +84,7 @@ class BroadcastSideContext(KeyedBroadcastProcessFunction.Context):
         """Call `function(key, state)` for every key of this subtask that has a value in a keyed state."""
         if self._backend is None:
             message = f"There is no keyed state {state_descriptor.name!r}: the data stream has no key."
-            raise StateError(message, hint="put key_by(...) in front of connect(...)")
+            raise StateDeclarationError(message, hint="put key_by(...) in front of connect(...)")
         self._backend.apply_to_all_keys(state_descriptor, function)
 
 

@@ -31,7 +31,7 @@ from pystate.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from pystate.common.errors import StateError
+from pystate.common.errors import StateDeclarationError, StateError
 from pystate.slot.operator_metrics import OperatorMetrics, OperatorScope
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
@@ -39,6 +39,22 @@ from pystate.state.operator.raw_state import RawKeyedStateWriter, RawOperatorSta
 if TYPE_CHECKING:
     from pystate.slot.chain import OperatorSpec
     from pystate.slot.task import JobEnvironment, TaskSpec
+
+
+DESCRIPTORS: dict[StateKind, type[StateDescriptor]] = {
+    StateKind.VALUE: ValueStateDescriptor,
+    StateKind.LIST: ListStateDescriptor,
+    StateKind.MAP: MapStateDescriptor,
+    StateKind.REDUCING: ReducingStateDescriptor,
+    StateKind.AGGREGATING: AggregatingStateDescriptor,
+}
+GETTERS = {
+    StateKind.VALUE: "get_state",
+    StateKind.LIST: "get_list_state",
+    StateKind.MAP: "get_map_state",
+    StateKind.REDUCING: "get_reducing_state",
+    StateKind.AGGREGATING: "get_aggregating_state",
+}
 
 
 class SubtaskRuntimeContext(RuntimeContext):
@@ -119,12 +135,19 @@ class SubtaskRuntimeContext(RuntimeContext):
         return cast("AggregatingState[Any, Any]", self._keyed_state(state_descriptor, StateKind.AGGREGATING))
 
     def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
+        if not isinstance(descriptor, StateDescriptor):
+            wanted = DESCRIPTORS[kind].__name__
+            message = f"{GETTERS[kind]}() takes a {wanted}, not {descriptor!r}."
+            hint = f'write {GETTERS[kind]}({wanted}("name", ...))'
+            raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
         if self._backend is None:
             message = f"{self._operator.name!r} asks for the keyed state {descriptor.name!r} on a stream without a key."
-            raise StateError(message, where=f"uid {self._operator.uid}", hint="put key_by(...) directly in front of it")
+            hint = "put key_by(...) directly in front of it"
+            raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
         if descriptor.kind is not kind:
             message = f"{descriptor!r} declares {descriptor.kind.value} state, {kind.value} state was asked for."
-            raise StateError(message, where=f"uid {self._operator.uid}")
+            hint = f"use {GETTERS[descriptor.kind]}(...), or declare it with a {DESCRIPTORS[kind].__name__}"
+            raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
         return self._backend.get_partitioned_state(descriptor)
 
 

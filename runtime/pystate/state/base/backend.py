@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
+from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
 from pystate.common.key_groups import KeyGroupRange, check_max_parallelism
 from pystate.common.metrics import MetricSample
 from pystate.common.time import current_time_ms
@@ -184,7 +184,7 @@ class KeyedStateBackend(ABC):
             return state
         if known != descriptor:
             message = f"State {descriptor.name!r} is declared twice: as {known!r} and as {descriptor!r}."
-            raise StateError(message, hint="give one of them another name")
+            raise StateDeclarationError(message, hint="give one of them another name")
         return self._states[descriptor.name]
 
     def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], object]) -> None:

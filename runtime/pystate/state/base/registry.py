@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Generic, TypeVar
 
 from pystate.api.state import StateDescriptor, StateKind
-from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
+from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
 from pystate.state.base.backend import KeyedStateBackend, check_header_fits, restored_entries
 from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfo
 from pystate.state.base.schema import (
@@ -113,7 +113,7 @@ class StateRegistry(Generic[S, R]):
             if known.info == info:
                 return known
             message = f"State {name!r} was declared as {known.schema} before, and now as {schema}."
-            raise StateError(message, hint="give one of them another name")
+            raise StateDeclarationError(message, hint="give one of them another name")
         if known is None:
             store = self._create_store(name, schema)
         else:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from pystate.api.checkpointed import OperatorStateStore
 from pystate.api.state import BroadcastState, ListState, ListStateDescriptor, MapStateDescriptor, StateDescriptor
-from pystate.common.errors import RestoreError, StateError
+from pystate.common.errors import RestoreError, StateDeclarationError, StateError
 from pystate.common.type_info import TypeInformation
 from pystate.state.base.block_file import Item
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
@@ -101,7 +101,7 @@ class OperatorStateBackend(OperatorStateStore):
         """Return a broadcast state, with what is behind the interface."""
         if not isinstance(descriptor, MapStateDescriptor):
             message = f"{descriptor!r} doesn't declare a map state."
-            raise StateError(message, where=self._where, hint="declare broadcast state with a MapStateDescriptor")
+            raise StateDeclarationError(message, where=self._where, hint="declare broadcast state with a MapStateDescriptor")
         known = self._known(descriptor, OperatorStateMode.BROADCAST)
         if known is None:
             keys, serializer = KeyCodec(descriptor.key_type_info), serializer_for(descriptor.type_info)
@@ -182,7 +182,9 @@ class OperatorStateBackend(OperatorStateStore):
     def _list_state(self, descriptor: ListStateDescriptor, mode: OperatorStateMode) -> ListState[Any]:
         if not isinstance(descriptor, ListStateDescriptor):
             message = f"{descriptor!r} doesn't declare a list state."
-            raise StateError(message, where=self._where, hint="declare operator list state with a ListStateDescriptor")
+            raise StateDeclarationError(
+                message, where=self._where, hint="declare operator list state with a ListStateDescriptor"
+            )
         known = self._known(descriptor, mode)
         if known is None:
             serializer = serializer_for(descriptor.type_info)
@@ -203,7 +205,7 @@ class OperatorStateBackend(OperatorStateStore):
         name = descriptor.name
         if descriptor.ttl_config is not None:
             message = f"Operator state {name!r} can't have a time to live: only keyed state can."
-            raise StateError(message, where=self._where, hint="leave enable_time_to_live out")
+            raise StateDeclarationError(message, where=self._where, hint="leave enable_time_to_live out")
         known = self._declared.get(name)
         if known is not None:
             if (
@@ -215,7 +217,7 @@ class OperatorStateBackend(OperatorStateStore):
                     f"Operator state {name!r} is declared twice: as {known.mode.value} {known.descriptor!r} and as "
                     f"{mode.value} {descriptor!r}."
                 )
-                raise StateError(message, where=self._where, hint="give one of them another name")
+                raise StateDeclarationError(message, where=self._where, hint="give one of them another name")
             return known
         restored = self._restored.get(name)
         if restored is not None and restored.info.mode is not mode:

@@ -1,0 +1,106 @@
+"""What can be told of a program before Spark is started: from its graph, and from a look at the snapshot it starts from.
+
+Each of these would else be found when a Spark session is there, half a minute later. `pystate info` asks the same questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pystate.api.job_graph import (
+    KeyByTransformation,
+    OneInputTransformation,
+    SinkKind,
+    SinkTransformation,
+    StreamGraph,
+    Transformation,
+    TwoInputTransformation,
+)
+from pystate.checkpoint.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.common.configuration import Configuration
+from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
+from pystate.driver.closure_check import check_closures
+from pystate.driver.restore import key_type_changed, load_snapshot
+from pystate.driver.restored_state import Snapshot
+from pystate.slot.chain import needs_slot
+
+
+def check_before_spark(graph: StreamGraph, configuration: Configuration, *, starts: bool = True) -> Snapshot | None:
+    """Refuse what can't run, or can't be restored, as far as no Spark is needed to see it.
+
+    Args:
+        graph: The program.
+        configuration: The options in force.
+        starts: Whether the job begins with this; one that goes on has checkpoints of its own, and may have deleted the
+            snapshot that it was started from.
+
+    Returns:
+        The snapshot that the job is started from; None where it begins with nothing.
+
+    Raises:
+        JobGraphError: A uid is missing or used twice, or a function can't be sent to the slots.
+        RestoreError: There is no snapshot at `execution.state-recovery.path`, or it doesn't fit the program.
+        CorruptSnapshotError: It is damaged.
+    """
+    uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
+    check_closures(graph, uids)
+    path = configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
+    if path is None or not starts:
+        return None
+    snapshot = load_snapshot(path)
+    check_restore(graph, uids, configuration, snapshot)
+    return snapshot
+
+
+def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, snapshot: Snapshot) -> None:
+    """Refuse a snapshot that doesn't fit a program: operators, key types that the program declares, max parallelism.
+
+    The types of values are declared in `open()` and compared when the slots restore them.
+
+    Args:
+        graph: The program.
+        uids: The uid of every step, by `id(step)`.
+        configuration: The options in force.
+        snapshot: What is to be restored.
+
+    Raises:
+        RestoreError: It doesn't fit.
+        CorruptSnapshotError: It lacks the state of some key groups.
+    """
+    with_state = {operator.uid: operator for operator in snapshot.metadata.operators if operator.has_state}
+    parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
+    max_parallelism = max(0, configuration.get(PipelineOptions.MAX_PARALLELISM))
+    steps = [(uids[id(step)], step) for step in graph.transformations()]
+    vertices = [
+        JobVertex(uid, step.name, step.parallelism or parallelism, step.max_parallelism or max_parallelism or None)
+        for uid, step in steps
+        if _is_operator(step) and (uid in with_state or _may_keep_state(step))
+    ]
+    allow = configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
+    StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=allow).assign()
+    for uid, step in steps:
+        operator = with_state.get(uid)
+        if operator is None or not operator.has_keyed_state:
+            continue
+        for key_by in _key_bys(step):
+            refusal = key_type_changed(step.name, uid, operator, key_by.key_type)
+            if refusal is not None:
+                raise refusal
+
+
+def _is_operator(step: Transformation) -> bool:
+    if isinstance(step, SinkTransformation):
+        return step.kind is SinkKind.FUNCTION
+    return isinstance(step, (OneInputTransformation, TwoInputTransformation))
+
+
+def _may_keep_state(step: Transformation) -> bool:
+    keyed = isinstance(step, (OneInputTransformation, TwoInputTransformation)) and step.keyed
+    return keyed or needs_slot(getattr(step, "function", None))
+
+
+def _key_bys(step: Transformation) -> Iterator[KeyByTransformation]:
+    """Yield the key_by() of a step whose key type is known without the columns of the rows."""
+    for parent in step.parents:
+        if isinstance(parent, KeyByTransformation) and (parent.selector is not None or parent.key_type is not None):
+            yield parent

@@ -1,0 +1,116 @@
+"""What is found before Spark is started: uids, functions that can't travel, snapshots that are gone or don't fit."""
+
+import shutil
+import threading
+
+import pytest
+
+from pystate.api.job_graph import StreamGraph
+from pystate.common import Types
+from pystate.common.configuration import Configuration
+from pystate.common.errors import CorruptSnapshotError, JobGraphError, RestoreError
+from pystate.common.home import PystateHome, read_json
+from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from pystate.datastream.executor import register_executor
+from pystate.driver.early_check import check_before_spark
+from pystate.driver.embedded import LocalExecutor
+from tests.fixtures import all_kinds
+
+
+class Forward(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield value
+
+
+@pytest.fixture(scope="module")
+def savepoint(tmp_path_factory):
+    """Of one operator, "first", with string keys, of 2 subtasks and 16 key groups."""
+    operator = all_kinds.all_kinds_operator("first", [("ant", 1), ("bee", 2)], Types.STRING(), "hashmap", with_raw=False)
+    return all_kinds.write_savepoint(tmp_path_factory.mktemp("early") / "savepoint", [operator])
+
+
+def program(uid="first", key_type=None, function=None, parallelism=None):
+    env = StreamExecutionEnvironment()
+    keyed = env.from_collection(["ant", "bee"], Types.STRING()).key_by(lambda word: word, key_type or Types.STRING())
+    step = keyed.process(function or Forward()).name("words")
+    if uid is not None:
+        step = step.uid(uid)
+    if parallelism is not None:
+        step = step.set_parallelism(parallelism)
+    step.print()
+    return StreamGraph(env._sources)
+
+
+def check(graph, path=None, **options):
+    settings = dict(options)
+    if path is not None:
+        settings["execution.state-recovery.path"] = str(path)
+    return check_before_spark(graph, Configuration(settings))
+
+
+def test_a_program_and_a_savepoint_that_fit(savepoint):
+    assert check(program()) is None
+    assert check(program(), savepoint).metadata.operators[0].uid == "first"
+
+
+def test_a_path_that_leads_nowhere(tmp_path):
+    with pytest.raises(RestoreError, match="Cannot find checkpoint or savepoint"):
+        check(program(), tmp_path / "gone")
+
+
+def test_damaged_metadata(savepoint, tmp_path):
+    copy = shutil.copytree(savepoint, tmp_path / "copy")
+    (copy / "_metadata").write_bytes((copy / "_metadata").read_bytes()[:-1])
+
+    with pytest.raises(CorruptSnapshotError):
+        check(program(), copy)
+
+
+def test_an_operator_that_the_program_has_no_more(savepoint):
+    with pytest.raises(RestoreError, match="Cannot map checkpoint/savepoint state for operator first"):
+        check(program("another"), savepoint)
+    allowed = {"execution.state-recovery.ignore-unclaimed-state": "true"}
+    assert check(program("another"), savepoint, **allowed) is not None
+
+
+def test_keys_of_another_type(savepoint):
+    with pytest.raises(RestoreError, match="'words' was written with keys of type STRING; the job's .* gives LONG"):
+        check(program(key_type=Types.LONG()), savepoint)
+
+
+def test_more_subtasks_than_key_groups(savepoint):
+    with pytest.raises(RestoreError, match="cannot be restored at parallelism 17"):
+        check(program(parallelism=17), savepoint)
+
+
+def test_a_missing_uid():
+    with pytest.raises(JobGraphError, match="keeps state and has no uid"):
+        check(program(uid=None), **{"pipeline.auto-generate-uids": "false"})
+
+
+def with_a_lock():
+    function = Forward()
+    function.lock = threading.Lock()
+    return function
+
+
+@pytest.mark.parametrize("bad", ["function", "path"])
+def test_a_job_of_this_process_fails_without_a_spark_session(tmp_path, savepoint, bad):
+    settings = {"execution.state-recovery.path": f"{savepoint}-gone"} if bad == "path" else {}
+    executor = WithoutSpark(Configuration(settings), PystateHome(tmp_path))
+    register_executor(executor)
+    try:
+        graph = program(function=with_a_lock() if bad == "function" else None)
+        with pytest.raises((JobGraphError, RestoreError)) as error:
+            executor.execute(graph, executor.base_configuration(), "early")
+    finally:
+        register_executor(None)
+    status = read_json(executor.job_directory().status)
+    assert status["state"] == "FAILED"
+    assert status["failure"]["message"] == error.value.message
+
+
+class WithoutSpark(LocalExecutor):
+    def spark_session(self, configuration):
+        message = "Spark was started."
+        raise AssertionError(message)
