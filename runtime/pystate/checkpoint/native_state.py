@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
@@ -31,11 +31,13 @@ class SharedTarget:
         location: The directory.
         prefix: How the names of this checkpoint's files begin.
         anew: Whether files that are there already are written again: the checkpoint refers to no older one's.
+        completed: The checkpoints that have completed meanwhile, oldest first: what they hold is there to be referred to.
     """
 
     location: SnapshotLocation
     prefix: str
     anew: bool = False
+    completed: Sequence[int] = ()
 
 
 class NativeUpload:

@@ -11,7 +11,9 @@ from pystate.checkpoint.incremental_handle import SharedFile
 class UploadedFiles:
     """The shared files of a backend's confirmed checkpoint. Any thread may call it.
 
-    What an unconfirmed checkpoint has written doesn't count: the checkpoint may fail, and its files go with it.
+    What an unconfirmed checkpoint has written doesn't count: the checkpoint may fail, and its files go with it. Checkpoints
+    are confirmed all, and in the order in which they completed: then the confirmed files are those that the checkpoint's
+    metadata names, see `SharedState.settled`.
 
     Args:
         restored: What the backend was restored from and may refer to, by name.
@@ -42,7 +44,7 @@ class UploadedFiles:
                 return
             known, self._confirmed = self._confirmed, dict(files)
             for name, file in files.items():
-                # of a file that two checkpoints have written the first one to complete is kept, and the other one deleted
+                # of a file that two checkpoints at a time have written the first one's is kept, and the other one deleted
                 if name in known and known[name].key == file.key:
                     self._confirmed[name] = known[name]
             self._confirmed_id = checkpoint_id

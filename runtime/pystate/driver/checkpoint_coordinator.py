@@ -22,7 +22,6 @@ from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.running_epoch import RunningEpoch
 from pystate.checkpoint.stats import CheckpointedTask
 from pystate.checkpoint.stats_file import StatisticsFile
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import (
     CheckpointFailedError,
@@ -49,7 +48,6 @@ from pystate.driver.restore_points import RestorePoints
 from pystate.driver.restored_state import Snapshot
 from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.driver.slot_pool import SlotPool
-from pystate.driver.snapshot_disposal import discard
 from pystate.driver.snapshot_metadata import JobDescription, write_snapshot
 from pystate.driver.status import now_ms
 from pystate.slot.task import TaskSpec
@@ -351,7 +349,7 @@ class CheckpointCoordinator:
             case FailCheckpoint(entry, reason, error):
                 self._fail(entry, reason, error)
             case DiscardLateParts(locations):
-                self._discard(locations)
+                self._points.discard_failed(locations)
 
     def _trigger(self, request: CheckpointRequest) -> None:
         entry: RunningCheckpoint | None = None
@@ -429,11 +427,11 @@ class CheckpointCoordinator:
             return
         completed = pending.complete(metadata, now_ms())
         self._points.shared.completed(metadata)
-        subsumed, overtaken = self.state.complete(entry, completed)
-        for older in overtaken:
+        subsumed = self.state.complete(entry, completed)
+        for older in subsumed.overtaken:
             late = CheckpointFailedError(f"Checkpoint {pending.checkpoint_id} completed first.")
             self._fail(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED, late)
-        gone = self._points.discard_subsumed(subsumed)
+        gone = self._points.discard_subsumed(subsumed.completed, subsumed.lowest_base)
         self._statistics.tracker.report_discarded(checkpoint.checkpoint_id for checkpoint in gone)
         self._statistics.changed()
         told = self._tell(entry, completed=True)
@@ -449,18 +447,12 @@ class CheckpointCoordinator:
         end_attempt = self.state.fail(entry, reason, error, leaves_files=not taken)
         self._tell(entry, completed=False)
         if not taken:
-            self._discard({checkpoint_id: entry.location})
+            self._points.discard_failed({checkpoint_id: entry.location}, entry.confirmed)
         self._statistics.changed()
         failure = CheckpointFailedError(error.message, where=error.where or entry.location.uri, hint=error.hint)
         entry.request.future.set_exception(failure)
         if end_attempt is not None:
             end_attempt(failure)
-
-    def _discard(self, failed: dict[int, SnapshotLocation]) -> None:
-        """Delete what failed checkpoints have left."""
-        for checkpoint_id, location in failed.items():
-            discard(location)
-            self._points.shared.discard_failed(checkpoint_id)
 
     def _tell(self, entry: RunningCheckpoint, *, completed: bool) -> Future[None]:
         """Tell the job's functions how a checkpoint ended; return what is done when those that are idle have been called.

@@ -26,6 +26,7 @@ from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.stats_file import StatisticsFile
 from pystate.common.errors import CheckpointFailedError, DriverReplacedError, PystateError, SnapshotError
 from pystate.driver.checkpoint_settings import CheckpointSettings
+from pystate.driver.confirmed_checkpoints import ConfirmedCheckpoints
 from pystate.driver.coordinator_steps import (
     CompleteCheckpoint,
     CoordinatorStep,
@@ -78,6 +79,21 @@ class LeftByAttempt:
     requests: list[CheckpointRequest]
 
 
+@dataclass(frozen=True)
+class Subsumed:
+    """What is of no use any more, now that a checkpoint is complete.
+
+    Attributes:
+        completed: To be deleted.
+        overtaken: Under way, to be given up.
+        lowest_base: The oldest checkpoint whose files may be named by one that stays under way; None for none.
+    """
+
+    completed: list[CompletedCheckpoint]
+    overtaken: list[RunningCheckpoint]
+    lowest_base: int | None
+
+
 class CoordinatorState:
     """The epochs of the attempt that runs, the checkpoints under way, and those that someone waits for.
 
@@ -106,6 +122,7 @@ class CoordinatorState:
         self._failures = CheckpointFailureManager(settings.tolerable_failures)
         self._running = RunningCheckpoints()
         self._failed = FailedCheckpoints()
+        self._confirmed = ConfirmedCheckpoints()
         self._records = RecordCounter()
         self._tasks: list[TaskSpec] = []
         self._stages: dict[str, int] = {}  # by task: the stage of its exchange in the running epoch
@@ -137,6 +154,7 @@ class CoordinatorState:
             self._attempt = LiveAttempt(pool, spark, EpochTracker(self._subtasks(), epoch, batch))
             self._on_intolerable = on_intolerable
             self._failures.reset()
+            self._confirmed.restart()
             self._decider.restart()
             self._lock.notify_all()
 
@@ -395,22 +413,23 @@ class CoordinatorState:
             entry.finalizing = True
             return attempt.spark, sources
 
-    def complete(
-        self, entry: RunningCheckpoint, completed: CompletedCheckpoint
-    ) -> tuple[list[CompletedCheckpoint], list[RunningCheckpoint]]:
-        """Take in a checkpoint whose metadata is written; return those it subsumes: completed ones, and ones under way."""
+    def complete(self, entry: RunningCheckpoint, completed: CompletedCheckpoint) -> Subsumed:
+        """Take in a checkpoint whose metadata is written; return those it subsumes."""
         pending, tracker = entry.pending, self._statistics.tracker
         with self._lock:
             self._running.remove(entry)
             self._stopped = self._stopped or (entry.request.hold and self._attempt is not None)
             subsumed = self._points.add(completed)
             self._failures.handle_success()
+            if not pending.is_savepoint:
+                self._confirmed.add(pending.checkpoint_id, entry.confirmed)
             self._decider.report_completed(pending.checkpoint_type)
             tracker.report_alignment(pending.checkpoint_id, entry.alignment)
             tracker.report_completed(completed)
             overtaken = [] if pending.is_savepoint else self._running.older_than(pending.checkpoint_id)
+            lowest_base = self._running.lowest_base(besides=overtaken)
             self._lock.notify_all()
-        return subsumed, overtaken
+        return Subsumed(subsumed, overtaken, lowest_base)
 
     def fail(
         self, entry: RunningCheckpoint, reason: CheckpointFailureReason, error: PystateError, *, leaves_files: bool
@@ -479,6 +498,8 @@ class CoordinatorState:
 
     def _snapshot_request(self, entry: RunningCheckpoint, epoch: int) -> SnapshotRequest:
         target = self._points.shared.target(entry.pending.checkpoint_id)
+        if entry.confirmed is None and target[0] is not None and not entry.pending.is_savepoint:
+            entry.confirmed = self._confirmed.barrier()  # once: all subtasks get the same answer
         return entry.snapshot_request(epoch, target, self._settings.inline_threshold(entry.location))
 
     def _next_step(self) -> CoordinatorStep | None:

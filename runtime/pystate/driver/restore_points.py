@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.completed_store import CompletedCheckpointStore
 from pystate.checkpoint.memory_storage import snapshot_location
 from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
+from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.options import RecoveryClaimMode
 from pystate.driver.checkpoint_recovery import recover_checkpoints
 from pystate.driver.checkpoint_settings import CheckpointSettings
+from pystate.driver.confirmed_checkpoints import Confirmed
 from pystate.driver.restored_state import Snapshot
 from pystate.driver.shared_state import SharedState
 from pystate.driver.snapshot_claiming import SnapshotClaiming
-from pystate.driver.snapshot_disposal import Discards
+from pystate.driver.snapshot_disposal import Discards, FailedRemains
 from pystate.driver.snapshot_metadata import Parent
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
@@ -45,6 +47,7 @@ class RestorePoints:
             self._running_epochs = RunningEpochStore(settings.storage.task_owned_location)
         self._left_out = False
         self._discards = Discards()
+        self._failed = FailedRemains()
         directory = settings.storage.job_directory if settings.storage.has_checkpoint_directory else None
         self._claiming = SnapshotClaiming(job_id, directory)
         self.starting: Snapshot | None = None
@@ -111,8 +114,15 @@ class RestorePoints:
         Args:
             next_id: The number of the next checkpoint.
         """
-        if not self._left_out and self._settings.incremental:
+        self.shared.begin_attempt()
+        self.discard_failed({})
+        if self._settings.incremental and not self._unsure:
             self.shared.delete_orphans(next_id)
+
+    @property
+    def _unsure(self) -> bool:
+        """Whether there is a checkpoint on the storage of which nobody knows, or says, which files it refers to."""
+        return self._left_out or self._failed.lowest_base is not None
 
     def give_up_latest(self) -> bool:
         """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore.
@@ -129,17 +139,37 @@ class RestorePoints:
         """Take in a checkpoint; return those it subsumes, which are to be discarded."""
         return self._store.add(completed)
 
-    def discard_subsumed(self, subsumed: list[CompletedCheckpoint]) -> list[CompletedCheckpoint]:
-        """Delete checkpoints that `add` returned, and the shared files that are of no use without them.
+    def discard_subsumed(
+        self, subsumed: list[CompletedCheckpoint], lowest_base: int | None = None
+    ) -> list[CompletedCheckpoint]:
+        """Delete checkpoints that `add` returned, and the shared files that nobody can name any more.
+
+        A file stays for each checkpoint that is kept, is under way and may name it, or could not be deleted.
+
+        Args:
+            subsumed: The checkpoints.
+            lowest_base: The oldest checkpoint whose files may be named by one under way; None for none.
 
         Returns:
             Those that are gone. The others are tried again the next time.
         """
         gone = self._discards.discard(subsumed)
-        kept = self._store.checkpoints
-        if subsumed and kept:
-            self.shared.subsumed(kept[0].checkpoint_id)
+        self.discard_failed({})
+        there = (one.checkpoint_id for one in [*self._store.checkpoints, *self._discards.left])
+        lowest = min((one for one in (*there, lowest_base, self._failed.lowest_base) if one is not None), default=None)
+        if lowest is not None:
+            self.shared.subsumed(lowest)
         return gone
+
+    def discard_failed(self, failed: Mapping[int, SnapshotLocation], told: Confirmed | None = None) -> None:
+        """Delete what failed checkpoints have left; where the storage failed, that is tried again with the next one.
+
+        Args:
+            failed: Where they were written, by number.
+            told: What their barrier told: which files they may name besides their own.
+        """
+        for checkpoint_id in self._failed.discard(failed, 0 if told is None else told.base):
+            self.shared.discard_failed(checkpoint_id)
 
     def latest(self) -> Snapshot | None:
         """Return the job's latest checkpoint, else the snapshot it was started from."""
@@ -182,8 +212,9 @@ class RestorePoints:
         for checkpoint in retained:
             if checkpoint.claimed:
                 self._claiming.release(snapshot_location(checkpoint.path))
-        if not self._left_out:
-            self.shared.end([checkpoint.metadata for checkpoint in retained])
+        self.discard_failed({})
+        if not self._unsure:
+            self.shared.end([checkpoint.metadata for checkpoint in [*retained, *self._discards.left]])
         if self._running_epochs is not None:
             try:
                 self._running_epochs.clear()

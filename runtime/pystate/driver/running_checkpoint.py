@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -11,6 +11,7 @@ from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import PystateError
+from pystate.driver.confirmed_checkpoints import Confirmed
 from pystate.driver.snapshot_metadata import SourceFiles
 from pystate.slot.subtask import SnapshotRequest
 
@@ -50,6 +51,7 @@ class RunningCheckpoint:
         error: Why it has to be given up.
         alignment: Milliseconds by task.
         finalizing: Its `_metadata` is being written: too late to be given up by the end of the attempt.
+        confirmed: What its barrier tells of completed checkpoints, once it is placed.
     """
 
     pending: PendingCheckpoint
@@ -60,6 +62,7 @@ class RunningCheckpoint:
     error: PystateError | None = None
     alignment: dict[str, int | None] = field(default_factory=dict)
     finalizing: bool = False
+    confirmed: Confirmed | None = None
 
     def snapshot_request(self, epoch: int, shared: tuple[str | None, str], inline_threshold: int) -> SnapshotRequest:
         """Return what the subtasks are asked for.
@@ -82,6 +85,7 @@ class RunningCheckpoint:
             savepoint=pending.is_savepoint,
             native=pending.is_savepoint and pending.format is SavepointFormatType.NATIVE,
             full=self.request.full,
+            completed=() if self.confirmed is None else self.confirmed.completed,
         )
 
 
@@ -125,6 +129,16 @@ class RunningCheckpoints:
     def older_than(self, checkpoint_id: int) -> list[RunningCheckpoint]:
         """Return the checkpoints that are of no use once that one is complete; savepoints always are."""
         return [one for one in self if one.pending.checkpoint_id < checkpoint_id and not one.pending.is_savepoint]
+
+    def lowest_base(self, besides: Iterable[RunningCheckpoint]) -> int | None:
+        """Return the oldest checkpoint whose files one under way may name; None for none.
+
+        Args:
+            besides: Those that don't count.
+        """
+        gone = {id(one) for one in besides}
+        bases = (one.confirmed.base for one in self if one.confirmed is not None and id(one) not in gone)
+        return min(bases, default=None)
 
     @property
     def hold_epochs(self) -> bool:

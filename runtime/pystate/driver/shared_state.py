@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.handles import FileStateHandle
 from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle, SharedFile
-from pystate.checkpoint.metadata import AnyKeyedStateHandle, CheckpointMetadata
+from pystate.checkpoint.metadata import AnyKeyedStateHandle, CheckpointMetadata, CheckpointType
 from pystate.checkpoint.ownership import place_of_shared
 from pystate.checkpoint.shared_folder import SHARED_FILE, SharedFolder, shared_folders
 from pystate.checkpoint.shared_state_registry import SharedStateRegistry
@@ -39,6 +39,7 @@ class SharedState:
         self._job = job_id[:16]
         self._driver = secrets.token_hex(4)
         self._registry: SharedStateRegistry[FileStateHandle] = SharedStateRegistry()
+        self._latest: dict[str, FileStateHandle] = {}  # what the last checkpoint names, by content
         self._duplicates: dict[int, list[FileStateHandle]] = {}
         self._lock = threading.Lock()
 
@@ -49,15 +50,17 @@ class SharedState:
         return self._location.uri, self._prefix(checkpoint_id)
 
     def settled(self, metadata: CheckpointMetadata) -> CheckpointMetadata:
-        """Return the metadata that a checkpoint gets: a file that is there already is not held a second time.
+        """Return the metadata that a checkpoint gets: what the one before holds already is not held a second time.
 
-        Two checkpoints that were under way at the same time may both have written it.
+        Two checkpoints that were under way at the same time may both have written a file. It is the one before that counts,
+        not any that is there: slots decide the same when they confirm the checkpoint, see `UploadedFiles`, and must not be
+        left with a file that is gone.
         """
         duplicates: list[FileStateHandle] = []
 
         def settle_file(file: SharedFile) -> SharedFile:
-            known = self._registry.handle(file.key)
-            if known is None or known == file.handle:
+            known = self._latest.get(file.key)
+            if known is None or known.path == file.handle.path:
                 return file
             duplicates.append(file.handle)
             return SharedFile(file.key, known)
@@ -74,13 +77,20 @@ class SharedState:
         """Take in the files of a checkpoint that is complete with what `settled` gave."""
         with self._lock:
             self._register(metadata)
+            if metadata.checkpoint_type is CheckpointType.CHECKPOINT:
+                self._latest = {file.key: file.handle for file in metadata.shared_files}
             duplicates = self._duplicates.pop(metadata.checkpoint_id, [])
         self._delete(duplicates)
 
-    def subsumed(self, lowest_retained: int) -> None:
+    def begin_attempt(self) -> None:
+        """Take note that slots begin with the files they are restored from."""
+        with self._lock:
+            self._latest = {}
+
+    def subsumed(self, lowest: int) -> None:
         """Delete the files that no checkpoint from that one on refers to."""
         with self._lock:
-            unused = self._registry.unregister_unused(lowest_retained)
+            unused = self._registry.unregister_unused(lowest)
         self._delete(unused)
 
     def discard_failed(self, checkpoint_id: int) -> None:
@@ -116,7 +126,7 @@ class SharedState:
             if known is None or known.owned != claimed:
                 uses.remove(self._job_id)
                 uses.write(self._job_id, self._directory, owned=claimed)
-        files = [(file.key, file.handle) for file in metadata.shared_files]
+        files = [(file.handle.path, file.handle) for file in metadata.shared_files]
         with self._lock:
             self._registry.register_restored(files, metadata.checkpoint_id, claimed=claimed)
 
@@ -153,7 +163,7 @@ class SharedState:
 
     def _register(self, metadata: CheckpointMetadata) -> None:
         for file in metadata.shared_files:
-            self._registry.register(file.key, file.handle, metadata.checkpoint_id)
+            self._registry.register(file.handle.path, file.handle, metadata.checkpoint_id)
 
     def _prefix(self, checkpoint_id: int) -> str:
         return f"{self._job}-{checkpoint_id}-{self._driver}-"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Mapping
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.memory_storage import snapshot_location
@@ -46,16 +47,55 @@ class FailedCheckpoints:
         return {checkpoint_id: self._locations[checkpoint_id] for checkpoint_id in late if checkpoint_id in self._locations}
 
 
-class Discards:
-    """Deletes completed checkpoints, and tries again with the next ones where the storage failed. Not locked."""
+class FailedRemains:
+    """Deletes the directories of failed checkpoints, and tries again with the next ones where the storage failed.
+
+    Writing `_metadata` may have failed behind its last byte: as long as the directory can't be deleted, a later driver may
+    take the checkpoint for a complete one, whose files must then be there. Any thread may call it.
+    """
 
     def __init__(self) -> None:
-        self._left: list[CompletedCheckpoint] = []
+        self._left: dict[int, tuple[SnapshotLocation, int]] = {}
+        self._lock = threading.Lock()
+
+    def discard(self, failed: Mapping[int, SnapshotLocation], base: int = 0) -> list[int]:
+        """Delete what failed checkpoints have left; return the numbers of those that are gone, earlier ones among them.
+
+        Args:
+            failed: Where they were written, by number.
+            base: The oldest checkpoint whose files they may name.
+        """
+        with self._lock:
+            for checkpoint_id, location in failed.items():
+                self._left.setdefault(checkpoint_id, (location, base))
+            waiting = dict(self._left)
+        gone = [checkpoint_id for checkpoint_id, (location, _) in waiting.items() if discard(location)]
+        with self._lock:
+            for checkpoint_id in gone:
+                self._left.pop(checkpoint_id, None)
+        return gone
+
+    @property
+    def lowest_base(self) -> int | None:
+        """The oldest checkpoint whose files may be named by one that could not be deleted; None for none."""
+        with self._lock:
+            return min((base for _, base in self._left.values()), default=None)
+
+
+class Discards:
+    """Deletes completed checkpoints, and tries again with the next ones where the storage failed. Not locked.
+
+    Attributes:
+        left: Those that could not be deleted yet: what they refer to must stay.
+    """
+
+    def __init__(self) -> None:
+        self.left: list[CompletedCheckpoint] = []
 
     def discard(self, checkpoints: Iterable[CompletedCheckpoint]) -> list[CompletedCheckpoint]:
         """Delete checkpoints; return those that are gone, earlier ones that were left among them."""
         gone: list[CompletedCheckpoint] = []
-        waiting, self._left = [*self._left, *checkpoints], []
+        waiting, self.left = [*self.left, *checkpoints], []
         for checkpoint in waiting:
-            (gone if discard(snapshot_location(checkpoint.path)) else self._left).append(checkpoint)
+            (gone if discard(snapshot_location(checkpoint.path)) else self.left).append(checkpoint)
         return gone

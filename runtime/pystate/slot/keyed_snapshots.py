@@ -54,6 +54,8 @@ class KeyedSnapshots:
             return self._backend.snapshot()
         if shared is None:  # later checkpoints must not refer to it, so nobody takes note of it
             return NativeUpload(own, self._backend.key_group_range, {}, None, self._threads)
+        for completed in shared.completed:
+            self._uploaded.confirm(completed)
         return NativeUpload(
             own,
             self._backend.key_group_range,
@@ -64,12 +66,13 @@ class KeyedSnapshots:
             partial(self._uploaded.written, checkpoint_id),
         )
 
-    def checkpoint_ended(self, checkpoint_id: int, *, completed: bool) -> None:
-        """Take note what became of a checkpoint. May be called from any thread."""
-        if completed:
-            self._uploaded.confirm(checkpoint_id)
-        else:
-            self._uploaded.forget(checkpoint_id)
+    def checkpoint_failed(self, checkpoint_id: int) -> None:
+        """Take note that a checkpoint was given up. May be called from any thread.
+
+        Of those that completed the next snapshot is told: a notification is late, or never comes, and what a snapshot may
+        refer to must be what the coordinator thinks it may.
+        """
+        self._uploaded.forget(checkpoint_id)
 
     def restore(self, restored: RestoredOperator) -> None:
         """Fill the backend.

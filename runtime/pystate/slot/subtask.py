@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -45,6 +45,7 @@ class SnapshotRequest:
         savepoint: Whether it is a savepoint.
         native: Whether all state is written in the state backend's own files, as a native savepoint.
         full: Whether an incremental checkpoint refers to no older one's files.
+        completed: The checkpoints that have completed meanwhile, oldest first: it may refer to files of the last of them.
     """
 
     checkpoint_id: int
@@ -57,13 +58,14 @@ class SnapshotRequest:
     savepoint: bool = False
     native: bool = False
     full: bool = False
+    completed: Sequence[int] = ()
 
     @property
     def shared_target(self) -> SharedTarget | None:
         """Where files go that later checkpoints may refer to; None for a checkpoint with all state."""
         if self.shared is None:
             return None
-        return SharedTarget(SnapshotLocation(self.shared), self.shared_prefix, self.full)
+        return SharedTarget(SnapshotLocation(self.shared), self.shared_prefix, self.full, self.completed)
 
 
 class Coordinator(Protocol):

@@ -206,8 +206,8 @@ class TaskOperator:
 
     def checkpoint_ended(self, checkpoint_id: int, *, completed: bool) -> None:
         """Let the state backend and local copies know what became of a checkpoint. May be called from any thread."""
-        if self._keyed is not None:
-            self._keyed.checkpoint_ended(checkpoint_id, completed=completed)
+        if self._keyed is not None and not completed:
+            self._keyed.checkpoint_failed(checkpoint_id)
         if self.copies is not None:
             self.copies.checkpoint_ended(checkpoint_id, completed=completed)
 

@@ -1,0 +1,198 @@
+"""Whatever is triggered, completed, failed, heard of late or never: what a retained checkpoint names is there."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from pytest import MonkeyPatch
+
+from pystate.checkpoint.metadata import SavepointFormatType
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.errors import SnapshotError
+from pystate.common.job_status import JobStatus
+from pystate.driver.shared_state import SharedState
+from tests.driver.shared_files import CrashError, ModelJob, write_all
+
+
+class SharedFilesModel(RuleBasedStateMachine):
+    """Checkpoints of a job whose slots and storage behave as badly as they may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp(prefix="shared-files-"))
+        self.patches = MonkeyPatch()
+        self.metadata_fails: str | None = None
+        self.discards_fail = False
+        self.crashes = False
+        self._break_storage()
+
+    def _break_storage(self) -> None:
+        write, discard, subsumed = SnapshotLocation.write_metadata, SnapshotLocation.discard, SharedState.subsumed
+
+        def write_metadata(location: SnapshotLocation, data: bytes) -> Any:
+            mode, self.metadata_fails = self.metadata_fails, None
+            if mode != "before":
+                write(location, data)
+            if mode is not None:
+                message = "no answer"
+                raise SnapshotError(message)
+
+        def discard_unless(location: SnapshotLocation) -> None:
+            if self.discards_fail:
+                message = "not allowed"
+                raise SnapshotError(message)
+            discard(location)
+
+        def subsumed_unless(shared: SharedState, lowest: int) -> None:
+            if self.crashes:
+                raise CrashError
+            subsumed(shared, lowest)
+
+        self.patches.setattr(SnapshotLocation, "write_metadata", write_metadata)
+        self.patches.setattr(SnapshotLocation, "discard", discard_unless)
+        self.patches.setattr(SharedState, "subsumed", subsumed_unless)
+
+    @initialize(retained=st.integers(1, 3), concurrent=st.integers(1, 3))
+    def start(self, retained: int, concurrent: int) -> None:
+        self.retained = retained
+        options = {"num-retained": str(retained), "max-concurrent-checkpoints": str(concurrent)}
+        self.job = ModelJob(self.root, {f"execution.checkpointing.{name}": value for name, value in options.items()})
+
+    # -- state
+
+    @rule()
+    def write(self) -> None:
+        write_all(self.job)
+
+    @rule(subtask=st.integers(0, 2))
+    def compact(self, subtask: int) -> None:
+        backends = self.job.slots.backends
+        backends[subtask % len(backends)].compact()
+
+    # -- checkpoints
+
+    @rule(full=st.booleans())
+    def trigger(self, full: bool) -> None:
+        self._unless_crashed(lambda: self.job.trigger(full=full))
+
+    @rule()
+    def savepoint(self) -> None:
+        self.job.coordinator.trigger_savepoint(None, hold=False, format=SavepointFormatType.NATIVE)
+        self._unless_crashed(self.job.pump)
+
+    @precondition(lambda self: self.job.running is None)
+    @rule()
+    def begin_epoch(self) -> None:
+        self._unless_crashed(self.job.begin_epoch)
+
+    @precondition(lambda self: self.job.running is not None)
+    @rule()
+    def end_subtasks_epoch(self) -> None:
+        self._unless_crashed(self.job.ask)
+
+    @precondition(lambda self: self.job.slots.uploads)
+    @rule(which=st.integers(0, 5))
+    def upload(self, which: int) -> None:
+        self._unless_crashed(lambda: self.job.upload(which % len(self.job.slots.uploads)))
+
+    @precondition(lambda self: self.job.slots.uploads)
+    @rule()
+    def upload_all(self) -> None:
+        def run() -> None:
+            while self.job.slots.uploads:
+                self.job.upload()
+
+        self._unless_crashed(run)
+
+    @precondition(lambda self: self.job.slots.uploads)
+    @rule(which=st.integers(0, 5))
+    def fail_upload(self, which: int) -> None:
+        self._unless_crashed(lambda: self.job.upload(which % len(self.job.slots.uploads), failing=True))
+
+    @precondition(lambda self: self.job.slots.notifications)
+    @rule(which=st.integers(0, 5), lost=st.booleans())
+    def hear(self, which: int, lost: bool) -> None:
+        """A slot hears of the end of a checkpoint, or never does: a call that failed is not repeated."""
+        which %= len(self.job.slots.notifications)
+        if lost:
+            del self.job.slots.notifications[which]
+        else:
+            self.job.slots.hear(which)
+
+    @rule()
+    def expire(self) -> None:
+        self.job.now += 10_000
+        self._unless_crashed(self.job.pump)
+
+    # -- failures
+
+    @rule(mode=st.sampled_from(["before", "after"]))
+    def fail_next_metadata(self, mode: str) -> None:
+        self.metadata_fails = mode
+
+    @rule(fail=st.booleans())
+    def refuse_deletions(self, fail: bool) -> None:
+        self.discards_fail = fail
+
+    @rule(bases=st.integers(0, 2))
+    def restart(self, bases: int) -> None:
+        self.job.restart(bases)
+
+    @rule(parallelism=st.integers(1, 3), bases=st.integers(0, 2))
+    def crash(self, parallelism: int, bases: int) -> None:
+        self.job.crash(parallelism, bases)
+
+    @rule()
+    def crash_in_front_of_the_next_deletion_of_files(self) -> None:
+        self.crashes = True
+
+    def _unless_crashed(self, run: Any) -> None:
+        try:
+            run()
+        except CrashError:
+            self.crashes = False
+            self.job.crash(2, 0)
+
+    # -- what must hold
+
+    @invariant()
+    def what_checkpoints_name_is_there(self) -> None:
+        if hasattr(self, "job"):
+            assert self.job.missing() == []
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "job"):
+                self._end()
+        finally:
+            if hasattr(self, "job"):
+                self.job.coordinator._statistics.close()
+            self.patches.undo()
+            shutil.rmtree(self.root)
+
+    def _end(self) -> None:
+        """In the end nothing is left that nobody needs."""
+        self.crashes, self.metadata_fails, self.discards_fail = False, None, False
+        job = self.job
+        job.complete_all()
+        job.restart(0)  # what dead slots have left goes with the attempt
+        for _ in range(self.retained + 1):
+            future = job.trigger()
+            job.complete_all()
+            assert future.result(0).metadata.shared_files == [] or job.missing() == []
+        assert job.files() == job.named()
+        assert len(job.snapshots()) == self.retained
+        job.coordinator.close(JobStatus.FINISHED)
+        assert job.files() == set()
+
+
+SharedFilesModel.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestSharedFiles = SharedFilesModel.TestCase
