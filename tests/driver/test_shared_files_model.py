@@ -20,6 +20,9 @@ from pystate.driver.shared_state import SharedState
 from tests.driver.shared_files import CrashError, ModelJob, write_all
 
 
+_FAULTS = ["declined", "expired", "metadata", "metadata answer", "deletions", "crash in front of them"]
+
+
 class SharedFilesModel(RuleBasedStateMachine):
     """Checkpoints of a job whose slots and storage behave as badly as they may."""
 
@@ -37,7 +40,7 @@ class SharedFilesModel(RuleBasedStateMachine):
 
         def write_metadata(location: SnapshotLocation, data: bytes) -> Any:
             mode, self.metadata_fails = self.metadata_fails, None
-            if mode != "before":
+            if mode != "metadata":
                 write(location, data)
             if mode is not None:
                 message = "no answer"
@@ -64,37 +67,41 @@ class SharedFilesModel(RuleBasedStateMachine):
         options = {"num-retained": str(retained), "max-concurrent-checkpoints": str(concurrent)}
         self.job = ModelJob(self.root, {f"execution.checkpointing.{name}": value for name, value in options.items()})
 
-    # -- state
-
-    @rule()
-    def write(self) -> None:
-        write_all(self.job)
-
-    @rule(subtask=st.integers(0, 2))
-    def compact(self, subtask: int) -> None:
-        backends = self.job.slots.backends
-        backends[subtask % len(backends)].compact()
-
-    # -- checkpoints
+    # -- what the job does
 
     @rule(full=st.booleans())
-    def trigger(self, full: bool) -> None:
+    def checkpoint(self, full: bool) -> None:
+        """A checkpoint from trigger to completion, beside those that are under way."""
+        write_all(self.job)
+
+        def run() -> None:
+            self._end_epoch()
+            self.job.trigger(full=full)
+            self._upload_all()
+
+        self._unless_crashed(run)
+
+    @rule(full=st.booleans(), compacted=st.integers(0, 3))
+    def trigger(self, full: bool, compacted: int) -> None:
+        write_all(self.job)
+        for backend in self.job.slots.backends[compacted : compacted + 1]:
+            backend.compact()
         self._unless_crashed(lambda: self.job.trigger(full=full))
 
     @rule()
-    def savepoint(self) -> None:
+    def trigger_savepoint(self) -> None:
         self.job.coordinator.trigger_savepoint(None, hold=False, format=SavepointFormatType.NATIVE)
         self._unless_crashed(self.job.pump)
 
-    @precondition(lambda self: self.job.running is None)
     @rule()
-    def begin_epoch(self) -> None:
-        self._unless_crashed(self.job.begin_epoch)
+    def subtask_of_an_epoch(self) -> None:
+        """Subtasks come to an epoch's end one after the other; so they learn of its barrier at different moments."""
+        self._unless_crashed(self.job.begin_epoch if self.job.running is None else self.job.ask)
 
     @precondition(lambda self: self.job.running is not None)
     @rule()
-    def end_subtasks_epoch(self) -> None:
-        self._unless_crashed(self.job.ask)
+    def end_epoch(self) -> None:
+        self._unless_crashed(self._end_epoch)
 
     @precondition(lambda self: self.job.slots.uploads)
     @rule(which=st.integers(0, 5))
@@ -104,16 +111,7 @@ class SharedFilesModel(RuleBasedStateMachine):
     @precondition(lambda self: self.job.slots.uploads)
     @rule()
     def upload_all(self) -> None:
-        def run() -> None:
-            while self.job.slots.uploads:
-                self.job.upload()
-
-        self._unless_crashed(run)
-
-    @precondition(lambda self: self.job.slots.uploads)
-    @rule(which=st.integers(0, 5))
-    def fail_upload(self, which: int) -> None:
-        self._unless_crashed(lambda: self.job.upload(which % len(self.job.slots.uploads), failing=True))
+        self._unless_crashed(self._upload_all)
 
     @precondition(lambda self: self.job.slots.notifications)
     @rule(which=st.integers(0, 5), lost=st.booleans())
@@ -125,32 +123,41 @@ class SharedFilesModel(RuleBasedStateMachine):
         else:
             self.job.slots.hear(which)
 
-    @rule()
-    def expire(self) -> None:
-        self.job.now += 10_000
-        self._unless_crashed(self.job.pump)
+    # -- what goes wrong
 
-    # -- failures
+    @rule(
+        fault=st.sampled_from(["declined", "expired", "metadata", "metadata answer", "deletions", "crash in front of them"])
+    )
+    def fail(self, fault: str) -> None:
+        job = self.job
+        match fault:
+            case "declined":
+                if job.slots.uploads:
+                    self._unless_crashed(lambda: job.upload(0, failing=True))
+            case "expired":
+                job.now += 10_000
+                self._unless_crashed(job.pump)
+            case "metadata" | "metadata answer":
+                self.metadata_fails = fault
+            case "deletions":
+                self.discards_fail = not self.discards_fail
+            case _:
+                self.crashes = True
 
-    @rule(mode=st.sampled_from(["before", "after"]))
-    def fail_next_metadata(self, mode: str) -> None:
-        self.metadata_fails = mode
+    @rule(crash=st.booleans(), parallelism=st.integers(1, 3), bases=st.integers(0, 2))
+    def begin_again(self, crash: bool, parallelism: int, bases: int) -> None:
+        if crash:
+            self.job.crash(parallelism, bases)
+        else:
+            self.job.restart(bases)
 
-    @rule(fail=st.booleans())
-    def refuse_deletions(self, fail: bool) -> None:
-        self.discards_fail = fail
+    def _end_epoch(self) -> None:
+        while self.job.running is not None:
+            self.job.ask()
 
-    @rule(bases=st.integers(0, 2))
-    def restart(self, bases: int) -> None:
-        self.job.restart(bases)
-
-    @rule(parallelism=st.integers(1, 3), bases=st.integers(0, 2))
-    def crash(self, parallelism: int, bases: int) -> None:
-        self.job.crash(parallelism, bases)
-
-    @rule()
-    def crash_in_front_of_the_next_deletion_of_files(self) -> None:
-        self.crashes = True
+    def _upload_all(self) -> None:
+        while self.job.slots.uploads:
+            self.job.upload()
 
     def _unless_crashed(self, run: Any) -> None:
         try:
@@ -193,6 +200,6 @@ class SharedFilesModel(RuleBasedStateMachine):
 
 
 SharedFilesModel.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestSharedFiles = SharedFilesModel.TestCase
