@@ -27,13 +27,8 @@ def test_a_file_goes_when_the_last_checkpoint_that_uses_it_is_subsumed():
 
 def test_the_same_file_registered_twice_is_one():
     registry = registered((1, "a"))
-    assert registry.register("a", "a@1", 2) == ("a@1", None)
-    assert len(registry) == 1
-
-
-def test_a_second_upload_of_a_file_that_is_there_is_deleted():
-    registry = registered((1, "a"))
-    assert registry.register("a", "again", 2) == ("a@1", "again")
+    registry.register("a", "a@1", 2)
+    assert registry.handles() == ["a@1"]
     assert registry.unregister_unused(2) == []
 
 
@@ -48,7 +43,8 @@ def test_what_was_restored_without_a_claim_is_never_deleted():
 def test_what_was_restored_with_a_claim_goes_like_the_jobs_own():
     registry = SharedStateRegistry()
     registry.register_restored([("a", "claimed")], 7, claimed=True)
-    assert registry.register("a", "again", 8) == ("claimed", "again")
+    registry.register("a", "claimed", 8)
+    assert registry.unregister_unused(8) == []
     assert registry.unregister_unused(9) == ["claimed"]
 
 
@@ -71,11 +67,9 @@ def test_no_file_of_a_retained_checkpoint_is_ever_deleted_and_in_the_end_none_is
         held = {}
         for key in keys:
             known = complete[-1][1].get(key) if complete and not again else None
-            handle = known or f"{key}@{checkpoint}"
-            uploaded.add(handle)
-            held[key], removed = registry.register(key, handle, checkpoint)
-            if removed is not None:
-                deleted.append(removed)
+            held[key] = known or f"{key}@{checkpoint}"
+            uploaded.add(held[key])
+            registry.register(held[key], held[key], checkpoint)
         complete = [*complete, (checkpoint, held)][-retained:]
         deleted += registry.unregister_unused(complete[0][0])
         for _, files in complete:

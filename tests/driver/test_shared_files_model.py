@@ -19,7 +19,6 @@ from pystate.common.job_status import JobStatus
 from pystate.driver.shared_state import SharedState
 from tests.driver.shared_files import CrashError, ModelJob, write_all
 
-
 _FAULTS = ["declined", "expired", "metadata", "metadata answer", "deletions", "crash in front of them"]
 
 

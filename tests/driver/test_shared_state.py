@@ -41,9 +41,7 @@ class Slots:
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> Future[None]:
         for files in self.uploaded:
-            if completed:
-                files.confirm(checkpoint_id)
-            else:
+            if not completed:
                 files.forget(checkpoint_id)
         done: Future[None] = Future()
         done.set_result(None)
@@ -61,6 +59,8 @@ class Slots:
     def acknowledge(self, request: Any, subtask: int) -> str:
         location = SnapshotLocation(request.shared) if request.shared else None
         shared, written, uploaded = {}, 4, self.uploaded[subtask]
+        for completed in request.completed:
+            uploaded.confirm(completed)
         for name in self.files[subtask]:
             if location is None:
                 continue

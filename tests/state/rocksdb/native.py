@@ -39,6 +39,7 @@ class Operator:
         key_type: TypeInformation | None = None,
     ) -> None:
         self.root = root
+        self.completed: list[int] = []
         self.codec = KeyCodec(key_type)
         self.shared = SnapshotLocation(os.path.join(root, "shared"))
         os.makedirs(os.path.join(root, "shared"), exist_ok=True)
@@ -90,7 +91,7 @@ class Operator:
 
     def freeze(self, checkpoint_id: int) -> Callable[[], list[IncrementalKeyedStateHandle]]:
         """Take the synchronous part; return what takes the asynchronous one."""
-        target = SharedTarget(self.shared, f"{checkpoint_id}-")
+        target = SharedTarget(self.shared, f"{checkpoint_id}-", completed=tuple(self.completed))
         frozen = [one.freeze(checkpoint_id, target) for one in self.snapshots]
         location = SnapshotLocation(self.root)
 
@@ -114,8 +115,11 @@ class Operator:
         return handles
 
     def ended(self, checkpoint_id: int, *, completed: bool) -> None:
+        if completed:
+            self.completed.append(checkpoint_id)
+            return
         for one in self.snapshots:
-            one.checkpoint_ended(checkpoint_id, completed=completed)
+            one.checkpoint_failed(checkpoint_id)
 
     def compact(self) -> None:
         """Let RocksDB write its files anew."""

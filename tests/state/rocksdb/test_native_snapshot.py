@@ -147,7 +147,7 @@ def test_a_native_savepoint_shares_nothing_with_checkpoints(root: str) -> None:
 def test_a_full_checkpoint_writes_all_again_under_keys_of_its_own(root: str) -> None:
     operator = filled(root)
     (first,) = operator.checkpoint(1)
-    upload = operator.snapshots[0].freeze(2, SharedTarget(operator.shared, "2-", anew=True))
+    upload = operator.snapshots[0].freeze(2, SharedTarget(operator.shared, "2-", anew=True, completed=operator.completed))
     assert isinstance(upload, NativeUpload)
     full = upload.write(SnapshotLocation(root), "chk-2", 100)
     upload.release()
@@ -351,8 +351,7 @@ def test_a_long_chain_with_compactions_deletes_nothing_needed_and_leaves_nothing
             continue
         for handle in handles:
             for file in handle.shared.values():
-                held, duplicate = registry.register(file.key, file.handle, number)
-                assert (held, duplicate) == (file.handle, None)
+                registry.register(file.handle.path, file.handle, number)
         retained = [*retained, (number, handles, expected)][-2:]
         for gone in registry.unregister_unused(retained[0][0]):
             os.unlink(path_of(gone.path))
