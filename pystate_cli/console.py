@@ -17,6 +17,7 @@ from pystate.common.errors import PystateError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.status import Status
 
     from pystate_cli.live_region import LiveRegion
 
@@ -40,6 +41,7 @@ class Console:
         self._stderr = stderr or sys.stderr
         self.verbose = False
         self._region: LiveRegion | None = None
+        self._spinner: Status | None = None
         self._unfinished_line = b""
         for stream in (self._stdout, self._stderr):
             if hasattr(stream, "reconfigure"):  # a name of a job must not be able to break a terminal without UTF-8
@@ -155,8 +157,12 @@ class Console:
         if not self.can_redraw:
             yield
             return
-        with self._rich(self._stderr).status(text, spinner="dots" if self.story_has_unicode else "line"):
-            yield
+        with self._rich(self._stderr).status(text, spinner="dots" if self.story_has_unicode else "line") as spinner:
+            self._spinner = spinner
+            try:
+                yield
+            finally:
+                self._spinner = None
 
     @contextlib.contextmanager
     def progress(self, text: str) -> Iterator[ShowProgress | None]:
@@ -184,15 +190,18 @@ class Console:
 
     @contextlib.contextmanager
     def _above_region(self) -> Iterator[None]:
-        region = self._region
-        if region is None:
-            yield
-            return
-        region.erase()
+        region, spinner = self._region, self._spinner
+        if region is not None:
+            region.erase()
+        elif spinner is not None:
+            spinner.stop()
         try:
             yield
         finally:
-            region.redraw()
+            if region is not None:
+                region.redraw()
+            elif spinner is not None:
+                spinner.start()
 
     def _style(self, style: str, text: str) -> str:
         plain = not self.can_redraw or "NO_COLOR" in os.environ

@@ -26,7 +26,7 @@ def await_operation(client: RestClient, path: str, show: ShowProgress | None = N
     Raises:
         PystateError: It failed.
     """
-    for _ in _pauses():
+    for pause in pauses():
         answer = client.get(path)
         if answer["status"]["id"] == "COMPLETED":
             operation = dict(answer["operation"])
@@ -37,26 +37,23 @@ def await_operation(client: RestClient, path: str, show: ShowProgress | None = N
         if show is not None:
             progress = answer.get("pystate") or {}
             show(progress.get("acknowledged", 0), progress.get("total", 0), progress.get("bytes", 0))
+        time.sleep(pause)
     raise AssertionError(path)
 
 
 def await_end(client: RestClient, job_id: str) -> JobStatus:
     """Return the terminal state of a job."""
-    return await_state(client, job_id, frozenset())
-
-
-def await_state(client: RestClient, job_id: str, wanted: frozenset[JobStatus]) -> JobStatus:
-    """Return the first state that is terminal or one of `wanted`."""
-    for _ in _pauses():
+    for pause in pauses():
         state = job_state(client, job_id)
-        if state.is_terminal or state in wanted:
+        if state.is_terminal:
             return state
+        time.sleep(pause)
     raise AssertionError(job_id)
 
 
-def _pauses() -> Iterator[None]:
+def pauses() -> Iterator[float]:
+    """Yield how long to wait between two looks, in seconds: longer from look to look."""
     pause = _FIRST_PAUSE
     while True:
-        yield
-        time.sleep(pause)
+        yield pause
         pause = min(pause * 1.5, _LONGEST_PAUSE)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from pystate.common.errors import JobCancelledError, UsageError
-from pystate.common.job_status import JobStatus
+from pystate.common.errors import UsageError
 from pystate_cli.attached_run import AttachedRun
 from pystate_cli.completions import complete_savepoint
+from pystate_cli.detached_start import DetachedStart
 from pystate_cli.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.options import JobManagerOption, VerboseOption, absolute_path
 from pystate_cli.program_check import check_program
@@ -32,8 +32,7 @@ from pystate_cli.program_words import (
     python_properties,
     with_job_file_behind_options,
 )
-from pystate_cli.rest_client import RestClient
-from pystate_cli.session import Session, job_failure, show_warnings
+from pystate_cli.session import Session, show_warnings
 from pystate_cli.snapshot_options import (
     CLAIM_MODE_NAMES,
     RESTORE_MODE_NAMES,
@@ -41,7 +40,6 @@ from pystate_cli.snapshot_options import (
     RestoreModeOption,
     claim_mode_property,
 )
-from pystate_cli.waiting import await_state
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration
@@ -51,11 +49,13 @@ _SAVEPOINT = ("-s", "--fromSavepoint")
 _ALLOW_NON_RESTORED = ("-n", "--allowNonRestoredState")
 _TARGET = ("-t", "--target", "-e", "--executor")
 _NAME = ("--name",)
+_TIMEOUT = ("--timeout",)
 _SHUTDOWN = ("-sae", "--shutdownOnAttachedExit")
 
 _FLAGS = frozenset((*_DETACHED, *_ALLOW_NON_RESTORED, *_SHUTDOWN, *COMMON_FLAGS))
-_WITH_VALUE = frozenset((*_SAVEPOINT, *_TARGET, *_NAME, *CLAIM_MODE_NAMES, *RESTORE_MODE_NAMES, *COMMON_WITH_VALUE))
-_RUNNING = frozenset((JobStatus.RUNNING,))
+_WITH_VALUE = frozenset(
+    (*_SAVEPOINT, *_TARGET, *_NAME, *_TIMEOUT, *CLAIM_MODE_NAMES, *RESTORE_MODE_NAMES, *COMMON_WITH_VALUE)
+)
 
 
 def run(
@@ -104,6 +104,12 @@ def run(
             show_default=False,
         ),
     ] = False,
+    start_timeout: Annotated[
+        float | None,
+        typer.Option(
+            *_TIMEOUT, metavar="SECONDS", min=0, help="With -d: give up then if the job doesn't run yet; it goes on."
+        ),
+    ] = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> int:
@@ -120,6 +126,9 @@ def run(
     if job_name is not None and not job_name.strip():
         message = "The name of a job can't be empty."
         raise UsageError(message, hint="leave --name out for the name that the program gives")
+    if start_timeout is not None and not detached:
+        message = "--timeout is about the start of a detached job."
+        raise UsageError(message, hint="add -d; pystate wait has a --timeout for the end of a job")
     path = job_path(job_file)
     if path.suffix == ".py":  # Python also runs archives and compiled programs
         check_program(path)
@@ -158,7 +167,10 @@ def run(
     job_id = str(client.post("/pystate/jobs", submission)["job_id"])
     session.console.story(f"Job has been submitted with JobID {job_id}")
     if detached:
-        return _await_start(session, client, job_id)
+        DetachedStart(session.console, client, job_id, start_timeout).wait()
+        show_warnings(session.console, client, job_id)
+        session.console.result(job_id)
+        return 0
     if shutdown_on_attached_exit:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
@@ -181,21 +193,3 @@ def _starting_snapshot(text: str, configuration: Configuration) -> str:
     if not means_id(text):
         return absolute_path(text)
     return find_by_id(text, configured_directories(configuration, checkpoints=True)).uri
-
-
-def _await_start(session: Session, client: RestClient, job_id: str) -> int:
-    """Wait until the job is past its initialisation, so that an error in it is this command's error."""
-    try:
-        with session.console.waiting("The job is starting"):
-            state = await_state(client, job_id, _RUNNING)
-    except KeyboardInterrupt:
-        session.console.story(f"Job {job_id} goes on; pystate cancel {job_id} ends it.")
-        raise
-    if state is JobStatus.FAILED:
-        raise job_failure(client, job_id)
-    if state is JobStatus.CANCELED:
-        message = f"Job {job_id} was cancelled before it ran."
-        raise JobCancelledError(message)
-    show_warnings(session.console, client, job_id)
-    session.console.result(job_id)
-    return 0

@@ -45,6 +45,41 @@ def test_a_job_that_can_not_start_is_the_error_of_the_detached_run(manager, pyst
     )
 
 
+def test_failures_are_told_while_a_detached_job_starts(manager, pystate):
+    code, out, err = pystate("run", "-d", manager.job_file, "--fail-starts", "1", "1.5")
+
+    job = only_job(manager)
+    assert (code, out) == (0, f"{job}\n")
+    assert err == (
+        f"Job has been submitted with JobID {job}\n"
+        "warning: attempt 0 failed and the job restarts: ConnectionError: at 0x0\n"
+        "  at: count (uid count), subtask 0\n"
+        '      File "/jobs/lib/shares.py", line 7, in share\n'
+    )
+
+
+def test_a_detached_job_that_does_not_run_in_time_goes_on(manager, pystate):
+    code, out, err = pystate("run", "-d", "--timeout", "0.3", manager.job_file, "--never-runs")
+
+    job = only_job(manager)
+    assert (code, out) == (1, "")
+    assert err == (
+        f"Job has been submitted with JobID {job}\n"
+        f"error: Job {job} does not run after 0.3 s: it is INITIALIZING, and goes on.\n"
+        f"  try: pystate exceptions {job}; pystate cancel {job} ends it\n"
+    )
+    assert manager.state(job) == "INITIALIZING"
+
+
+def test_the_timeout_is_one_of_detached_jobs(manager, pystate):
+    assert pystate("run", "--timeout", "3", manager.job_file) == (
+        2,
+        "",
+        "error: --timeout is about the start of a detached job.\n"
+        "  try: add -d; pystate wait has a --timeout for the end of a job\n",
+    )
+
+
 def test_a_stack_trace_is_shown_with_v(manager, pystate):
     assert "RestoreError: The savepoint does not fit." in pystate("run", "-v", "-d", manager.job_file, "--fail-init").err
 
@@ -225,7 +260,7 @@ def test_ctrl_c_leaves_a_detached_job_alone(manager, pystate, monkeypatch):
     def interrupt(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pystate_cli.commands.run.await_state", interrupt)
+    monkeypatch.setattr("pystate_cli.detached_start.job_state", interrupt)
 
     code, out, err = pystate("run", "-d", manager.job_file)
 

@@ -116,6 +116,17 @@ def test_a_run_that_is_told_to_end_restores_the_terminal_and_leaves_the_job(mana
     assert manager.state(only_job(manager)) == "RUNNING"
 
 
+def test_failures_are_told_above_the_spinner_of_a_detached_run(manager, terminal):
+    command = terminal("run", "-d", manager.job_file, "--fail-starts", "1", "1.5")
+
+    assert command.end() == 0
+    lines = command.screen.text.splitlines()
+    assert lines[1] == "warning: attempt 0 failed and the job restarts: ConnectionError: at 0x0"
+    assert lines[-1] == only_job(manager)
+    assert "The job is starting" not in command.screen.text
+    assert command.is_restored
+
+
 @pytest.mark.parametrize(
     "words", [("savepoint", "JOB", "/tmp/s"), ("stop", "-p", "/tmp/s", "JOB"), ("cancel", "-s", "/tmp/s", "JOB")]
 )

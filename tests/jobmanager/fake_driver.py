@@ -136,6 +136,12 @@ class FakeDriver:
         time.sleep(float(self.option("--listen-after", "0")))
         address = {"pid": os.getpid(), "host": server.host, "port": server.port}
         write_json(self.directory.driver, address, mode=0o600)
+        for number in range(int(self.option("--fail-starts", "0"))):
+            self.fail_start(number)
+        if "--never-runs" in self.arguments:
+            self.end.wait(60)
+            self.move("CANCELED")
+            return 0
         parallelism = self.status["parallelism"]
         slow = parallelism > int(self.option("--slow-above", "128"))
         if slow and self.end.wait(60):
@@ -196,6 +202,14 @@ class FakeDriver:
     def keep_metrics(self) -> None:
         keep_metrics(self.directory.last_metrics, lambda: metrics_answer(subtasks=self.status["parallelism"]))
 
+    def fail_start(self, number: int) -> None:
+        """Let an attempt fail, and be there until somebody has looked."""
+        error = UserFunctionError(f"ConnectionError: at 0x{number:x}", where="count (uid count), subtask 0")
+        failure = {**error.to_dict(), "stack_trace": USER_TRACE}
+        history = with_failure(self.status, failure, now())
+        self.move("RESTARTING", failure=failure, attempt=number + 1, **history)
+        self.end.wait(float(self.option("--fail-starts", offset=2)))
+
     def fail(self, error: PystateError, stack: str = "") -> None:
         stack = stack or f"Traceback (most recent call last):\n{type(error).__name__}: {error.message}\n"
         failure = {**error.to_dict(), "stack_trace": stack}
@@ -206,7 +220,7 @@ class FakeDriver:
         if op == "status":
             return {**self.status, **self.progress()}
         if self.status["state"] in ("INITIALIZING", "RESTARTING") and not (
-            op == "cancel" and "--slow-above" in self.arguments
+            op == "cancel" and ("--slow-above" in self.arguments or "--never-runs" in self.arguments)
         ):
             message = f"The job is {self.status['state']}; it can't do {op!r} yet."
             raise ControlError(message)
