@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pystate_cli.live_region import LiveRegion
 
-ShowProgress = Callable[[int, int, int], None]
+ShowProgress = Callable[[int, int, int, str], None]
 """Takes how many subtasks acknowledged, of how many, and the bytes written so far."""
 
 _RED, _YELLOW, _DIM, _RESET = "\x1b[1;31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"

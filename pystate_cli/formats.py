@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 _SIZE_UNITS = ("B", "KB", "MB", "GB", "TB")
 UNKNOWN = "-"
@@ -41,6 +43,22 @@ def format_millis(millis: int | None) -> str:
         if seconds >= length:
             return f"{seconds // length} {unit} {seconds % length // lower_length:02d} {lower_unit}"
     raise AssertionError(seconds)
+
+
+def waiting_words(entry: Mapping[str, Any], now: int) -> str | None:
+    """Say that a checkpoint's barrier waits for the end of an epoch, `waits_for_epoch` and `waits_since` in REST.
+
+    Args:
+        entry: Of a checkpoint, or of a savepoint's progress.
+        now: Milliseconds since 1970.
+
+    Returns:
+        `waits for the end of epoch 2, since 9.0 s`; None where it doesn't wait.
+    """
+    epoch, since = entry.get("waits_for_epoch"), entry.get("waits_since")
+    if epoch is None:
+        return None
+    return f"waits for the end of epoch {epoch}" + ("" if since is None else f", since {format_millis(max(0, now - since))}")
 
 
 def local_time(millis: int) -> datetime:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 import typer
 
 from pystate.common.errors import UsageError
 from pystate_cli.failures import failure_of
-from pystate_cli.formats import printable
+from pystate_cli.formats import printable, waiting_words
 from pystate_cli.job_selection import JOB_ID
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session
@@ -78,7 +79,10 @@ def tell_operation(
         console.result_json(answer)
     elif operation is None:
         progress = answer.get("pystate") or {}
-        if progress.get("total"):
+        waits = waiting_words(progress, int(time.time() * 1000))
+        if waits is not None:
+            console.story(f"It {waits}.")
+        elif progress.get("total"):
             console.story(f"{progress['acknowledged']} of {progress['total']} subtasks have acknowledged.")
         console.result(IN_PROGRESS)
     elif cause is None:

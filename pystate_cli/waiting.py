@@ -9,6 +9,7 @@ from typing import Any
 from pystate.common.job_status import JobStatus
 from pystate_cli.console import ShowProgress
 from pystate_cli.failures import failure_of
+from pystate_cli.formats import waiting_words
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import job_state
 
@@ -36,7 +37,8 @@ def await_operation(client: RestClient, path: str, show: ShowProgress | None = N
             return operation
         if show is not None:
             progress = answer.get("pystate") or {}
-            show(progress.get("acknowledged", 0), progress.get("total", 0), progress.get("bytes", 0))
+            waits = waiting_words(progress, int(time.time() * 1000)) or ""
+            show(progress.get("acknowledged", 0), progress.get("total", 0), progress.get("bytes", 0), waits)
         time.sleep(pause)
     raise AssertionError(path)
 

@@ -259,6 +259,9 @@ def _header(details: CheckpointDetails, width: int, now: int, *, unicode: bool) 
     pairs = []
     if row.status == "COMPLETED" and row.path:
         pairs.append(("deleted" if row.discarded else "path", row.path))
+    waits = row.waits(now)
+    if waits is not None:
+        pairs.append(("barrier", waits))
     if row.failure:
         pairs.append(("failure", printable(row.failure.splitlines()[0])))
     if details.restored is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import UNKNOWN, format_iso, format_millis
+from pystate_cli.formats import UNKNOWN, format_iso, format_millis, waiting_words
 from pystate_cli.views.facts import labelled
 from pystate_cli.views.fitted_table import Column, Layout, Line, fitted_table, layouts
 from pystate_cli.views.measured import (
@@ -62,6 +62,8 @@ class CheckpointRow:
     path: str | None
     discarded: bool
     failure: str | None
+    waits_for_epoch: int | None = None
+    waits_since: int | None = None
 
     @staticmethod
     def of(entry: Mapping[str, Any]) -> CheckpointRow:
@@ -78,12 +80,18 @@ class CheckpointRow:
             path=entry.get("external_path"),
             discarded=bool(entry.get("discarded", False)),
             failure=entry.get("failure_message"),
+            waits_for_epoch=entry.get("waits_for_epoch"),
+            waits_since=entry.get("waits_since"),
         )
 
     @property
     def kind(self) -> str:
         """Return what it is, in a word."""
         return "savepoint" if self.is_savepoint else "checkpoint"
+
+    def waits(self, now: int) -> str | None:
+        """Say which epoch's end it waits for; None where it doesn't."""
+        return waiting_words(vars(self), now)
 
 
 def summary_line(statistics: Mapping[str, Any]) -> str:
@@ -97,14 +105,20 @@ def summary_line(statistics: Mapping[str, Any]) -> str:
     return f"{counts['total']} triggered: {', '.join(parts)}"
 
 
-def path_lines(rows: Sequence[CheckpointRow], statistics: Mapping[str, Any], width: int) -> list[str]:
-    """Say where each snapshot that can be restored is, why others failed, and what the job was restored from.
+def path_lines(
+    rows: Sequence[CheckpointRow], statistics: Mapping[str, Any], width: int, now: int | None = None
+) -> list[str]:
+    """Say where each snapshot that can be restored is, what others wait for or failed of, and what the job began with.
 
     Label and text stand side by side, or one above the other where the terminal is too narrow for a path to copy.
     """
     pairs = []
+    now = int(time.time() * 1000) if now is None else now
     for row in rows:
-        if row.status == "COMPLETED" and row.path and not row.discarded:
+        waits = row.waits(now)
+        if waits is not None:
+            pairs.append((f"{row.kind} {row.checkpoint_id}", waits))
+        elif row.status == "COMPLETED" and row.path and not row.discarded:
             pairs.append((f"{row.kind} {row.checkpoint_id}", row.path))
         elif row.failure:
             pairs.append((f"{row.kind} {row.checkpoint_id} failed", row.failure.splitlines()[0]))

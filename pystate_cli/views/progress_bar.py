@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def progress_bar(screen: Any, text: str, *, unicode: bool) -> Iterator[Callable[[int, int, int], None]]:
+def progress_bar(screen: Any, text: str, *, unicode: bool) -> Iterator[Callable[[int, int, int, str], None]]:
     """Show a bar of acknowledged subtasks and the bytes written; it is gone at the end.
 
     Args:
@@ -24,9 +24,9 @@ def progress_bar(screen: Any, text: str, *, unicode: bool) -> Iterator[Callable[
     with _progress(screen, unicode=unicode) as progress:
         task = progress.add_task(text, total=None, figures="")
 
-        def show(acknowledged: int, total: int, size: int) -> None:
+        def show(acknowledged: int, total: int, size: int, waits: str) -> None:
             figures = f"{acknowledged}/{total} acknowledged  {format_size(size)}" if total else ""
-            progress.update(task, completed=acknowledged, total=total or None, figures=figures)
+            progress.update(task, completed=acknowledged, total=total or None, figures=waits or figures)
 
         yield show
 

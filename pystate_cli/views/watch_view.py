@@ -247,6 +247,9 @@ def _checkpoints(rows: Sequence[CheckpointRow], width: int, now: int, *, unicode
             line.append(f"{drawn:<{bar}}", style="red" if row.status == "FAILED" else column.style)
         line.rstrip()
         lines.append(line)
+        waits = row.waits(now)
+        if waits is not None:
+            lines.append(Text(f"{'':>{id_width}} {waits}"[:width], style="yellow"))
     return lines
 
 

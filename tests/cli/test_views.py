@@ -17,6 +17,7 @@ from pystate_cli.views import (
     fitted_table,
     job_lines,
     job_list,
+    watch_view,
 )
 from pystate_cli.views.checkpoint_details import CheckpointDetails
 from pystate_cli.views.checkpoint_list import CheckpointRow
@@ -147,6 +148,14 @@ def test_paths_stand_beside_their_labels_where_there_is_room():
         "restored from 5       /data/savepoints/savepoint-83f146-b2380c89c7cf",
     ]
     assert checkpoint_list.path_lines(ROWS, STATISTICS, 60)[:2] == ["checkpoint 13:", f"{DIRECTORY}/chk-13"]
+
+
+def test_a_checkpoint_that_waits_for_the_end_of_an_epoch_says_so():
+    waiting = CheckpointRow.of({**HISTORY[0], "waits_for_epoch": 2, "waits_since": NOW - 9000})
+    words = "waits for the end of epoch 2, since 9.0 s"
+    assert checkpoint_list.path_lines([waiting], {}, 100, NOW) == [f"checkpoint 14  {words}"]
+    lines = [str(line) for line in watch_view._checkpoints([waiting], 80, NOW, unicode=True)]
+    assert lines[-1].strip() == words
 
 
 def test_checkpoints_for_programs_have_plain_numbers_in_fixed_columns():

@@ -128,7 +128,7 @@ def test_a_failed_savepoint_leaves_nothing_behind_and_does_not_fail_the_job(benc
     one.slots.decline = True
     with pytest.raises(CheckpointFailedError, match="no"):
         one.coordinator.trigger_savepoint(None, hold=False).result(10)
-    assert list((tmp_path / "sp").iterdir()) == []
+    wait_until(lambda: list((tmp_path / "sp").iterdir()) == [])
     assert one.failures == []
     assert one.coordinator.statistics()["counts"]["failed"] == 1
 
@@ -150,6 +150,7 @@ def test_an_expired_checkpoint_fails_and_what_comes_late_is_deleted(bench, tmp_p
     with pytest.raises(CheckpointFailedError, match=r"did not complete within 0\.1 s"):
         future.result(10)
     late = tmp_path / "ck" / ("a" * 32) / "chk-1"
+    wait_until(lambda: not late.exists())
     late.mkdir()
     (late / "state").write_text("late")
     assert acknowledge(one.coordinator, decision["checkpoint_id"], 0) == "UNKNOWN"

@@ -9,6 +9,7 @@ from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.reader import SnapshotReader
+from pystate.checkpoint.stats import CheckpointedTask
 from pystate.checkpoint.stats_file import StatisticsFile
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.configuration import Configuration
@@ -20,7 +21,7 @@ from pystate.driver.epoch_tracker import AttemptOverError
 from pystate.driver.restore_points import RestorePoints
 from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.driver.slot_calls import answer_slot_call
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, unpack_archive
 from tests.driver.harness import JOB, SUBTASKS, TASK, FakeSlots, FakeSpark, acknowledge, in_thread, raised, wait_until
 
 
@@ -270,16 +271,21 @@ def test_what_is_to_be_done_comes_one_after_the_other(state, tmp_path):
     one, entry = state(), running(tmp_path)
     request = CheckpointRequest(CheckpointType.CHECKPOINT)
     assert one.submit(request) is None
-    assert one.await_step() == TriggerCheckpoint(request)
+    step = one.await_step()
+    assert step == TriggerCheckpoint(request)
     assert one.triggered(entry)
+    one.storage_done(step)
     assert one.await_step() == SnapshotBetweenEpochs(entry)
     pool, asked = one.begin_snapshot(entry)
     assert (pool, asked.checkpoint_id, asked.epoch) == (one.pool, 1, -1)
     one.end_snapshot(entry, None)
-    one._clock.now = 10.0
+    one._clock.now = 600.0
     step = one.await_step()
     assert (step.checkpoint, step.reason) == (entry, CheckpointFailureReason.CHECKPOINT_EXPIRED)
     one.fail(entry, step.reason, step.error, leaves_files=True)
+    step = one.await_step()
+    assert step == DiscardLateParts({1: entry.location})
+    one.storage_done(step)
     one.decline(1, CheckpointFailedError("too late"))
     assert one.await_step() == DiscardLateParts({1: entry.location})
     one.close()
@@ -356,3 +362,54 @@ def test_a_driver_that_was_replaced_ends_its_attempt_however_many_failures_are_t
     one, entry = state(**TOLERANT), running(tmp_path)
     error = DriverReplacedError("Another driver has taken the job over.")
     assert one.fail(entry, CheckpointFailureReason.IO_EXCEPTION, error, leaves_files=True) is print
+
+
+def test_a_checkpoint_does_not_expire_while_it_waits_for_the_end_of_an_epoch_and_says_so(state, tmp_path):
+    one, entry = state(), running(tmp_path)
+    tracker = one._statistics.tracker
+    tracker.describe_tasks([CheckpointedTask(TASK.uid, TASK.vertex_id, TASK.name)])
+    tracker.report_pending(entry.pending)
+    in_turn(one, 0)
+    assert one.triggered(entry)
+    one._clock.now = 10_000.0
+    assert one._next_step() is None
+    assert tracker.to_rest()["history"][0]["waits_for_epoch"] == 0
+    for subtask in SUBTASKS:
+        one.decide("count", subtask, 0, 7)
+        one.subtask_finished("count", subtask, 0, 0, 0)
+    one._clock.now = 20_000.0  # its sinks take their time
+    assert one._next_step() is None
+    (tmp_path / "spark" / "offsets" / "0").write_text('v1\n{}\n{"offset":0}')
+    one.finish_epoch(0, 0)
+    assert "waits_for_epoch" not in tracker.to_rest()["history"][0]
+    one._clock.now = 20_599.0
+    assert one._next_step() is None
+    one._clock.now = 20_600.0
+    step = one._next_step()
+    assert (step.reason, step.fails_attempt) == (CheckpointFailureReason.CHECKPOINT_EXPIRED, False)
+
+
+def test_the_time_of_a_checkpoint_between_epochs_runs_from_its_trigger(state, tmp_path):
+    one, entry = state(), running(tmp_path)
+    assert one.triggered(entry)
+    assert entry.deadline == 600.0
+    one._clock.now = 5.0
+    one.begin_snapshot(entry)
+    assert entry.deadline == 605.0
+
+
+def test_spark_may_delete_the_commit_of_a_checkpoints_epoch_before_its_state_is_written(bench):
+    one = bench()
+    one.begin(0)
+    future = one.coordinator.trigger_checkpoint()
+    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    one.end(0)
+    one.begin(1)  # Spark begins it behind its commit of the one before
+    for log in ("commits", "offsets"):
+        (one.spark.root / log / "0").unlink()
+    for subtask in SUBTASKS:
+        acknowledge(one.coordinator, 1, subtask)
+    completed = future.result(10)
+    reader = SnapshotReader(completed.path)
+    with reader.location.open(reader.metadata.source_position.files) as logs:
+        assert {"commits/0", "offsets/0"} <= unpack_archive(logs.read()).keys()

@@ -192,7 +192,7 @@ def test_a_checkpoint_that_is_given_up_leaves_no_file_however_late_its_parts_com
     one.coordinator.attempt_over()
     with pytest.raises(CheckpointFailedError):
         future.result(10)
-    assert one.shared == ["1-a", "1-a"]
+    wait_until(lambda: one.shared == ["1-a", "1-a"])
     assert one.slots.acknowledge(request, 1) == "UNKNOWN"
     wait_until(lambda: one.shared == ["1-a", "1-a"])
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +10,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.deployment_options import ExecutionTarget
 from pystate.common.errors import ConfigurationError, JobExecutionError
 from pystate.spark.cluster_settings import address_towards, archive_settings, cluster_settings, worker_python
-from pystate.spark.session import spark_settings
+from pystate.spark.session import check_session, spark_settings
 
 LOCAL, SPARK = ExecutionTarget.LOCAL, ExecutionTarget.SPARK
 
@@ -102,6 +103,10 @@ def test_a_session_on_a_cluster_names_no_path_of_this_machine(master, tmp_path):
         ("spark.remote", "sc://host"),
         ("spark.dynamicAllocation.enabled", "true"),
         ("spark.speculation", "True"),
+        ("spark.python.worker.killOnIdleTimeout", "true"),
+        ("spark.sql.execution.pyspark.udf.killOnIdleTimeout", "true"),
+        ("spark.sql.streaming.minBatchesToRetain", "9"),
+        ("spark.sql.streaming.minBatchesToRetain", "many"),
     ],
 )
 def test_what_slots_can_not_live_with_is_refused(tmp_path, key, value):
@@ -109,6 +114,22 @@ def test_what_slots_can_not_live_with_is_refused(tmp_path, key, value):
         spark_settings(Configuration({key: value}), tmp_path / "spark.log")
     assert caught.value.message.startswith(f"{key} ")
     assert caught.value.where == key
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("spark.sql.streaming.minBatchesToRetain", "2"), ("spark.sql.execution.pyspark.udf.killOnIdleTimeout", "true")],
+)
+def test_what_the_program_or_a_file_of_sparks_own_has_set_is_refused_too(key, value):
+    session = SimpleNamespace(conf={})
+    check_session(session)
+    session.conf[key] = value
+    with pytest.raises(ConfigurationError, match=key):
+        check_session(session)
+
+
+def test_as_many_batches_as_checkpoints_need_are_enough(tmp_path):
+    spark_settings(Configuration({"spark.sql.streaming.minBatchesToRetain": "10"}), tmp_path / "spark.log")
 
 
 def test_a_session_on_this_machine_stays_on_loopback(tmp_path):

@@ -132,6 +132,11 @@ class PendingCheckpoint:
         return not self.is_aborted and self.is_fully_acknowledged and self._source_committed and self.epoch is not None
 
     @property
+    def is_completed(self) -> bool:
+        """Whether it has ended well."""
+        return self._completed
+
+    @property
     def is_savepoint(self) -> bool:
         """Whether people asked for it to keep."""
         return self.checkpoint_type is CheckpointType.SAVEPOINT

@@ -93,6 +93,8 @@ class CheckpointStats:
     Attributes:
         tasks: By uid, in the order of the job.
         restore_timestamp: When the job last started from it; None where it never did.
+        waits_for_epoch: The epoch whose end its barrier waits for, while it does; not kept from driver to driver.
+        waits_since: Since when, ms since 1970.
     """
 
     checkpoint_id: int
@@ -107,6 +109,8 @@ class CheckpointStats:
     failure_timestamp: int = 0
     failure_message: str | None = None
     restore_timestamp: int | None = None
+    waits_for_epoch: int | None = None
+    waits_since: int = 0
 
     def acknowledged(self) -> list[SubtaskCheckpointMetrics]:
         """Return the metrics of all subtasks that acknowledged."""

@@ -116,6 +116,8 @@ def checkpoint(stats: CheckpointStats, *, with_tasks: bool = False) -> dict[str,
         result |= {"external_path": stats.path, "discarded": stats.discarded}
     elif stats.status.value == "FAILED":
         result |= {"failure_timestamp": stats.failure_timestamp, "failure_message": stats.failure_message}
+    elif stats.waits_for_epoch is not None:
+        result |= {"waits_for_epoch": stats.waits_for_epoch, "waits_since": stats.waits_since}
     return result | {
         "epoch": stats.epoch,
         "path": stats.path,

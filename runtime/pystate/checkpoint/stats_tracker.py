@@ -86,6 +86,13 @@ class CheckpointStatsTracker:
             while len(self._history) > self._history_size:
                 self._history.popitem(last=False)
 
+    def report_waiting(self, checkpoint_id: int, epoch: int | None) -> None:
+        """Take note that a checkpoint's barrier waits for the end of an epoch; None: it waits no longer."""
+        with self._lock:
+            stats = self._in_progress.get(checkpoint_id)
+            if stats is not None and stats.waits_for_epoch != epoch:
+                stats.waits_for_epoch, stats.waits_since = epoch, self._clock()
+
     def report_ack(self, checkpoint_id: int, uid: str, subtask: int, metrics: SubtaskCheckpointMetrics) -> None:
         """Take note of a subtask's acknowledgement; one of a checkpoint that has ended comes too late to count."""
         with self._lock:

@@ -128,6 +128,10 @@ class CheckpointFailedError(PystateError):
     """A checkpoint or savepoint that someone asked for did not complete."""
 
 
+class SubtaskHangsError(JobExecutionError):
+    """A subtask did not take its part of a checkpoint before the checkpoint expired."""
+
+
 class SnapshotExistsError(SnapshotError):
     """A completed snapshot of somebody else stands where one was to be written."""
 

@@ -151,7 +151,8 @@ class CheckpointingOptions:
         "execution.checkpointing.timeout",
         DurationType(minimum=10),
         600_000,
-        "A checkpoint that takes longer is given up.",
+        "A checkpoint that takes longer is given up. The time counts from where its barrier can stand: the end of the epoch"
+        " that runs when it is triggered.",
     )
     MIN_PAUSE_BETWEEN_CHECKPOINTS = ConfigOption[int](
         "execution.checkpointing.min-pause",

@@ -7,11 +7,12 @@ storage. This class holds no lock of its own: what threads share is in the state
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
@@ -29,6 +30,7 @@ from pystate.common.errors import (
     PystateError,
     SnapshotError,
     SnapshotExistsError,
+    SubtaskHangsError,
 )
 from pystate.common.job_files import JobFile
 from pystate.common.job_status import JobStatus
@@ -40,7 +42,9 @@ from pystate.driver.coordinator_steps import (
     CoordinatorStep,
     DiscardLateParts,
     FailCheckpoint,
+    GiveUpStorageStep,
     SnapshotBetweenEpochs,
+    StorageStep,
     TriggerCheckpoint,
 )
 from pystate.driver.epoch_numbers import EpochNumbers
@@ -52,6 +56,8 @@ from pystate.driver.snapshot_metadata import JobDescription, write_snapshot
 from pystate.driver.status import now_ms
 from pystate.slot.task import TaskSpec
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+
+_CLOSE_S = 30.0
 
 
 class CheckpointCoordinator:
@@ -151,7 +157,8 @@ class CheckpointCoordinator:
         self.attempt_over()
         self.state.close()
         if self._thread.is_alive():
-            self._thread.join(30)
+            self._thread.join(_CLOSE_S)
+        self._points.discard_failed(self.state.await_storage(_CLOSE_S))
         self._points.discard_on(status)
         self._statistics.changed()
         self._statistics.close()
@@ -332,6 +339,7 @@ class CheckpointCoordinator:
     # -- the coordinator's own thread
 
     def _loop(self) -> None:
+        """Take one step after the other. What may hang runs on a thread of its own: checkpoints must expire all the same."""
         while (step := self.state.await_step()) is not None:
             try:
                 self._take(step)
@@ -340,16 +348,33 @@ class CheckpointCoordinator:
 
     def _take(self, step: CoordinatorStep) -> None:
         match step:
-            case TriggerCheckpoint(request):
-                self._trigger(request)
             case SnapshotBetweenEpochs(entry):
                 self._snapshot_between_epochs(entry)
-            case CompleteCheckpoint(entry):
-                self._complete(entry)
-            case FailCheckpoint(entry, reason, error):
-                self._fail(entry, reason, error)
-            case DiscardLateParts(locations):
-                self._points.discard_failed(locations)
+            case FailCheckpoint(entry, reason, error, fails_attempt):
+                self._fail(entry, reason, error, fails_attempt=fails_attempt)
+            case GiveUpStorageStep(hung):
+                self._give_up(hung)
+            case TriggerCheckpoint() | CompleteCheckpoint() | DiscardLateParts():
+                _beside(lambda: self._use_storage(step))
+
+    def _use_storage(self, step: StorageStep) -> None:
+        try:
+            match step:
+                case TriggerCheckpoint(request):
+                    self._trigger(request)
+                case CompleteCheckpoint(entry):
+                    self._complete(entry)
+                case DiscardLateParts(locations):
+                    self._points.discard_failed(locations)
+        finally:
+            self.state.storage_done(step)
+
+    def _give_up(self, hung: StorageStep) -> None:
+        """Let others pass a step that hangs in the storage; a checkpoint it belongs to expires by itself."""
+        sys.stderr.write(f"WARNING: the checkpoint storage has not answered for {self._settings.timeout_s:g} s.\n")
+        if isinstance(hung, TriggerCheckpoint):
+            timeout = f"The checkpoint could not be triggered within {self._settings.timeout_s:g} s."
+            _answer(hung.request, CheckpointFailedError(timeout, hint="look at the storage of checkpoints and of the job"))
 
     def _trigger(self, request: CheckpointRequest) -> None:
         entry: RunningCheckpoint | None = None
@@ -360,6 +385,7 @@ class CheckpointCoordinator:
             in_time = self.state.triggered(entry)
         if entry is not None and not in_time:
             self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+            self._points.discard_failed({entry.pending.checkpoint_id: entry.location})  # made behind its failure
 
     def _prepared(self, request: CheckpointRequest) -> RunningCheckpoint:
         """Return the checkpoint for a request, with its directory made.
@@ -372,8 +398,10 @@ class CheckpointCoordinator:
             checkpoint_id = self._ids.get_and_increment()
         except OSError as error:
             failure = CheckpointFailedError(f"The id of the next checkpoint can't be written down: {error}.")
-            request.future.set_exception(failure)
+            _answer(request, failure)
             raise failure from error
+        if request.future.done():  # it was given up while the storage hung
+            raise _over()
         location = request.location or self._storage.checkpoint_location(checkpoint_id)
         tasks = {(task.uid, index) for task in self._tasks for index in range(task.parallelism)}
         pending = PendingCheckpoint(
@@ -388,10 +416,15 @@ class CheckpointCoordinator:
         entry = RunningCheckpoint(pending, request, location, deadline=self._clock() + self._settings.timeout_s)
         self._statistics.tracker.report_pending(pending)
         self._statistics.changed()
+        if not self.state.triggering(entry):
+            self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+            raise _over()
         try:
             self._check_term()
             location.create()
+            entry.created = True
         except PystateError as error:
+            entry.created = not isinstance(error, SnapshotExistsError)
             self._fail(entry, CheckpointFailureReason.IO_EXCEPTION, error)
             raise
         return entry
@@ -401,20 +434,25 @@ class CheckpointCoordinator:
         if asked is None:
             return
         pool, request = asked
-        error: PystateError | None = None
-        try:
-            pool.snapshot(request)
-        except PystateError as declined:
-            error = declined
-        self.state.end_snapshot(entry, error)
+
+        def ask() -> None:
+            error: PystateError | None = None
+            try:
+                pool.snapshot(request)
+            except PystateError as declined:
+                error = declined
+            except Exception as broken:  # whatever it was: no epoch would begin again
+                error = CheckpointFailedError(f"The slots could not be asked for their part: {broken!r}")
+            self.state.end_snapshot(entry, error)
+
+        _beside(ask)
 
     def _complete(self, entry: RunningCheckpoint) -> None:
-        cut = self.state.begin_finalizing(entry)
-        if cut is None:
+        sources = self.state.begin_finalizing(entry)
+        if sources is None:
             return
-        pending, (spark, sources) = entry.pending, cut
+        pending = entry.pending
         try:
-            sources.files.update(spark.capture_commit(sources.batch))
             self._check_term()  # as late as can be: what is complete is what the next driver starts from
             threshold, parent = self._settings.inline_threshold(entry.location), self._points.parent
             settled = self._points.shared.settled
@@ -424,8 +462,12 @@ class CheckpointCoordinator:
                 error if isinstance(error, PystateError) else SnapshotError(f"The metadata can't be written: {error!r}")
             )
             self._fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, failure)
+            self._points.finalizing_over(pending.checkpoint_id)
             return
-        completed = pending.complete(metadata, now_ms())
+        completed = self.state.settle(entry, metadata, now_ms())
+        if completed is None:  # it expired while the storage hung
+            self._points.finalizing_over(pending.checkpoint_id)
+            return
         self._points.shared.completed(metadata)
         subsumed = self.state.complete(entry, completed)
         for older in subsumed.overtaken:
@@ -438,21 +480,28 @@ class CheckpointCoordinator:
         # a job that is stopped or has read its sources ends behind its last checkpoint: its functions must know of it first
         told.add_done_callback(lambda _: entry.request.future.set_result(completed))
 
-    def _fail(self, entry: RunningCheckpoint, reason: CheckpointFailureReason, error: PystateError) -> None:
-        checkpoint_id = entry.pending.checkpoint_id
-        if not entry.pending.abort(reason):
+    def _fail(
+        self,
+        entry: RunningCheckpoint,
+        reason: CheckpointFailureReason,
+        error: PystateError,
+        *,
+        fails_attempt: bool = False,
+    ) -> None:
+        """End a checkpoint badly; what it has written is deleted by a later step, for that may hang."""
+        if not self.state.abort(entry, reason):
             return
         # what stands there already is not ours to delete
-        taken = isinstance(error, SnapshotExistsError)
-        end_attempt = self.state.fail(entry, reason, error, leaves_files=not taken)
+        ours = entry.created and not isinstance(error, SnapshotExistsError)
+        if ours:  # in front of its end: from then on nothing else keeps files that its metadata may name
+            self._points.note_failed(entry.pending.checkpoint_id, entry.location, entry.confirmed, held=entry.finalizing)
+        end_attempt = self.state.fail(entry, reason, error, leaves_files=ours, fails_attempt=fails_attempt)
         self._tell(entry, completed=False)
-        if not taken:
-            self._points.discard_failed({checkpoint_id: entry.location}, entry.confirmed)
         self._statistics.changed()
         failure = CheckpointFailedError(error.message, where=error.where or entry.location.uri, hint=error.hint)
-        entry.request.future.set_exception(failure)
+        _answer(entry.request, failure)
         if end_attempt is not None:
-            end_attempt(failure)
+            end_attempt(error if isinstance(error, SubtaskHangsError) else failure)
 
     def _tell(self, entry: RunningCheckpoint, *, completed: bool) -> Future[None]:
         """Tell the job's functions how a checkpoint ended; return what is done when those that are idle have been called.
@@ -465,6 +514,15 @@ class CheckpointCoordinator:
             nobody.set_result(None)
             return nobody
         return pool.notify(entry.pending.checkpoint_id, completed=completed)
+
+
+def _beside(run: Callable[[], None]) -> None:
+    threading.Thread(target=run, name="checkpoint-coordinator-call", daemon=True).start()
+
+
+def _answer(request: CheckpointRequest, failure: PystateError) -> None:
+    with contextlib.suppress(InvalidStateError):  # it was given up before, while the storage hung
+        request.future.set_exception(failure)
 
 
 def _over() -> CheckpointFailedError:

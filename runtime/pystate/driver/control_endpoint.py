@@ -120,9 +120,8 @@ class ControlEndpoint:
             message = f"There is no operation with trigger id {trigger_id}."
             raise ControlError(message)
         master = self._master
-        progress = (0, 0, 0) if master is None else master.coordinator.state.savepoint_progress()
-        acknowledged, total, size = progress
-        return {"status": "IN_PROGRESS", "acknowledged": acknowledged, "total": total, "bytes": size}
+        nothing = {"acknowledged": 0, "total": 0, "bytes": 0}
+        return {"status": "IN_PROGRESS", **(nothing if master is None else master.coordinator.state.savepoint_progress())}
 
 
 def savepoint_format(name: str | None) -> SavepointFormatType:

@@ -7,24 +7,27 @@ Where a barrier stands: a checkpoint that is triggered while an epoch runs rides
 already finished it. Between epochs it is taken at once at the last finished epoch, and the next epoch begins when the
 synchronous part is over. So an idle stream never delays a savepoint. After the savepoint of a stop or a cancel no epoch
 begins, unless it fails.
+
+When a checkpoint expires: its time runs while no epoch stands between it and its cut. A subtask that has its barrier has as
+much time for its synchronous part; one that needs more hangs, and the attempt ends.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.metadata import CheckpointType, TaskState
+from pystate.checkpoint.metadata import CheckpointMetadata, CheckpointType, TaskState
 from pystate.checkpoint.pending_checkpoint import AckResult
 from pystate.checkpoint.request_decider import CheckpointRequestDecider
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.stats_file import StatisticsFile
-from pystate.common.errors import CheckpointFailedError, DriverReplacedError, PystateError, SnapshotError
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.errors import DriverReplacedError, PystateError
 from pystate.driver.checkpoint_settings import CheckpointSettings
 from pystate.driver.confirmed_checkpoints import ConfirmedCheckpoints
 from pystate.driver.coordinator_steps import (
@@ -32,10 +35,13 @@ from pystate.driver.coordinator_steps import (
     CoordinatorStep,
     DiscardLateParts,
     FailCheckpoint,
+    GiveUpStorageStep,
     SnapshotBetweenEpochs,
+    StorageStep,
     TriggerCheckpoint,
 )
 from pystate.driver.epoch_tracker import AttemptOverError, EpochTracker, SubtaskId
+from pystate.driver.live_attempt import LeftByAttempt, LiveAttempt, Subsumed
 from pystate.driver.record_counts import RecordCounter
 from pystate.driver.restore_points import RestorePoints
 from pystate.driver.restored_state import Snapshot
@@ -49,49 +55,6 @@ from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 _COMMIT_POLL_S = 0.01
 _IDLE_WAIT_S = 1.0
-
-
-@dataclass(frozen=True)
-class LiveAttempt:
-    """What belongs to the attempt that runs.
-
-    Attributes:
-        pool: Its slots.
-        spark: Spark's logs.
-        tracker: Its epochs.
-    """
-
-    pool: SlotPool
-    spark: SparkCheckpointDirectory
-    tracker: EpochTracker
-
-
-@dataclass(frozen=True)
-class LeftByAttempt:
-    """What an attempt that is over leaves to be given up.
-
-    Attributes:
-        checkpoints: Those that were under way.
-        requests: Those that waited.
-    """
-
-    checkpoints: list[RunningCheckpoint]
-    requests: list[CheckpointRequest]
-
-
-@dataclass(frozen=True)
-class Subsumed:
-    """What is of no use any more, now that a checkpoint is complete.
-
-    Attributes:
-        completed: To be deleted.
-        overtaken: Under way, to be given up.
-        lowest_base: The oldest checkpoint whose files may be named by one that stays under way; None for none.
-    """
-
-    completed: list[CompletedCheckpoint]
-    overtaken: list[RunningCheckpoint]
-    lowest_base: int | None
 
 
 class CoordinatorState:
@@ -128,7 +91,9 @@ class CoordinatorState:
         self._stages: dict[str, int] = {}  # by task: the stage of its exchange in the running epoch
         self._attempt: LiveAttempt | None = None  # None between attempts
         self._on_intolerable: Callable[[PystateError], None] = lambda _: None
-        self._syncing = False
+        self._syncing: RunningCheckpoint | None = None  # between two epochs
+        self._storage_step: StorageStep | None = None  # under way on a thread of its own, as it may hang
+        self._storage_deadline = 0.0
         self._beginning = False  # an epoch is about to begin: no barrier may be placed in front of it any more
         self._triggering = False  # a checkpoint is being triggered whose place among the epochs is not open yet
         self._stopped = False  # a savepoint is complete behind which no epoch may begin
@@ -168,7 +133,7 @@ class CoordinatorState:
             if pool is not None and self._attempt is not None and pool is not self._attempt.pool:
                 return LeftByAttempt([], [])
             self._attempt = None
-            self._running.rider = None
+            self._running.rider = self._syncing = None
             self._stopped = False
             # one whose metadata is being written is whole: it is completed, and the next attempt starts from it
             entries = [entry for entry in self._running if not entry.finalizing]
@@ -217,7 +182,7 @@ class CoordinatorState:
         """Wait until nothing stands against the next epoch; from then on barriers ride on it, until `turn_over`.
 
         Args:
-            reserve: Reserves its number. Called under the lock: a barrier must not come between.
+            reserve: Reserves its number; called once it is its turn, so that no barrier comes between.
 
         Raises:
             AttemptOverError: The attempt ends instead.
@@ -226,8 +191,12 @@ class CoordinatorState:
         with self._lock:
             self._lock.wait_for(lambda: self._attempt is None or not (self._syncing or self._held() or self._overtakes()))
             self._live()
-            reserve()
             self._beginning = True
+        try:
+            reserve()  # not under the lock: the storage may hang
+        except BaseException:
+            self.turn_over()
+            raise
 
     def begin_epoch(self, epoch: int, barrier: RunningCheckpoint | None) -> None:
         """Begin an epoch whose turn it is.
@@ -240,9 +209,16 @@ class CoordinatorState:
             ControlError: Another one runs, or it is not behind the last one; AttemptOverError if the attempt has ended.
         """
         with self._lock:
-            self._live().tracker.begin(epoch)
+            attempt = self._live()
+            if barrier is not None and barrier.pending.is_aborted:
+                message = f"Checkpoint {barrier.pending.checkpoint_id}, which epoch {epoch} was to carry, has failed."
+                raise AttemptOverError(message)
+            attempt.tracker.begin(epoch)
             if barrier is not None:
                 self._running.add_rider(barrier)
+            for entry in self._running:
+                entry.take_commit(attempt.spark)  # Spark has committed the epoch before, and keeps commits for a while
+            self._wait_for_epoch(self._running.rider)
 
     def turn_over(self) -> None:
         """Take note that the epoch whose turn it was has begun, or failed to."""
@@ -276,9 +252,11 @@ class CoordinatorState:
             attempt = self._live()
             attempt.tracker.finish(epoch, batch)
             for entry in self._running.of_epoch(epoch):
-                _capture(entry, attempt.spark, batch)
+                entry.capture(attempt.spark, batch)
                 if self._running.rider is entry:
                     self._running.rider = None
+                self._let_time_run(entry)
+            self._let_time_run(self._running.rider)
             self._lock.notify_all()
 
     # -- the protocol with the subtasks
@@ -300,6 +278,7 @@ class CoordinatorState:
                 rider.pending.epoch = epoch
             if rider is None or rider.pending.epoch != epoch:
                 return None
+            rider.handed_out.setdefault((uid, subtask), self._clock())
             return self._snapshot_request(rider, epoch)
 
     def subtask_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int) -> None:
@@ -307,6 +286,8 @@ class CoordinatorState:
         with self._lock:
             if self._live().tracker.subtask_finished((uid, subtask), epoch):
                 self._records.add(uid, rows_in, rows_out)
+            for entry in self._running:
+                entry.handed_out.pop((uid, subtask), None)
 
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
@@ -319,6 +300,7 @@ class CoordinatorState:
                 self._failed.report_late(checkpoint_id)
             else:
                 result = entry.pending.acknowledge(uid, subtask, state, metrics)
+                entry.handed_out.pop((uid, subtask), None)
                 if result is AckResult.SUCCESS:
                     self._statistics.tracker.report_ack(checkpoint_id, uid, subtask, metrics)
                     entry.error = entry.error or self._settings.check_size(entry.location, entry.pending.state_size)
@@ -359,18 +341,44 @@ class CoordinatorState:
                 self._lock.wait(self._wait_s())
         return None
 
-    def triggered(self, entry: RunningCheckpoint | None) -> bool:
-        """Take in a checkpoint that was triggered, None for one that couldn't be; return whether the attempt still runs.
+    def triggering(self, entry: RunningCheckpoint) -> bool:
+        """Take in a checkpoint whose directory is about to be made; return whether the attempt still runs."""
+        with self._lock:
+            in_time = self._attempt is not None
+            if in_time:
+                self._running.add(entry)
+            self._lock.notify_all()
+        return in_time
 
-        It is not taken in where the attempt has ended.
+    def triggered(self, entry: RunningCheckpoint | None) -> bool:
+        """Let a checkpoint that was triggered wait for its place, None for one that couldn't be.
+
+        Returns:
+            Whether it is still wanted: it hasn't failed meanwhile, and the attempt hasn't ended.
         """
         with self._lock:
             self._triggering = False
-            in_time = self._attempt is not None
+            in_time = self._attempt is not None and not (entry is not None and entry.pending.is_aborted)
             if entry is not None and in_time:
                 self._running.add_rider(entry)
+                self._wait_for_epoch(entry)
             self._lock.notify_all()
         return in_time
+
+    def storage_done(self, step: StorageStep) -> None:
+        """Take note that a step is over, so that the next one may begin; nothing where it was given up."""
+        with self._lock:
+            if self._storage_step is step:
+                self._storage_step = None
+                if isinstance(step, TriggerCheckpoint):
+                    self._triggering = False
+            self._lock.notify_all()
+
+    def await_storage(self, timeout_s: float) -> dict[int, SnapshotLocation]:
+        """Wait, behind `close`, for the step that is under way; return what is still to be deleted, by checkpoint."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._storage_step is None, timeout_s)
+            return self._failed.take_late()
 
     def begin_snapshot(self, entry: RunningCheckpoint) -> tuple[SlotPool, SnapshotRequest] | None:
         """Place a barrier behind the last finished epoch, and let no epoch begin until `end_snapshot`.
@@ -383,35 +391,49 @@ class CoordinatorState:
             attempt = self._attempt
             if attempt is None or attempt.tracker.running is not None or self._beginning:
                 return None
-            if self._running.rider is not entry:
+            if self._running.rider is not entry or self._syncing is not None:
                 return None
             tracker = attempt.tracker
             self._running.rider = None
-            self._syncing = True
+            self._syncing = entry
+            self._let_time_run(entry)
             entry.alignment = {task.uid: 0 for task in self._tasks}  # no row is under way that could be waited for
             entry.pending.epoch = tracker.finished
-            _capture(entry, attempt.spark, tracker.finished_batch)
+            entry.capture(attempt.spark, tracker.finished_batch)
             return attempt.pool, self._snapshot_request(entry, tracker.finished)
 
     def end_snapshot(self, entry: RunningCheckpoint, error: PystateError | None) -> None:
         """Take note that the synchronous part of a snapshot between epochs is over, with or without an error."""
         with self._lock:
             entry.error = entry.error or error
-            self._syncing = False
+            if self._syncing is entry:
+                self._syncing = None
             self._lock.notify_all()
 
-    def begin_finalizing(self, entry: RunningCheckpoint) -> tuple[SparkCheckpointDirectory, SourceFiles] | None:
+    def begin_finalizing(self, entry: RunningCheckpoint) -> SourceFiles | None:
         """Let a checkpoint outlive its attempt from now on: its metadata is about to be written.
 
         Returns:
-            Spark's logs, and what was captured of them; None where it is too late for that.
+            What was captured of Spark's logs; None where it is too late for that.
         """
         with self._lock:
-            attempt, sources = self._attempt, entry.sources
-            if sources is None or attempt is None or self._running.get(entry.pending.checkpoint_id) is None:
+            sources = entry.sources
+            if sources is None or self._attempt is None or entry.pending.is_aborted:
                 return None
             entry.finalizing = True
-            return attempt.spark, sources
+            return sources
+
+    def settle(
+        self, entry: RunningCheckpoint, metadata: CheckpointMetadata, completion_timestamp: int
+    ) -> CompletedCheckpoint | None:
+        """Decide that a checkpoint whose metadata is written has ended well; None where it expired meanwhile."""
+        with self._lock:
+            return None if entry.pending.is_aborted else entry.pending.complete(metadata, completion_timestamp)
+
+    def abort(self, entry: RunningCheckpoint, reason: CheckpointFailureReason) -> bool:
+        """Decide that a checkpoint has failed; return whether it hadn't ended before. `fail` has to be called behind it."""
+        with self._lock:
+            return entry.pending.abort(reason)
 
     def complete(self, entry: RunningCheckpoint, completed: CompletedCheckpoint) -> Subsumed:
         """Take in a checkpoint whose metadata is written; return those it subsumes."""
@@ -432,7 +454,13 @@ class CoordinatorState:
         return Subsumed(subsumed, overtaken, lowest_base)
 
     def fail(
-        self, entry: RunningCheckpoint, reason: CheckpointFailureReason, error: PystateError, *, leaves_files: bool
+        self,
+        entry: RunningCheckpoint,
+        reason: CheckpointFailureReason,
+        error: PystateError,
+        *,
+        leaves_files: bool,
+        fails_attempt: bool = False,
     ) -> Callable[[PystateError], None] | None:
         """Let a checkpoint go that was aborted; return what ends the attempt, where it must end for that.
 
@@ -441,17 +469,22 @@ class CoordinatorState:
             reason: Why.
             error: The same for people.
             leaves_files: Whether what lies at its location is to be deleted, also what comes late.
+            fails_attempt: Whether the attempt can't go on, however many failures are tolerated.
         """
         pending = entry.pending
         with self._lock:
             self._running.remove(entry)
+            if self._syncing is entry:
+                self._syncing = None
             if leaves_files:
                 self._failed.add(pending.checkpoint_id, entry.location)
+                if not entry.finalizing:  # else it is deleted behind the write of its metadata
+                    self._failed.report_late(pending.checkpoint_id)
             counts = not pending.is_savepoint and self._attempt is not None
             decision = self._failures.handle_failure(pending.checkpoint_id, reason, is_savepoint=pending.is_savepoint)
             self._statistics.tracker.report_failed(pending, reason, error.message)
             # without its checkpoint an epoch that carries a barrier could not be run again
-            if isinstance(error, DriverReplacedError) or (self._settings.every_epoch and counts):
+            if fails_attempt or isinstance(error, DriverReplacedError) or (self._settings.every_epoch and counts):
                 decision = CheckpointFailureDecision.FAIL_JOB
             on_intolerable = self._on_intolerable
             self._lock.notify_all()
@@ -468,13 +501,22 @@ class CoordinatorState:
             epoch = None if self._attempt is None else self._attempt.tracker.finished
             return {"epoch": epoch, **self._records.to_plain(task.uid for task in self._tasks)}
 
-    def savepoint_progress(self) -> tuple[int, int, int]:
-        """Return of the savepoint in progress: subtasks that acknowledged, all subtasks, bytes so far."""
+    def savepoint_progress(self) -> dict[str, int]:
+        """Return of the savepoint in progress: `acknowledged` subtasks, the `total` of them, `bytes` so far.
+
+        With `waits_for_epoch` while it waits for the end of that epoch, `waits_since` its trigger, ms since 1970.
+        """
         with self._lock:
-            pending = self._running.savepoint()
-            if pending is not None:
-                return pending.acknowledged_count, pending.total_count, pending.state_size
-            return 0, len(self._subtasks()), 0
+            entry = self._running.savepoint()
+            epoch = None if self._attempt is None else self._attempt.tracker.running
+            waits = {} if epoch is None or (entry and entry.sources) else {"waits_for_epoch": epoch}
+            if entry is None:
+                return {"acknowledged": 0, "total": len(self._subtasks()), "bytes": 0, **waits}
+            pending = entry.pending
+            if waits:
+                waits["waits_since"] = pending.trigger_timestamp
+            counts = {"acknowledged": pending.acknowledged_count, "total": pending.total_count}
+            return {**counts, "bytes": pending.state_size, **waits}
 
     # -- under the lock
 
@@ -502,50 +544,70 @@ class CoordinatorState:
             entry.confirmed = self._confirmed.barrier()  # once: all subtasks get the same answer
         return entry.snapshot_request(epoch, target, self._settings.inline_threshold(entry.location))
 
+    def _let_time_run(self, entry: RunningCheckpoint | None) -> None:
+        """Let a checkpoint's time run from now on: its barrier is placed, or can be."""
+        if entry is not None:
+            entry.deadline = self._clock() + self._settings.timeout_s
+            self._statistics.tracker.report_waiting(entry.pending.checkpoint_id, None)
+
+    def _wait_for_epoch(self, entry: RunningCheckpoint | None) -> None:
+        """Let a checkpoint's time stand still while an epoch runs, whose end its barrier waits for."""
+        epoch = None if self._attempt is None else self._attempt.tracker.running
+        if epoch is None:
+            self._let_time_run(entry)
+        elif entry is not None:
+            entry.deadline = None
+            self._statistics.tracker.report_waiting(entry.pending.checkpoint_id, epoch)
+
     def _next_step(self) -> CoordinatorStep | None:
         now = self._clock()
         for entry in self._running:
-            step = self._next_step_for(entry, now)
-            if step is not None:
-                return step
+            if self._attempt is not None:
+                entry.take_commit(self._attempt.spark)
+            failure = entry.failure(now, self._settings.timeout_s, syncing=entry is self._syncing)
+            if failure is not None:
+                return FailCheckpoint(entry, *failure)
+        attempt, rider = self._attempt, self._running.rider
+        between = attempt is not None and attempt.tracker.running is None
+        if rider is not None and between and not self._beginning and self._syncing is None:
+            return SnapshotBetweenEpochs(rider)
+        hung = self._storage_step
+        if hung is not None and now < self._storage_deadline:
+            return None
+        self._storage_step = None
+        if hung is not None:
+            self._triggering = self._triggering and not isinstance(hung, TriggerCheckpoint)
+            return GiveUpStorageStep(hung)
+        self._storage_step = self._next_storage_step()
+        self._storage_deadline = now + self._settings.timeout_s
+        return self._storage_step
+
+    def _next_storage_step(self) -> StorageStep | None:
+        for entry in self._running:
+            whole = entry.committed and entry.pending.is_fully_acknowledged
+            if whole and self._attempt is not None and not entry.finalizing:
+                return CompleteCheckpoint(entry)
         late = self._failed.take_late()
         if late:
             return DiscardLateParts(late)
-        if self._attempt is None or self._beginning:
+        if self._attempt is None or self._triggering or self._running.rider is not None:
             return None
-        rider = self._running.rider
-        if rider is not None:
-            between = self._attempt.tracker.running is None and not self._syncing
-            return SnapshotBetweenEpochs(rider) if between else None
+        if self._beginning and self._settings.every_epoch:  # the epoch brings a barrier of its own
+            return None
         request = self._decider.next_request(len(self._running))
         if request is None:
             return None
         self._triggering = True
         return TriggerCheckpoint(request)
 
-    def _next_step_for(self, entry: RunningCheckpoint, now: float) -> CoordinatorStep | None:
-        if entry.error is not None:
-            return FailCheckpoint(entry, CheckpointFailureReason.CHECKPOINT_DECLINED, entry.error)
-        if now >= entry.deadline:
-            expired = CheckpointFailedError(f"The checkpoint did not complete within {self._settings.timeout_s:g} s.")
-            return FailCheckpoint(entry, CheckpointFailureReason.CHECKPOINT_EXPIRED, expired)
-        if entry.sources is None or self._attempt is None or not entry.pending.is_fully_acknowledged:
-            return None
-        # the commit of the cut's epoch comes after its sinks; until then the checkpoint must not be restored from
-        return CompleteCheckpoint(entry) if self._attempt.spark.is_committed(entry.sources.batch) else None
-
     def _wait_s(self) -> float:
-        if any(entry.pending.is_fully_acknowledged and entry.sources is not None for entry in self._running):
+        if any(entry.sources is not None and not entry.committed for entry in self._running):
             return _COMMIT_POLL_S
-        if self._attempt is None or self._running.rider is not None:
-            return _IDLE_WAIT_S
+        times = [at for entry in self._running for at in entry.deadlines(self._settings.timeout_s)]
+        if self._storage_step is not None:
+            times.append(self._storage_deadline)
+        wait_s = max(0.0, min([_IDLE_WAIT_S, *(at - self._clock() for at in times)]))
+        if self._attempt is None or self._running.rider is not None or self._storage_step is not None:
+            return wait_s
         wait_ms = self._decider.wait_ms(len(self._running))
-        return _IDLE_WAIT_S if wait_ms is None else min(_IDLE_WAIT_S, wait_ms / 1000)
-
-
-def _capture(entry: RunningCheckpoint, spark: SparkCheckpointDirectory, batch: int) -> None:
-    """Copy Spark's logs at the cut, before the next epoch adds to them."""
-    try:
-        entry.sources = SourceFiles(batch, spark.capture(batch))
-    except SnapshotError as error:
-        entry.error = error
+        return wait_s if wait_ms is None else min(wait_s, wait_ms / 1000)

@@ -34,20 +34,30 @@ class CompleteCheckpoint:
 
 @dataclass(frozen=True)
 class FailCheckpoint:
-    """It can't complete any more."""
+    """It can't complete any more; nor can the attempt go on where a subtask hangs in it (`fails_attempt`)."""
 
     checkpoint: RunningCheckpoint
     reason: CheckpointFailureReason
     error: PystateError
+    fails_attempt: bool = False
 
 
 @dataclass(frozen=True)
 class DiscardLateParts:
-    """Subtasks have written parts of failed checkpoints: where they may lie, by checkpoint."""
+    """Parts of failed checkpoints are to be deleted: where they may lie, by checkpoint."""
 
     locations: dict[int, SnapshotLocation]
 
 
-CoordinatorStep: TypeAlias = (
-    TriggerCheckpoint | SnapshotBetweenEpochs | CompleteCheckpoint | FailCheckpoint | DiscardLateParts
-)
+StorageStep: TypeAlias = TriggerCheckpoint | CompleteCheckpoint | DiscardLateParts
+"""What reads or writes the storage, and may hang there; `CoordinatorState.storage_done` has to be called behind it."""
+
+
+@dataclass(frozen=True)
+class GiveUpStorageStep:
+    """It has hung for so long that the next one begins beside it."""
+
+    step: StorageStep
+
+
+CoordinatorStep: TypeAlias = StorageStep | SnapshotBetweenEpochs | FailCheckpoint | GiveUpStorageStep

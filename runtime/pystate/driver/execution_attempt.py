@@ -18,9 +18,15 @@ from typing import TYPE_CHECKING, Any
 from pystate.api.job_graph import SinkKind
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
-from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError, error_from_dict
+from pystate.common.errors import (
+    JobExecutionError,
+    PystateError,
+    SubtaskHangsError,
+    UserFunctionError,
+    error_from_dict,
+)
 from pystate.common.execution_target import local_threads
-from pystate.common.options import PystateOptions
+from pystate.common.options import CheckpointingOptions, PystateOptions
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_tracker import AttemptOverError
 from pystate.driver.job_metrics import JobMetrics
@@ -120,6 +126,7 @@ class ExecutionAttempt:
             host="127.0.0.1" if one_machine else driver_address(spark),
             ports=Configuration(environment.configuration).get(PystateOptions.SLOT_PORTS),
             unix_sockets=one_machine,
+            call_timeout_s=Configuration(environment.configuration).get(CheckpointingOptions.CHECKPOINTING_TIMEOUT) / 1000,
         )
         self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._slot_count, self._slots_ended)
         self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
@@ -179,6 +186,13 @@ class ExecutionAttempt:
         """End the attempt: a slot's state is gone with it."""
         message = f"Slot {slot} was lost: {reason}."
         self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(message)))
+
+    def slots_hang(self, slots: list[int], call: str, timeout_s: float) -> None:
+        """End the attempt: a function that hangs holds up all later epochs."""
+        named = ", ".join(f"{slot} (process {self._pool.pids.get(slot)})" for slot in slots)
+        message = f"Not all slots did {call} within {timeout_s:g} s. Missing: {named}."
+        hint = f"look where their functions wait, or raise {CheckpointingOptions.CHECKPOINTING_TIMEOUT.key}"
+        self.end(AttemptEnd(AttemptOutcome.FAILED, SubtaskHangsError(message, hint=hint)))
 
     def slot_metrics(self, report: dict[str, Any]) -> None:
         """Take what a slot has measured."""
@@ -240,6 +254,9 @@ class ExecutionAttempt:
                 settings.set(_ADAPTIVE, before)
 
     def _checkpoints_failed(self, error: PystateError) -> None:
+        if isinstance(error, SubtaskHangsError):
+            self.end(AttemptEnd(AttemptOutcome.FAILED, error))
+            return
         message = f"Exceeded checkpoint tolerable failure threshold. The latest checkpoint failed due to: {error.message}"
         self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(message, where=error.where, hint=error.hint)))
 

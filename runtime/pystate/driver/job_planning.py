@@ -15,6 +15,7 @@ from pystate.spark.epoch_bounds import EpochBounds
 from pystate.spark.executor_check import check_executors, modules_of_workers
 from pystate.spark.job_plan import JobPlan, check_column_names
 from pystate.spark.planner import JobPlanner
+from pystate.spark.session import check_session
 from pystate.spark.translator import source_frame, source_type
 from pystate.state.base.loader import check_state_backend
 
@@ -36,6 +37,7 @@ def plan_job(
     Raises:
         PystateError: The program, the options, and the Spark that is there don't go together.
     """
+    check_session(spark)
     parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
     max_parallelism = configuration.get(PipelineOptions.MAX_PARALLELISM)
     uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))

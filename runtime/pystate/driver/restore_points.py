@@ -161,6 +161,24 @@ class RestorePoints:
             self.shared.subsumed(lowest)
         return gone
 
+    def note_failed(
+        self, checkpoint_id: int, location: SnapshotLocation, told: Confirmed | None, *, held: bool = False
+    ) -> None:
+        """Keep the files that a failed checkpoint may name until it is deleted.
+
+        Args:
+            checkpoint_id: Which.
+            location: Where it was written.
+            told: What its barrier told: which files it may name besides its own.
+            held: Its metadata is being written: it isn't deleted before `finalizing_over`.
+        """
+        self._failed.add(checkpoint_id, location, 0 if told is None else told.base, held=held)
+
+    def finalizing_over(self, checkpoint_id: int) -> None:
+        """Delete a failed checkpoint whose metadata was being written; nothing where it isn't the job's."""
+        self._failed.release(checkpoint_id)
+        self.discard_failed({})
+
     def discard_failed(self, failed: Mapping[int, SnapshotLocation], told: Confirmed | None = None) -> None:
         """Delete what failed checkpoints have left; where the storage failed, that is tried again with the next one.
 

@@ -7,13 +7,18 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.storage import SnapshotLocation
-from pystate.common.errors import PystateError
+from pystate.common.errors import CheckpointFailedError, PystateError, SnapshotError, SubtaskHangsError
+from pystate.common.options import CheckpointingOptions
 from pystate.driver.confirmed_checkpoints import Confirmed
 from pystate.driver.snapshot_metadata import SourceFiles
 from pystate.slot.subtask import SnapshotRequest
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+
+_NAMED = 5
 
 
 @dataclass
@@ -46,10 +51,13 @@ class RunningCheckpoint:
         pending: Who has acknowledged what.
         request: What it answers.
         location: Where it is written.
-        deadline: When it expires, on the coordinator's clock.
+        deadline: When it expires, on the coordinator's clock; None while an epoch runs whose end it waits for.
         sources: Spark's logs at the cut, once the epoch of the cut is over.
+        committed: `sources` hold the commit of the cut's epoch too.
+        handed_out: When its barrier was handed to the subtasks of the running epoch, on the coordinator's clock.
         error: Why it has to be given up.
         alignment: Milliseconds by task.
+        created: Its directory is the job's own: what lies there is deleted if it fails.
         finalizing: Its `_metadata` is being written: too late to be given up by the end of the attempt.
         confirmed: What its barrier tells of completed checkpoints, once it is placed.
     """
@@ -57,10 +65,13 @@ class RunningCheckpoint:
     pending: PendingCheckpoint
     request: CheckpointRequest
     location: SnapshotLocation
-    deadline: float
+    deadline: float | None
     sources: SourceFiles | None = None
+    committed: bool = False
+    handed_out: dict[tuple[str, int], float] = field(default_factory=dict)
     error: PystateError | None = None
     alignment: dict[str, int | None] = field(default_factory=dict)
+    created: bool = False
     finalizing: bool = False
     confirmed: Confirmed | None = None
 
@@ -88,6 +99,67 @@ class RunningCheckpoint:
             completed=() if self.confirmed is None else self.confirmed.completed,
         )
 
+    def capture(self, spark: SparkCheckpointDirectory, batch: int) -> None:
+        """Copy Spark's logs at the cut, before the next epoch adds to them."""
+        try:
+            self.sources = SourceFiles(batch, spark.capture(batch))
+        except SnapshotError as error:
+            self.error = error
+
+    def take_commit(self, spark: SparkCheckpointDirectory) -> None:
+        """Copy Spark's commit of the cut's epoch as soon as it is there: Spark deletes it some epochs later.
+
+        It comes behind the epoch's sinks. Until then the checkpoint must not be restored from.
+        """
+        if self.committed or self.sources is None or not spark.is_committed(self.sources.batch):
+            return
+        try:
+            self.sources.files.update(spark.capture_commit(self.sources.batch))
+            self.committed = True
+        except SnapshotError as error:
+            self.error = self.error or error
+
+    def deadlines(self, timeout_s: float) -> list[float]:
+        """Return when it, or a subtask in its synchronous part, will have taken too long."""
+        own = [] if self.deadline is None else [self.deadline]
+        return own + [since + timeout_s for since in self.handed_out.values()]
+
+    def failure(
+        self, now: float, timeout_s: float, *, syncing: bool
+    ) -> tuple[CheckpointFailureReason, PystateError, bool] | None:
+        """Return why it must be given up, and whether a subtask hangs; None where it needn't be.
+
+        Args:
+            now: On the coordinator's clock.
+            timeout_s: How long it may take.
+            syncing: All subtasks were asked between two epochs, and some have not answered.
+        """
+        if self.pending.is_completed:
+            return None
+        if self.error is not None:
+            return CheckpointFailureReason.CHECKPOINT_DECLINED, self.error, False
+        expired = self.deadline is not None and now >= self.deadline
+        hanging = {subtask for subtask, since in self.handed_out.items() if now >= since + timeout_s}
+        if expired and syncing:
+            hanging |= self.pending.missing
+        if not expired and not hanging:
+            return None
+        error: PystateError = CheckpointFailedError(f"The checkpoint did not complete within {timeout_s:g} s.")
+        if hanging:
+            error = _hang(hanging, self.pending.checkpoint_id, timeout_s)
+        return CheckpointFailureReason.CHECKPOINT_EXPIRED, error, bool(hanging)
+
+
+def _hang(subtasks: set[tuple[str, int]], checkpoint_id: int, timeout_s: float) -> SubtaskHangsError:
+    named = ", ".join(f"subtask {index} of {uid!r}" for uid, index in sorted(subtasks)[:_NAMED])
+    more = f" and {len(subtasks) - _NAMED} more" if len(subtasks) > _NAMED else ""
+    message = f"Not all took their part of checkpoint {checkpoint_id} within {timeout_s:g} s. Missing: {named}{more}."
+    hint = (
+        "look where their functions wait (snapshot_state, notify_checkpoint_complete), or raise "
+        f"{CheckpointingOptions.CHECKPOINTING_TIMEOUT.key}"
+    )
+    return SubtaskHangsError(message, hint=hint)
+
 
 class RunningCheckpoints:
     """The checkpoints under way, by number. Free of threads: the coordinator holds its lock around every call.
@@ -111,6 +183,10 @@ class RunningCheckpoints:
     def get(self, checkpoint_id: int) -> RunningCheckpoint | None:
         """Return the one of that number."""
         return self._running.get(checkpoint_id)
+
+    def add(self, checkpoint: RunningCheckpoint) -> None:
+        """Take in a checkpoint that is being triggered."""
+        self._running[checkpoint.pending.checkpoint_id] = checkpoint
 
     def add_rider(self, checkpoint: RunningCheckpoint) -> None:
         """Take in a checkpoint that was triggered just now."""
@@ -155,6 +231,6 @@ class RunningCheckpoints:
         """Whether there is one whose metadata is being written."""
         return any(one.finalizing for one in self)
 
-    def savepoint(self) -> PendingCheckpoint | None:
+    def savepoint(self) -> RunningCheckpoint | None:
         """Return the oldest savepoint."""
-        return next((one.pending for one in self if one.pending.is_savepoint), None)
+        return next((one for one in self if one.pending.is_savepoint), None)

@@ -33,6 +33,9 @@ class SlotEvents(Protocol):
     def slot_lost(self, slot: int, reason: str) -> None:
         """Take note that a slot is gone."""
 
+    def slots_hang(self, slots: list[int], call: str, timeout_s: float) -> None:
+        """Take note that slots have not answered a call in time."""
+
     def slot_metrics(self, report: dict[str, Any]) -> None:
         """Take what a slot has measured."""
 
@@ -61,6 +64,7 @@ class SlotPool:
         host: The address to bind to, which the slots can reach.
         ports: On which driver and slots may listen.
         unix_sockets: Whether slots and exchanges share a machine.
+        call_timeout_s: How long the functions of a slot may take to hear of a checkpoint.
     """
 
     def __init__(
@@ -74,8 +78,10 @@ class SlotPool:
         host: str = "127.0.0.1",
         ports: range = ANY_PORT,
         unix_sockets: bool = True,
+        call_timeout_s: float | None = None,
     ) -> None:
         self._attempt = attempt
+        self._call_timeout_s = call_timeout_s
         self._job_id = job_id
         self._parallelism = parallelism
         self._secret = secret
@@ -169,8 +175,11 @@ class SlotPool:
                 slot.notifications.call("notify", checkpoint_id=checkpoint_id, completed=completed)
 
         with self._changed:
-            slots = list(self._slots.values())
-        wait([self._notifying.submit(tell, slot) for slot in slots])
+            slots = sorted(self._slots.items())
+        told = {self._notifying.submit(tell, slot): index for index, slot in slots}
+        hanging = sorted(told[one] for one in wait(told, self._call_timeout_s).not_done)
+        if hanging and self._call_timeout_s is not None:
+            self._events.slots_hang(hanging, f"hear how checkpoint {checkpoint_id} ended", self._call_timeout_s)
 
     def close(self, *, final: bool = False) -> None:
         """Tell the slots to end, and stop listening to them.

@@ -56,7 +56,27 @@ class FailedRemains:
 
     def __init__(self) -> None:
         self._left: dict[int, tuple[SnapshotLocation, int]] = {}
+        self._held: set[int] = set()
         self._lock = threading.Lock()
+
+    def add(self, checkpoint_id: int, location: SnapshotLocation, base: int, *, held: bool) -> None:
+        """Take in a failed checkpoint that is to be deleted.
+
+        Args:
+            checkpoint_id: Which.
+            location: Where it was written.
+            base: The oldest checkpoint whose files it may name.
+            held: Somebody still writes there: it isn't deleted before `release`.
+        """
+        with self._lock:
+            self._left[checkpoint_id] = (location, base)
+            if held:
+                self._held.add(checkpoint_id)
+
+    def release(self, checkpoint_id: int) -> None:
+        """Take note that nobody writes there any more."""
+        with self._lock:
+            self._held.discard(checkpoint_id)
 
     def discard(self, failed: Mapping[int, SnapshotLocation], base: int = 0) -> list[int]:
         """Delete what failed checkpoints have left; return the numbers of those that are gone, earlier ones among them.
@@ -68,7 +88,7 @@ class FailedRemains:
         with self._lock:
             for checkpoint_id, location in failed.items():
                 self._left.setdefault(checkpoint_id, (location, base))
-            waiting = dict(self._left)
+            waiting = {number: left for number, left in self._left.items() if number not in self._held}
         gone = [checkpoint_id for checkpoint_id, (location, _) in waiting.items() if discard(location)]
         with self._lock:
             for checkpoint_id in gone:

@@ -38,7 +38,11 @@ _REFUSED = {
     "spark.dynamicAllocation.enabled": "slots are long-running tasks, an executor that is taken away takes state with it",
     "spark.speculation": "a second copy of an exchange would run the same epoch at the same time",
     "spark.sql.streaming.asyncProgressTracking.enabled": "a checkpoint must know which epoch Spark has committed",
+    "spark.python.worker.killOnIdleTimeout": "a slot looks idle to Spark, and one that is killed takes state with it",
+    "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "an exchange that waits for its slot looks idle to Spark",
 }
+_MIN_BATCHES = "spark.sql.streaming.minBatchesToRetain"
+_FEWEST_BATCHES = 10
 
 
 def needed_cores(parallelism: int) -> int:
@@ -66,6 +70,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         if users.get(key, "false").lower() == "true":
             message = f"{key} = true can't be used: {reason}."
             raise ConfigurationError(message, where=key, hint=f"leave {key} out")
+    _check_batches(users.get(_MIN_BATCHES))
     if users.get("spark.submit.deployMode", "client").lower() == "cluster":
         message = "spark.submit.deployMode = cluster can't be used: the driver runs under the job manager."
         raise ConfigurationError(message, where="spark.submit.deployMode", hint="leave it out")
@@ -99,6 +104,36 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         part for part in (users.get("spark.driver.extraJavaOptions"), java_options) if part
     )
     return settings
+
+
+def check_session(spark: SparkSession) -> None:
+    """Refuse settings that the program, or a file of Spark's own, has made in the session; see `spark_settings`.
+
+    Raises:
+        ConfigurationError: A setting would lose or double state.
+    """
+    for key, reason in _REFUSED.items():
+        if str(spark.conf.get(key, "false")).lower() == "true":
+            message = f"{key} = true can't be used: {reason}."
+            raise ConfigurationError(message, where=key, hint=f"leave {key} out, in the program and in spark-defaults.conf")
+    _check_batches(spark.conf.get(_MIN_BATCHES, None))
+
+
+def _check_batches(text: str | None) -> None:
+    """Refuse that Spark forgets its logs of an epoch before a checkpoint, or a restore, has read them.
+
+    Raises:
+        ConfigurationError: So it would.
+    """
+    if text is None:
+        return
+    try:
+        enough = int(text) >= _FEWEST_BATCHES
+    except ValueError:
+        enough = False
+    if not enough:
+        message = f"{_MIN_BATCHES} = {text} can't be used: Spark would delete its logs of epochs that checkpoints need."
+        raise ConfigurationError(message, where=_MIN_BATCHES, hint=f"leave it out, or set {_FEWEST_BATCHES} or more")
 
 
 def create_session(configuration: Configuration, app_name: str, log: Path) -> SparkSession:

@@ -56,12 +56,12 @@ def test_progress_has_what_the_driver_knows_and_none_for_the_rest():
 
 
 def test_an_operation_in_progress_tells_how_far_it_is():
-    operation = {"status": "IN_PROGRESS", "acknowledged": 1, "total": 3, "bytes": 2048}
+    operation = {"status": "IN_PROGRESS", "acknowledged": 1, "total": 3, "bytes": 2048, "waits_for_epoch": 2}
 
     assert messages.operation_result(operation) == {
         "status": {"id": "IN_PROGRESS"},
         "operation": None,
-        "pystate": {"acknowledged": 1, "total": 3, "bytes": 2048},
+        "pystate": {"acknowledged": 1, "total": 3, "bytes": 2048, "waits_for_epoch": 2},
     }
 
 

@@ -66,7 +66,14 @@ _CHECKPOINT = record(
         "restore_timestamp": nullable(INTEGER),
         **_SLOWEST,
     },
-    {"external_path": nullable(TEXT), "discarded": TRUTH, "failure_timestamp": INTEGER, "failure_message": nullable(TEXT)},
+    {
+        "external_path": nullable(TEXT),
+        "discarded": TRUTH,
+        "failure_timestamp": INTEGER,
+        "failure_message": nullable(TEXT),
+        "waits_for_epoch": INTEGER,
+        "waits_since": INTEGER,
+    },
 )
 _RESTORED = record({"id": INTEGER, "restore_timestamp": INTEGER, "is_savepoint": TRUTH, "external_path": nullable(TEXT)})
 _SUMMED = (

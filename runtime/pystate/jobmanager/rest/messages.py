@@ -18,6 +18,7 @@ from pystate.jobmanager.rest.vertices import Status, plan, task_counts, vertex
 FLINK_VERSION = "2.3.0"
 """The Flink whose REST this is; clients look at it."""
 
+_PROGRESS = ("acknowledged", "total", "bytes", "waits_for_epoch", "waits_since")
 _APPLICATION_STATUS = {
     JobStatus.FINISHED: "SUCCEEDED",
     JobStatus.CANCELED: "CANCELED",
@@ -207,7 +208,7 @@ def _exception(failure: dict[str, Any]) -> dict[str, Any]:
 def operation_result(operation: dict[str, Any]) -> dict[str, Any]:
     """GET /jobs/:id/savepoints/:trigger and /jobs/:id/checkpoints/:trigger."""
     if operation["status"] != "COMPLETED":
-        progress = {name: operation[name] for name in ("acknowledged", "total", "bytes") if name in operation}
+        progress = {name: operation[name] for name in _PROGRESS if name in operation}
         return {"status": {"id": "IN_PROGRESS"}, "operation": None, "pystate": progress}
     checkpoint = is_checkpoint(operation)
     if operation.get("failure") is not None:
