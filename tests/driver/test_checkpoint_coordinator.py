@@ -159,7 +159,9 @@ def test_an_expired_checkpoint_fails_and_what_comes_late_is_deleted(bench, tmp_p
 
 def test_periodic_checkpoints_come_by_themselves_and_only_the_newest_is_kept(bench, tmp_path):
     one = bench(**{"execution.checkpointing.interval": "20 ms"})
-    one.epoch(0)
+    for subtask, decision in enumerate(one.epoch(0)):
+        if decision is not None:  # the first one is due while the epoch runs
+            acknowledge(one.coordinator, decision["checkpoint_id"], subtask)
     wait_until(lambda: one.coordinator.statistics()["counts"]["completed"] >= 3)
     kept = sorted(path.name for path in (tmp_path / "ck" / ("a" * 32)).iterdir() if path.name.startswith("chk-"))
     assert len(kept) <= 2, "the newest, and the one under way"
