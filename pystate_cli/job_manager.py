@@ -77,13 +77,9 @@ def find_job_manager(
             instance=str(leader["instance"]),
             **_configured_security(configuration),
         )
-    entry = read_json(home.jobmanager)
-    if entry is not None and not is_alive(entry["pid"]):  # one that was told to end takes its address with it
-        message = f"The job manager of this home (process {entry['pid']}) is dead."
-        hint = "the next pystate run starts one, which finds the jobs again"
-        raise NoJobManagerError(message, where=str(home.root), hint=hint)
-    message = f"No job manager is running for this home ({home.root})."
-    raise NoJobManagerError(message, hint="pystate run starts one; PYSTATE_HOME names another home")
+    from pystate_cli.absent_job_manager import absent_job_manager
+
+    raise absent_job_manager(home)
 
 
 def ensure_job_manager(

@@ -21,6 +21,8 @@ INSTANCE_HEADER = "pystate-instance"
 CLIENT_HEADER = "pystate-client"
 """Asks for errors with their place and hint."""
 VERSION = pystate.__version__
+_JOBS_GO_ON = "Its jobs go on without it."
+BACK_AGAIN = "pystate cluster start brings it back, and it finds its jobs again"
 _WHERE_IT_IS = "pystate cluster status shows where this home's is; -m HOST:PORT names another one"
 
 
@@ -150,7 +152,10 @@ class RestClient:
             raise ControlError(message, hint="client.timeout sets how long to wait") from error
         except (OSError, http.client.HTTPException) as error:
             message = f"No job manager answers at {self.address}: {error}"
-            raise NoJobManagerError(message, hint=_WHERE_IT_IS) from error
+            if self._instance is None:  # somebody's, who is only known by his address
+                raise NoJobManagerError(message, hint=_WHERE_IT_IS) from error
+            told = f"{message}. {_JOBS_GO_ON}"
+            raise NoJobManagerError(told, hint=BACK_AGAIN) from error
         if self._instance is not None and response.headers.get(INSTANCE_HEADER) != self._instance:
             message = f"Another program than this home's job manager answers at {self.address}."
             raise NoJobManagerError(message, hint=_WHERE_IT_IS)

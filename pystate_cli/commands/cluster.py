@@ -10,6 +10,7 @@ import typer
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.home import read_json
 from pystate.common.job_status import JobStatus
+from pystate_cli.absent_job_manager import absent_job_manager
 from pystate_cli.formats import format_millis
 from pystate_cli.job_manager import find_job_manager, own_job_manager, start_job_manager, stop_job_manager
 from pystate_cli.options import JsonOption, VerboseOption
@@ -71,7 +72,7 @@ def stop(
         if cancel_jobs:
             message = "There is no job manager that could cancel jobs."
             raise NoJobManagerError(message, where=str(session.home.root), hint="pystate cluster start finds them again")
-        session.console.story(_nothing_to_stop(session))
+        session.console.story(absent_job_manager(session.home).message)
         return
     entry, client = found
     role, leader = _role(client)
@@ -111,7 +112,7 @@ def status(context: typer.Context, as_json: JsonOption = False, verbose: Verbose
     if found is None:
         if as_json:
             console.result_json({"status": "stopped", "home": str(session.home.root)})
-        raise NoJobManagerError(_nothing_to_stop(session), where=str(session.home.root), hint="pystate cluster start")
+        raise absent_job_manager(session.home)
     facts = _facts(session, configuration, *found)
     if as_json:
         console.result_json(facts)
@@ -180,13 +181,6 @@ def _cancel(session: Session, client: RestClient, jobs: list[str]) -> None:
         for job_id in jobs:
             state = await_end(client, job_id)
             session.console.story(f"Job {job_id} has ended ({state.value}).")
-
-
-def _nothing_to_stop(session: Session) -> str:
-    entry = read_json(session.home.jobmanager)
-    if entry is not None:
-        return f"The job manager of this home (process {entry['pid']}) is dead; its jobs go on."
-    return f"No job manager is running for this home ({session.home.root})."
 
 
 def _plain(name: str, value: Any) -> str:

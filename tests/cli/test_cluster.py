@@ -68,7 +68,7 @@ def test_start_status_and_stop(home, pystate):
     assert (once_more.code, once_more.err) == (0, f"No job manager is running for this home ({home.root}).\n")
     gone = pystate("cluster", "status", "--json")
     assert (gone.code, json.loads(gone.out)["status"]) == (1, "stopped")
-    assert "try: pystate cluster start" in gone.err
+    assert "or pystate cluster start" in gone.err
 
 
 def test_a_job_manager_that_was_killed_twice_is_started_twice(home, pystate):

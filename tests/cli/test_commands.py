@@ -322,7 +322,7 @@ def test_without_a_job_manager(pystate, own_home, command):
     assert (code, out) == (1, "")
     assert err == (
         f"error: No job manager is running for this home ({own_home}).\n"
-        "  try: pystate run starts one; PYSTATE_HOME names another home\n"
+        "  try: pystate run starts one, or pystate cluster start; PYSTATE_HOME names another home\n"
     )
 
 

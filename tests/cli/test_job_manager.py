@@ -16,7 +16,7 @@ from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, read_json, write_json
 from pystate.jobmanager.driver_process import _processes
 from pystate_cli.job_manager import ensure_job_manager, find_job_manager
-from pystate_cli.rest_client import NoJobManagerError
+from pystate_cli.rest_client import NoJobManagerError, RestClient
 from tests.jobmanager.harness import eventually
 
 
@@ -122,8 +122,65 @@ def test_a_job_manager_that_was_killed_is_said_to_be_dead(tmp_path):
     assert str(caught.value) == (
         f"The job manager of this home (process {pid}) is dead.\n"
         f"  at: {home.root}\n"
-        "  try: the next pystate run starts one, which finds the jobs again"
+        "  try: pystate cluster start brings it back, and it finds its jobs again"
     )
+
+
+ALL = [
+    ("list",), ("watch", "JOB"), ("logs", "JOB"), ("exceptions", "JOB"), ("metrics", "JOB"), ("wait", "JOB"),
+    ("stop", "JOB"), ("cancel", "JOB"), ("cancel", "-s", "a", "b"), ("rescale", "JOB", "-p", "2"), ("savepoint", "JOB"),
+    ("checkpoint", "JOB"), ("checkpoints", "JOB"), ("cluster", "status"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def killed(manager) -> Iterator[tuple[str, int]]:
+    """A job that runs, one that has ended, and the id of a process that was the job manager of both."""
+    job, ended = manager.submit(), manager.submit("--finish", "0")
+    manager.wait_for(job, "RUNNING")
+    manager.wait_for(ended, "FINISHED")
+    entry = manager.home.jobmanager.read_bytes()
+    pid = dead_pid()
+    write_json(manager.home.jobmanager, {**read_json(manager.home.jobmanager), "pid": pid})
+    yield job, pid
+    manager.home.jobmanager.write_bytes(entry)
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_every_command_says_that_the_jobs_of_a_killed_job_manager_go_on(manager, killed, pystate, words):
+    job, pid = killed
+
+    code, out, err = pystate(*(job if word == "JOB" else word for word in words))
+
+    assert (code, out) == (1, "")
+    assert err == (
+        f"error: The job manager of this home (process {pid}) is dead. 1 job goes on without it.\n"
+        f"  at: {manager.home.root}\n"
+        "  try: pystate cluster start brings it back, and it finds its jobs again\n"
+    )
+
+
+def test_a_job_manager_that_was_stopped_has_left_its_jobs_too(manager, killed, pystate):
+    manager.home.jobmanager.unlink()
+
+    code, _, err = pystate("list")
+    assert code == 1
+    assert err == (
+        f"error: No job manager is running for this home ({manager.home.root}). 1 job goes on without it.\n"
+        "  try: pystate cluster start brings it back, and it finds its jobs again\n"
+    )
+    assert pystate("cluster", "stop").err.endswith("1 job goes on without it.\n")
+
+
+def test_a_job_manager_that_dies_under_a_command_is_said_to_leave_its_jobs(manager):
+    entry = read_json(manager.home.jobmanager)
+    client = RestClient("127.0.0.1", 1, timeout=10, instance=entry["instance"])
+
+    with pytest.raises(NoJobManagerError) as caught:
+        client.get("/jobs")
+
+    assert caught.value.message.endswith("Connection refused. Its jobs go on without it.")
+    assert caught.value.hint == "pystate cluster start brings it back, and it finds its jobs again"
 
 
 @pytest.mark.parametrize("words", [("list",), ("run", "JOB"), ("stop", "x")])
