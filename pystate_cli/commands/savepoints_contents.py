@@ -90,8 +90,10 @@ def diff_savepoints(
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Show how two savepoints differ: operators, states, types, entries and bytes; or key by key."""
-    from pystate.checkpoint.catalog.difference import compare, state_path
+    """Show how two savepoints differ: operators, states, types, entries, bytes, contents and sources; or key by key."""
+    from pystate.checkpoint.catalog.contents import ContentComparison
+    from pystate.checkpoint.catalog.difference import Change, compare, state_path
+    from pystate.checkpoint.catalog.source_difference import compare_sources
 
     session = Session.of(context)
     console = session.console
@@ -99,16 +101,27 @@ def diff_savepoints(
         _diff_keys(session, before, after, *state_path(keys), as_json=as_json)
         return
     old, new = _inspected(session, before), _inspected(session, after)
-    differences = compare(old.operators, new.operators)
+    contents = ContentComparison(*((find_snapshot(session, one.summary.uri), one.metadata) for one in (old, new)))
+    with console.waiting("The states are being compared"):
+        differences = compare(old.operators, new.operators, contents.are_equal)
+    sources = compare_sources(old.sources, new.sources)
     if as_json:
-        told = [one.to_json() for one in differences]
-        console.result_json({"before": old.summary.uri, "after": new.summary.uri, "operators": told})
+        console.result_json(
+            {
+                "before": old.summary.uri,
+                "after": new.summary.uri,
+                "operators": [one.to_json() for one in differences],
+                "sources": [source.to_json() for source in sources],
+            }
+        )
     elif console.is_terminal:
-        for part in change_parts(old, new, differences, console.width, unicode=console.has_unicode):
+        for part in change_parts(old, new, differences, sources, console.width, unicode=console.has_unicode):
             console.render(part)
     else:
-        for line in change_lines(old, new, differences):
+        for line in change_lines(old, new, differences, sources):
             console.result(line)
+    if any(state.change is Change.ALIKE for one in differences for state in one.states):
+        console.story("alike: of the same type, entries and bytes; what is in files of a backend can't be compared.")
 
 
 def _diff_keys(session: Session, before: str, after: str, uid: str, name: str, *, as_json: bool) -> None:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from pystate.checkpoint.catalog.difference import Change, OperatorDifference, StateDifference
+    from pystate.checkpoint.catalog.source_difference import SourceDifference
 
-_MARKS = {"added": "+", "removed": "-", "changed": "~", "same": "="}
-_STYLES = {"added": "green", "removed": "red", "changed": "yellow", "same": "dim"}
+_MARKS = {"added": "+", "removed": "-", "changed": "~", "same": "=", "alike": "?"}
+_STYLES = {"added": "green", "removed": "red", "changed": "yellow", "same": "dim", "alike": "dim"}
 _COLUMNS = (
     Column("mark", ""),
     Column("state", "State", left=True, least=8),
@@ -27,7 +28,13 @@ _COLUMNS = (
 
 
 def change_parts(
-    before: Inspection, after: Inspection, differences: Sequence[OperatorDifference], width: int, *, unicode: bool
+    before: Inspection,
+    after: Inspection,
+    differences: Sequence[OperatorDifference],
+    sources: Sequence[SourceDifference],
+    width: int,
+    *,
+    unicode: bool,
 ) -> Iterator[RenderableType]:
     """Yield what a terminal of that width shows."""
     from rich.text import Text
@@ -44,6 +51,12 @@ def change_parts(
         )
         if lines:
             yield table
+    if sources:
+        yield Text("")
+        yield Text("sources", style="bold")
+    for source in sources:
+        mark, style = _MARKS[source.change.value], _STYLES[source.change.value]
+        yield Text.assemble((f"{mark} {printable(source.uid)}", style), f"  {_positions(source, unicode=unicode)}")
 
 
 def _title(inspection: Inspection) -> str:
@@ -65,8 +78,8 @@ def _operator_changes(one: OperatorDifference, *, unicode: bool) -> Iterator[str
     ):
         if old != new:
             yield printable(f"{name} {old} {arrow} {new}")
-    if one.change.value == "same":
-        yield "same"
+    if one.change.value in ("same", "alike"):
+        yield one.change.value
 
 
 def _line(state: StateDifference, *, unicode: bool) -> Line:
@@ -85,8 +98,21 @@ def _line(state: StateDifference, *, unicode: bool) -> Line:
     return Line(cells, {"mark": style, "state": style, "type": "yellow" if state.type_changed else ""})
 
 
-def change_lines(before: Inspection, after: Inspection, differences: Sequence[OperatorDifference]) -> list[str]:
-    """Return the lines for a pipe: one per operator without state, and one per state."""
+def _positions(source: SourceDifference, *, unicode: bool) -> str:
+    arrow = " → " if unicode else " -> "
+    known = [position.words for position in (source.before, source.after) if position is not None]
+    if len(set(known)) < len(known) and source.change.value == "changed":
+        known = [position.offset for position in (source.before, source.after) if position is not None]
+    return printable(arrow.join(dict.fromkeys(known)))
+
+
+def change_lines(
+    before: Inspection,
+    after: Inspection,
+    differences: Sequence[OperatorDifference],
+    sources: Sequence[SourceDifference],
+) -> list[str]:
+    """Return the lines for a pipe: one per operator, one per state, and one per source."""
     rows = []
     for one in differences:
         uid = printable(one.some.uid)
@@ -105,11 +131,17 @@ def change_lines(before: Inspection, after: Inspection, differences: Sequence[Op
                 ]
             )
     names = ("change", "operator", "state", "entries_a", "entries_b", "bytes_a", "bytes_b")
-    widths = [
-        max(len(name), *(len(row[number]) for row in rows)) if rows else len(name) for number, name in enumerate(names)
-    ]
     heads = [f"a: {before.summary.uri}", f"b: {after.summary.uri}", ""]
-    return [*heads, *plain_table([*zip(names, widths, strict=True), ("type", 0)], rows)]
+    lines = [*heads, *_plain_lines(names, "type", rows)]
+    if sources:
+        of_sources = [[source.change.value, printable(source.uid), _positions(source, unicode=False)] for source in sources]
+        lines += ["", *_plain_lines(("change", "source"), "position", of_sources)]
+    return lines
+
+
+def _plain_lines(names: Sequence[str], last: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max([len(name), *(len(row[number]) for row in rows)]) for number, name in enumerate(names)]
+    return plain_table([*zip(names, widths, strict=True), (last, 0)], rows)
 
 
 def key_line(change: Change, key: Any) -> str:

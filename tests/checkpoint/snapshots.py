@@ -71,6 +71,7 @@ class Recipe:
     parent: str | None = None
     parent_id: str | None = None
     operator_state: bool = True
+    elements: str = "ab"  # of the operator list
     uid: str = "count"
 
     def with_changes(self, **changes: Any) -> Recipe:
@@ -166,7 +167,7 @@ def _subtask(location: SnapshotLocation, recipe: Recipe, index: int) -> Operator
     keyed = KeyedStateHandle(
         groups.start, groups.end, "canonical", location.write_state(f"{prefix}-keyed", write, recipe.inline_threshold)
     )
-    operator = [_operator_state(location, prefix, recipe.inline_threshold)] if recipe.operator_state else []
+    operator = [_operator_state(location, prefix, recipe)] if recipe.operator_state else []
     return OperatorSubtaskState([keyed], operator)
 
 
@@ -182,14 +183,14 @@ def _entries(schema: StateSchema, key: bytes, value: Any, parts: int) -> list[tu
     return [(key, b"", serialize(value))]
 
 
-def _operator_state(location: SnapshotLocation, prefix: str, inline_threshold: int) -> OperatorStateHandle:
+def _operator_state(location: SnapshotLocation, prefix: str, recipe: Recipe) -> OperatorStateHandle:
     texts, longs = serializer_for(Types.STRING()), serializer_for(Types.LONG())
     codec = KeyCodec(Types.STRING())
     rules = [codec.encode(codec.internal("limit")), longs.serialize(5)]
     states = [
         (
             OperatorStateInfo("buffer", OperatorStateMode.SPLIT_DISTRIBUTE, 2, texts.snapshot()),
-            [*map(texts.serialize, "ab")],
+            [*map(texts.serialize, recipe.elements)],
         ),
         (OperatorStateInfo("offsets", OperatorStateMode.UNION, 1, longs.snapshot()), [longs.serialize(1)]),
         (
@@ -200,7 +201,7 @@ def _operator_state(location: SnapshotLocation, prefix: str, inline_threshold: i
         ),
     ]
     handle: StateHandle = location.write_state(
-        f"{prefix}-operator", lambda sink: write_operator_state(sink, states), inline_threshold
+        f"{prefix}-operator", lambda sink: write_operator_state(sink, states), recipe.inline_threshold
     )
     described = {info.name: StateMetaInfo(info.mode, info.entries) for info, _ in states}
     return OperatorStateHandle(described, OPERATOR_STATE, handle)

@@ -18,15 +18,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.checkpoint.catalog.contents import ContentComparison
 from pystate.checkpoint.catalog.difference import Change, SnapshotState, compare, key_changes, state_path
 from pystate.checkpoint.catalog.inspection import inspect_operators
+from pystate.checkpoint.catalog.source_difference import compare_sources
 from pystate.checkpoint.catalog.summary import read_snapshot
 from pystate.checkpoint.catalog.verification import Verification
 from pystate.checkpoint.metadata import write_metadata
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, SnapshotError, UsageError
-from pystate.spark.source_words import check_logs
+from pystate.spark.source_words import SourceWords, check_logs
 from tests.checkpoint.snapshots import COUNT, LAST, SEEN, WORDS, Recipe, write_incremental, write_savepoint
 
 
@@ -392,7 +394,75 @@ def test_a_savepoint_is_the_same_as_itself(tmp_path: Path) -> None:
     location = write_savepoint(tmp_path)
     figures = inspect_operators(location, read_snapshot(location))
 
-    assert {one.change for one in compare(figures, figures)} == {Change.SAME}
+    assert {one.change for one in compare(figures, figures)} == {Change.ALIKE}, "nobody has looked into them"
+    assert compared(location, location) == {
+        name: "same" for name in ("", "buffer", "count", "last", "offsets", "rules", "seen")
+    }
+
+
+def compared(before: SnapshotLocation, after: SnapshotLocation) -> dict[str, str]:
+    """Return what became of each state, and of the operator under an empty name."""
+    metadata = [read_snapshot(one) for one in (before, after)]
+    figures = [inspect_operators(one, found) for one, found in zip((before, after), metadata, strict=True)]
+    contents = ContentComparison((before, metadata[0]), (after, metadata[1]))
+    (operator,) = compare(*figures, contents.are_equal)
+    return {"": operator.change.value, **{state.some.name: state.change.value for state in operator.states}}
+
+
+def test_a_state_with_another_value_of_the_same_length_is_not_the_same(tmp_path: Path) -> None:
+    changed = {COUNT: {**WORDS[COUNT], "key-5": 7}, SEEN: {**WORDS[SEEN], "key-2": {"c": 4}}, LAST: WORDS[LAST]}
+    before = write_savepoint(tmp_path, snapshot_id="a" * 12)
+    after = write_savepoint(tmp_path, snapshot_id="b" * 12, content=changed)
+
+    found = compared(before, after)
+
+    assert {name for name, change in found.items() if change == "changed"} == {"", "count", "seen"}
+    assert {name for name, change in found.items() if change == "same"} == {"buffer", "last", "offsets", "rules"}
+
+
+def test_states_are_the_same_at_another_parallelism(tmp_path: Path) -> None:
+    before = write_savepoint(tmp_path, snapshot_id="a" * 12, operator_state=False)
+    after = write_savepoint(tmp_path, snapshot_id="b" * 12, parallelism=3, parts=1, operator_state=False)
+
+    assert compared(before, after) == {"": "changed", "count": "same", "last": "changed", "seen": "same"}, "more list parts"
+
+
+def test_operator_state_with_other_elements_is_not_the_same(tmp_path: Path) -> None:
+    before = write_savepoint(tmp_path, snapshot_id="a" * 12)
+    after = write_savepoint(tmp_path, snapshot_id="b" * 12, elements="ac")
+
+    found = compared(before, after)
+
+    assert (found["buffer"], found["offsets"], found["rules"]) == ("changed", "same", "same")
+
+
+def test_what_is_in_files_of_a_backend_is_not_said_to_be_the_same(tmp_path: Path) -> None:
+    shared = tmp_path / "000001.sst"
+    shared.write_bytes(b"some")
+    before, after = (write_incremental(tmp_path, shared, snapshot_id=letter * 12) for letter in "ab")
+
+    assert compared(before, before)["count"] == "same", "the very same files"
+    assert compared(before, after)["count"] == "alike"
+
+
+def test_sources_are_compared(tmp_path: Path) -> None:
+    def sources(**offsets: str) -> list[SourceWords]:
+        return [SourceWords(uid, f"{offset} rows", offset) for uid, offset in offsets.items()]
+
+    found = compare_sources(sources(a="1", b="2", c="3"), sources(b="2", c="4", d="5"))
+
+    assert [(one.uid, one.change.value) for one in found] == [
+        ("a", "removed"),
+        ("b", "same"),
+        ("c", "changed"),
+        ("d", "added"),
+    ]
+    assert found[2].to_json() == {
+        "uid": "c",
+        "change": "changed",
+        "before": {"position": "3 rows", "offset": "3"},
+        "after": {"position": "4 rows", "offset": "4"},
+    }
 
 
 def changed_keys(before: SnapshotLocation, after: SnapshotLocation, state: str, uid: str = "count") -> list[tuple[str, Any]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 from operator import itemgetter
@@ -25,6 +25,14 @@ F = TypeVar("F", StateFigures, OperatorFigures)
 
 _DIGEST_BYTES = 16
 
+SameContent = Callable[[str, StateFigures], bool | None]
+"""Tells of a state of an operator whether two snapshots hold the same in it; None where that can't be told."""
+
+
+def _not_compared(uid: str, state: StateFigures) -> bool | None:
+    del uid, state
+    return None
+
 
 class Change(Enum):
     """What became of something from one snapshot to the other."""
@@ -33,6 +41,8 @@ class Change(Enum):
     REMOVED = "removed"
     CHANGED = "changed"
     SAME = "same"
+    ALIKE = "alike"
+    """By all that can be seen without its backend: type, entries, bytes. What it holds was not compared."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +66,22 @@ class _Difference(Generic[F]):
             return Change.ADDED
         if self.after is None:
             return Change.REMOVED
-        return Change.CHANGED if self._differ(self.before, self.after) else Change.SAME
+        return self._compared(self.before, self.after)
 
     @abstractmethod
-    def _differ(self, before: F, after: F) -> bool:
-        """Whether it is another one by now."""
+    def _compared(self, before: F, after: F) -> Change:
+        """Return CHANGED, SAME, or ALIKE."""
 
 
 @dataclass(frozen=True)
 class StateDifference(_Difference[StateFigures]):
-    """A state in two snapshots. SAME: type, entries and bytes are; values may differ."""
+    """A state in two snapshots.
+
+    Attributes:
+        same_content: Whether it holds the same in both; None where that isn't known.
+    """
+
+    same_content: bool | None = None
 
     @property
     def type_changed(self) -> bool:
@@ -76,8 +92,18 @@ class StateDifference(_Difference[StateFigures]):
     def _described(state: StateFigures | None) -> tuple[str, str, bool] | None:
         return None if state is None else (state.kind, state.type, state.ttl)
 
-    def _differ(self, before: StateFigures, after: StateFigures) -> bool:
-        return self.type_changed or (before.entries, before.size) != (after.entries, after.size)
+    @property
+    def same_figures(self) -> bool:
+        """Whether both snapshots have it, with the same type, entries and bytes."""
+        if self.before is None or self.after is None or self.type_changed:
+            return False
+        return (self.before.entries, self.before.size) == (self.after.entries, self.after.size)
+
+    def _compared(self, before: StateFigures, after: StateFigures) -> Change:
+        del before, after
+        if not self.same_figures or self.same_content is False:
+            return Change.CHANGED
+        return Change.ALIKE if self.same_content is None else Change.SAME
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able data."""
@@ -96,9 +122,14 @@ class OperatorDifference(_Difference[OperatorFigures]):
 
     states: tuple[StateDifference, ...]
 
-    def _differ(self, before: OperatorFigures, after: OperatorFigures) -> bool:
-        described = [(one.name, one.parallelism, one.max_parallelism, one.key_type, one.size) for one in (before, after)]
-        return described[0] != described[1] or any(state.change is not Change.SAME for state in self.states)
+    def _compared(self, before: OperatorFigures, after: OperatorFigures) -> Change:
+        described = [(one.name, one.parallelism, one.max_parallelism, one.key_type) for one in (before, after)]
+        changes = {state.change for state in self.states}
+        if described[0] != described[1] or changes - {Change.SAME, Change.ALIKE}:
+            return Change.CHANGED
+        if before.size != after.size and Change.ALIKE in changes:
+            return Change.CHANGED
+        return Change.ALIKE if Change.ALIKE in changes else Change.SAME
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able data."""
@@ -117,16 +148,31 @@ def _without_states(figures: OperatorFigures) -> dict[str, Any]:
     return plain
 
 
-def compare(before: list[OperatorFigures], after: list[OperatorFigures]) -> list[OperatorDifference]:
-    """Return the operators of two snapshots side by side, by uid."""
+def compare(
+    before: list[OperatorFigures], after: list[OperatorFigures], same_content: SameContent = _not_compared
+) -> list[OperatorDifference]:
+    """Return the operators of two snapshots side by side, by uid.
+
+    Args:
+        before: Those of the one.
+        after: Those of the other.
+        same_content: Is asked for each state whose figures are the same, with the operator's uid, whether it holds the same.
+    """
     old, new = ({operator.uid: operator for operator in operators} for operators in (before, after))
-    return [_compared(old.get(uid), new.get(uid)) for uid in sorted(old.keys() | new.keys())]
+    return [_side_by_side(old.get(uid), new.get(uid), same_content) for uid in sorted(old.keys() | new.keys())]
 
 
-def _compared(before: OperatorFigures | None, after: OperatorFigures | None) -> OperatorDifference:
+def _side_by_side(
+    before: OperatorFigures | None, after: OperatorFigures | None, same_content: SameContent
+) -> OperatorDifference:
     old, new = ({} if one is None else {_named(state): state for state in one.states} for one in (before, after))
-    names = sorted(old.keys() | new.keys())
-    return OperatorDifference(before, after, tuple(StateDifference(old.get(name), new.get(name)) for name in names))
+    states = []
+    for name in sorted(old.keys() | new.keys()):
+        state = StateDifference(old.get(name), new.get(name))
+        if state.same_figures and before is not None:
+            state = replace(state, same_content=same_content(before.uid, state.some))
+        states.append(state)
+    return OperatorDifference(before, after, tuple(states))
 
 
 def _named(state: StateFigures) -> tuple[str, str]:
