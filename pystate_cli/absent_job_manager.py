@@ -23,11 +23,8 @@ def absent_job_manager(home: PystateHome) -> NoJobManagerError:
         where = str(home.root)
     else:
         message = f"No job manager is running for this home ({home.root})."
-    hint = (
-        BACK_AGAIN
-        if entry is not None or jobs
-        else "pystate run starts one, or pystate cluster start; PYSTATE_HOME names another home"
-    )
+    none_yet = "pystate run starts one, or pystate cluster start; PYSTATE_HOME names another home"
+    hint = BACK_AGAIN if entry is not None or jobs else none_yet
     return NoJobManagerError(f"{message}{jobs}", where=where, hint=hint)
 
 

@@ -61,10 +61,12 @@ class Console:
             self._stdout.flush()
 
     def result_json(self, data: Any) -> None:
-        """Print the result as JSON."""
+        """Print the result as JSON, with our spelling of its keys."""
         import json
 
-        self.result(json.dumps(data, indent=2))
+        from pystate_cli.json_keys import with_our_keys
+
+        self.result(json.dumps(with_our_keys(data), indent=2))
 
     def raw(self, data: bytes) -> None:
         """Hand bytes on as they are; above a live view on the same terminal only whole lines."""

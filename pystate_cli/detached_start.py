@@ -32,8 +32,8 @@ class DetachedStart:
         self._attempt = 0
         self._next_news = 0.0
 
-    def wait(self) -> None:
-        """Return once the job is RUNNING, or has FINISHED.
+    def wait(self) -> JobStatus:
+        """Return RUNNING once the job runs, or FINISHED if it has ended.
 
         Raises:
             PystateError: It failed or was cancelled, or does not run in time; then it goes on.
@@ -53,6 +53,7 @@ class DetachedStart:
             message = f"Job {self._job_id} does not run after {self._timeout:g} s: it is {state.value}, and goes on."
             hint = f"pystate exceptions {self._job_id}; pystate cancel {self._job_id} ends it"
             raise JobExecutionError(message, hint=hint)
+        return state
 
     def _await(self) -> JobStatus:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout

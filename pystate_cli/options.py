@@ -14,6 +14,7 @@ from pystate_cli.completions import complete_job, complete_running_job
 from pystate_cli.session import Session
 
 JOB_MANAGER_NAMES = ("-m", "--jobmanager")
+JSON_NAMES = ("--json",)
 VERBOSE_NAMES = ("-v", "--verbose")
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -32,7 +33,7 @@ JobManagerOption = Annotated[
 VerboseOption = Annotated[
     bool, typer.Option(*VERBOSE_NAMES, callback=_be_verbose, help="Show stack traces.", show_default=False)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
+JsonOption = Annotated[bool, typer.Option(*JSON_NAMES, help="Print JSON.", show_default=False)]
 MessageOption = Annotated[
     str | None, typer.Option("--message", metavar="TEXT", help="What the savepoint says about itself: one line.")
 ]

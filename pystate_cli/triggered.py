@@ -91,8 +91,11 @@ def tell_operation(
         raise failure_of(cause)
 
 
-def tell_trigger_id(session: Session, what: str, request_id: str, poll: str) -> None:
-    """Print the id of something that goes on without us, and how to ask for its result."""
+def tell_trigger_id(session: Session, what: str, request_id: str, command: str, job_id: str, *, as_json: bool) -> None:
+    """Print the id of something that goes on without us, and which command asks for its result."""
     session.console.story(f"Successfully trigger {what}, triggerId: {request_id}")
-    session.console.story(f"Its result: {poll} --trigger-id {request_id}")
-    session.console.result(request_id)
+    session.console.story(f"Its result: pystate {command} {job_id} --trigger-id {request_id}")
+    if as_json:
+        session.console.result_json({"jobId": job_id, "triggerId": request_id})
+    else:
+        session.console.result(request_id)

@@ -1,6 +1,6 @@
 """Renders the picture of the checkpoint table in the README from the statistics of a real job.
 
-pystate checkpoints JOBID --json > statistics.json
+curl http://localhost:8081/jobs/JOBID/checkpoints > statistics.json
 python docs/images/render.py statistics.json docs/images/checkpoints.svg
 """
 

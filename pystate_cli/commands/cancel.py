@@ -16,6 +16,7 @@ from pystate_cli.job_selection import JOB_ID, connect_to_job, may_mean_job
 from pystate_cli.options import (
     ApplicationOption,
     JobManagerOption,
+    JsonOption,
     MessageOption,
     VerboseOption,
     absolute_path,
@@ -46,6 +47,7 @@ def cancel(
     ] = False,
     format_type: FormatOption = None,
     message: MessageOption = None,
+    as_json: JsonOption = False,
     application_id: ApplicationOption = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
@@ -67,9 +69,9 @@ def cancel(
         job, directory = split_beside_application(words or [], means_job)
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=True)
     if with_savepoint:
-        _cancel_with_savepoint(session, client, job_id, directory, chosen, said)
+        _cancel_with_savepoint(session, client, job_id, directory, chosen, said, as_json=as_json)
     else:
-        _cancel(session, client, job_id)
+        _cancel(session, client, job_id, as_json=as_json)
 
 
 def check_words(words: list[str], with_savepoint: bool) -> None:
@@ -119,7 +121,7 @@ def _means_job(session: Session, job_manager: str | None, word: str) -> bool:
     return may_mean_job(word, session.connect(job_manager).get("/jobs/overview")["jobs"])
 
 
-def _cancel(session: Session, client: RestClient, job_id: str) -> None:
+def _cancel(session: Session, client: RestClient, job_id: str, *, as_json: bool) -> None:
     session.console.story(f"Cancelling job {job_id}.")
     try:
         client.patch(f"/jobs/{job_id}?mode=cancel")
@@ -130,10 +132,19 @@ def _cancel(session: Session, client: RestClient, job_id: str) -> None:
         raise error
     _check_cancelled(session, client, job_id, state)
     session.console.story(f"Cancelled job {job_id}.")
+    if as_json:
+        session.console.result_json({"jobId": job_id, "state": state.value})
 
 
 def _cancel_with_savepoint(
-    session: Session, client: RestClient, job_id: str, directory: str | None, chosen: str, message: str | None
+    session: Session,
+    client: RestClient,
+    job_id: str,
+    directory: str | None,
+    chosen: str,
+    message: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     target = None if directory is None else absolute_path(directory)
     where = "default savepoint directory" if target is None else target
@@ -150,7 +161,10 @@ def _cancel_with_savepoint(
         path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
     with session.console.waiting("The job is ending"):
         state = await_end(client, job_id)
-    session.console.result(path)  # the savepoint is there, however the job ended
+    if as_json:
+        session.console.result_json({"jobId": job_id, "state": state.value, "location": path})
+    else:
+        session.console.result(path)  # the savepoint is there, however the job ended
     _check_cancelled(session, client, job_id, state)
     session.console.story(f"Cancelled job {job_id}. Savepoint stored in {path}.")
 

@@ -55,7 +55,7 @@ def checkpoint(
     body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": None}
     request_id = client.post(operations, body)["request-id"]
     if detached:
-        tell_trigger_id(session, "manual checkpoint", request_id, f"pystate checkpoint {job_id}")
+        tell_trigger_id(session, "manual checkpoint", request_id, "checkpoint", job_id, as_json=as_json)
         return
     console.story("Waiting for response...")
     with console.progress("The checkpoint is being written") as show:
@@ -63,6 +63,6 @@ def checkpoint(
     console.story(f"Checkpoint{'(FULL)' if full else ''} {checkpoint_id} for job {job_id} completed.")
     console.story("You can resume your program from this checkpoint with the run command.")
     if as_json:
-        console.result_json({"job_id": job_id, "checkpointId": checkpoint_id})
+        console.result_json({"jobId": job_id, "checkpointId": checkpoint_id})
     else:
         console.result(str(checkpoint_id))

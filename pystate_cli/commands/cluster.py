@@ -34,6 +34,7 @@ def start(
     context: typer.Context,
     conf_dir: ConfDirOption = None,
     properties: PropertyOption = None,
+    as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Start the job manager where none runs, and print its address."""
@@ -53,7 +54,10 @@ def start(
     pid = (read_json(session.home.jobmanager) or {}).get("pid")
     what = "Started the job manager" if started else "The job manager is running already"
     session.console.story(f"{what} (process {pid}).")
-    session.console.result(client.address)
+    if as_json:
+        session.console.result_json({"address": client.address, "pid": pid, "started": started})
+    else:
+        session.console.result(client.address)
 
 
 @cluster.command("stop")
@@ -62,6 +66,7 @@ def stop(
     cancel_jobs: Annotated[
         bool, typer.Option("--cancel-jobs", help="Cancel all jobs first, and wait for their ends.", show_default=False)
     ] = False,
+    as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Stop the job manager. Running jobs go on, and the next job manager finds them again."""
@@ -73,6 +78,8 @@ def stop(
             message = "There is no job manager that could cancel jobs."
             raise NoJobManagerError(message, where=str(session.home.root), hint="pystate cluster start finds them again")
         session.console.story(absent_job_manager(session.home).message)
+        if as_json:
+            session.console.result_json({"stopped": False, "pid": None, "jobsLeft": None})
         return
     entry, client = found
     role, leader = _role(client)
@@ -98,6 +105,8 @@ def stop(
         jobs = "1 job goes" if one else f"{len(running)} jobs go"
         them = "it" if one else "them"
         session.console.story(f"{jobs} on; the next job manager (pystate cluster start, or pystate run) finds {them} again.")
+    if as_json:
+        session.console.result_json({"stopped": True, "pid": entry["pid"], "jobsLeft": running})
 
 
 @cluster.command("status")

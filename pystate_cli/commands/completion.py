@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pystate_cli.completions import COMPLETE_VARIABLE
+from pystate_cli.options import JsonOption
 from pystate_cli.session import Session
 
 _INSTALL = {
@@ -26,12 +27,18 @@ class Shell(str, Enum):
 
 
 def completion(
-    context: typer.Context, shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")]
+    context: typer.Context,
+    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Print the script that completes commands, options, job ids and names, savepoints and settings in a shell."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     console = Session.of(context).console
-    console.result(get_completion_script(prog_name="pystate", complete_var=COMPLETE_VARIABLE, shell=shell.value))
+    script = get_completion_script(prog_name="pystate", complete_var=COMPLETE_VARIABLE, shell=shell.value)
+    if as_json:
+        console.result_json({"shell": shell.value, "script": script})
+        return
+    console.result(script)
     if console.is_terminal:
         console.story(_INSTALL[shell.value])

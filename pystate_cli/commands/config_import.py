@@ -35,7 +35,8 @@ def import_config(
     imported = sort_settings(read_flink_file(source))
     text = _toml(imported, source.name)
     if output == "-":
-        session.console.result(text.rstrip("\n"))
+        if not as_json:
+            session.console.result(text.rstrip("\n"))
     else:
         if target.exists() and not force:
             message = "There is a file of that name already."
@@ -43,14 +44,14 @@ def import_config(
         target.parent.mkdir(parents=True, exist_ok=True)
         write_file_atomically(target, text.encode())
     _tell(session, imported)
-    if output == "-":
-        return
-    in_force = _is_in_force(target)
-    session.console.story(_in_force_sentence(target, imported) if in_force else _not_in_force_sentence(target))
+    in_force = output != "-" and _is_in_force(target)
+    if output != "-":
+        session.console.story(_in_force_sentence(target, imported) if in_force else _not_in_force_sentence(target))
     if as_json:
         session.console.result_json(
             {
-                "file": str(target),
+                "file": None if output == "-" else str(target),
+                "text": text if output == "-" else None,
                 "in_force": in_force,
                 "taken": imported.taken,
                 "renamed": imported.renamed,
@@ -59,7 +60,7 @@ def import_config(
                 "unknown": imported.unknown,
             }
         )
-    else:
+    elif output != "-":
         session.console.result(str(target))
 
 

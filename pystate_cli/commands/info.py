@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -71,9 +72,11 @@ def info(
         answer = _answer(request)
     for notice in answer["notices"]:
         console.warning(notice)
-    if as_json or not console.is_terminal:
-        nodes = [{name: node[name] for name in _FIELDS if name in node} for node in answer["plan"]["nodes"]]
+    nodes = [{name: node[name] for name in _FIELDS if name in node} for node in answer["plan"]["nodes"]]
+    if as_json:
         console.result_json({"nodes": nodes})
+    elif not console.is_terminal:
+        console.result(json.dumps({"nodes": nodes}, indent=2))  # to the letter what Flink prints
     else:
         console.render(plan_view(answer, console.width, unicode=console.has_unicode))
 

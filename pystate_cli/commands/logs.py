@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
 
 from pystate_cli.job_output import JobOutput
 from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, VerboseOption
+from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.session import Session
 
 
@@ -23,11 +25,15 @@ def logs(
         bool,
         typer.Option("--stdout", help="What an attached job has printed, instead of its log.", show_default=False),
     ] = False,
+    as_json: JsonOption = False,
     application_id: ApplicationOption = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> int:
-    """Show the log of a job, also of one that has ended; what a detached job prints is in it."""
+    """Show the log of a job, also of one that has ended; what a detached job prints is in it.
+
+    With --json each line is an object.
+    """
     session = Session.of(context)
     client, job_id = connect_to_job(session, job_manager, job, application_id)
     output = JobOutput(client, job_id, "stdout" if stdout else "log")
@@ -35,8 +41,24 @@ def logs(
     if tail is None and offset:
         session.console.story(f"The first {offset:,} bytes of the log are gone: it had grown too large.")
     try:
-        for data in output.from_(offset, follow=follow):
-            session.console.raw(data)
+        pieces = output.from_(offset, follow=follow)
+        if as_json:
+            for line in _lines(pieces):
+                session.console.result(json.dumps({"line": line}))
+        else:
+            for data in pieces:
+                session.console.raw(data)
     except KeyboardInterrupt:
         return 0 if follow else 130
     return 0
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield whole lines, and what stands behind the last newline at the end."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace")
+    if rest:
+        yield rest.decode("utf-8", "replace")

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from pystate.common.errors import UsageError
-from pystate_cli.options import VerboseOption
+from pystate_cli.options import JsonOption, VerboseOption
 from pystate_cli.project_template import module_name, project_files
 from pystate_cli.session import Session
 
@@ -21,6 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 def new(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name, or the path of its folder.")],
+    as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Make a project: a job with state, a test of it that needs no Spark, and its settings."""
@@ -42,7 +43,10 @@ def new(
         session.console.story(f"  {folder.name}/{path}")
     module = module_name(folder.name)
     session.console.story(f"\ncd {name}\npython -m pytest\npystate run {module}.py input --once")
-    session.console.result(str(folder))
+    if as_json:
+        session.console.result_json({"path": str(folder), "files": [str(path) for path in files]})
+    else:
+        session.console.result(str(folder))
 
 
 def _check(folder: Path) -> None:

@@ -15,7 +15,7 @@ from pystate_cli.attached_run import AttachedRun
 from pystate_cli.completions import complete_savepoint
 from pystate_cli.detached_start import DetachedStart
 from pystate_cli.job_manager import ensure_job_manager, find_job_manager
-from pystate_cli.options import JobManagerOption, VerboseOption, absolute_path
+from pystate_cli.options import JSON_NAMES, JobManagerOption, JsonOption, VerboseOption, absolute_path
 from pystate_cli.program_check import check_program
 from pystate_cli.program_words import (
     COMMON_FLAGS,
@@ -52,7 +52,7 @@ _NAME = ("--name",)
 _TIMEOUT = ("--timeout",)
 _SHUTDOWN = ("-sae", "--shutdownOnAttachedExit")
 
-_FLAGS = frozenset((*_DETACHED, *_ALLOW_NON_RESTORED, *_SHUTDOWN, *COMMON_FLAGS))
+_FLAGS = frozenset((*_DETACHED, *_ALLOW_NON_RESTORED, *_SHUTDOWN, *JSON_NAMES, *COMMON_FLAGS))
 _WITH_VALUE = frozenset(
     (*_SAVEPOINT, *_TARGET, *_NAME, *_TIMEOUT, *CLAIM_MODE_NAMES, *RESTORE_MODE_NAMES, *COMMON_WITH_VALUE)
 )
@@ -110,6 +110,7 @@ def run(
             *_TIMEOUT, metavar="SECONDS", min=0, help="With -d: give up then if the job doesn't run yet; it goes on."
         ),
     ] = None,
+    as_json: JsonOption = False,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> int:
@@ -129,6 +130,9 @@ def run(
     if start_timeout is not None and not detached:
         message = "--timeout is about the start of a detached job."
         raise UsageError(message, hint="add -d; pystate wait has a --timeout for the end of a job")
+    if as_json and not detached:
+        message = "--json needs -d: attached, stdout is what the job prints."
+        raise UsageError(message, hint="add -d, or leave --json out")
     path = job_path(job_file)
     if path.suffix == ".py":  # Python also runs archives and compiled programs
         check_program(path)
@@ -167,9 +171,12 @@ def run(
     job_id = str(client.post("/pystate/jobs", submission)["job_id"])
     session.console.story(f"Job has been submitted with JobID {job_id}")
     if detached:
-        DetachedStart(session.console, client, job_id, start_timeout).wait()
+        state = DetachedStart(session.console, client, job_id, start_timeout).wait()
         show_warnings(session.console, client, job_id)
-        session.console.result(job_id)
+        if as_json:
+            session.console.result_json({"jobId": job_id, "state": state.value})
+        else:
+            session.console.result(job_id)
         return 0
     if shutdown_on_attached_exit:
         for number in (signal.SIGTERM, signal.SIGHUP):

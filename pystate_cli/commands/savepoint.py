@@ -73,7 +73,7 @@ def savepoint(
         if job is not None or said is not None:
             problem = "-d takes the path of a savepoint, and neither a job nor a message."
             raise UsageError(problem, hint="pystate savepoint --help")
-        dispose(session, disposed, job_manager)
+        dispose(session, disposed, job_manager, as_json=as_json)
         return
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=trigger_id is None)
     if trigger_id is not None:
@@ -90,7 +90,7 @@ def savepoint(
     }
     request_id = client.post(f"/jobs/{job_id}/savepoints", body)["request-id"]
     if detached:
-        tell_trigger_id(session, "manual savepoint", request_id, f"pystate savepoint {job_id}")
+        tell_trigger_id(session, "manual savepoint", request_id, "savepoint", job_id, as_json=as_json)
         return
     session.console.story("Waiting for response...")
     with session.console.progress("The savepoint is being written") as show:
@@ -98,6 +98,6 @@ def savepoint(
     session.console.story(f"Savepoint completed. Path: {path}")
     session.console.story("You can resume your program from this savepoint with the run command.")
     if as_json:
-        session.console.result_json({"job_id": job_id, "location": path})
+        session.console.result_json({"jobId": job_id, "location": path})
     else:
         session.console.result(path)

@@ -20,14 +20,15 @@ from pystate_cli.waiting import await_operation
 def dispose_savepoint(
     context: typer.Context,
     snapshot: SnapshotArgument,
+    as_json: JsonOption = False,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Delete a savepoint; refused while a job that was started from it has no checkpoint of its own."""
-    dispose(Session.of(context), snapshot, job_manager)
+    dispose(Session.of(context), snapshot, job_manager, as_json=as_json)
 
 
-def dispose(session: Session, text: str, job_manager: str | None) -> None:
+def dispose(session: Session, text: str, job_manager: str | None, *, as_json: bool = False) -> None:
     """Delete the savepoint that a path or an id means; by the job manager where one runs.
 
     Raises:
@@ -56,6 +57,8 @@ def dispose(session: Session, text: str, job_manager: str | None) -> None:
         console.story(f"Failed to dispose the savepoint '{path}'.")
         raise
     console.story(f"Savepoint '{path}' disposed.")
+    if as_json:
+        console.result_json({"path": path, "disposed": True})
 
 
 def collect_garbage(

@@ -28,8 +28,8 @@ def list_savepoints(
     console = session.console
     catalog, where = _catalog(session, directory, checkpoints=checkpoints)
     if as_json:
-        damaged = [{"path": one.uri, "problem": one.problem} for one in catalog.damaged]
-        console.result_json({"savepoints": [one.to_json() for one in catalog.snapshots], "damaged": damaged})
+        snapshots = [one.to_json() for one in catalog.snapshots]
+        console.result_json({"savepoints": snapshots, "damaged": _damaged(catalog)})
     elif console.is_terminal:
         if catalog.snapshots:
             unicode = console.has_unicode
@@ -47,6 +47,7 @@ def savepoint_tree(
     context: typer.Context,
     directory: DirectoryArgument = None,
     checkpoints: CheckpointsOption = False,
+    as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Draw which savepoint grew out of which, over jobs and versions of their programs."""
@@ -56,6 +57,9 @@ def savepoint_tree(
     console = session.console
     catalog, where = _catalog(session, directory, checkpoints=checkpoints)
     forest = version_forest(catalog.snapshots)
+    if as_json:
+        console.result_json({"trees": [node.to_json() for node in forest], "damaged": _damaged(catalog)})
+        return
     if console.is_terminal:
         if forest:
             console.render(tree(forest, console.width, unicode=console.has_unicode))
@@ -67,6 +71,10 @@ def savepoint_tree(
             console.result(line)
         for line in (*damaged_lines(catalog.damaged, console.width), summary_line(catalog, where)):
             console.story(line)
+
+
+def _damaged(catalog: Catalog) -> list[dict[str, str]]:
+    return [{"path": one.uri, "problem": one.problem} for one in catalog.damaged]
 
 
 def _catalog(session: Session, directory: str | None, *, checkpoints: bool) -> tuple[Catalog, list[str]]:

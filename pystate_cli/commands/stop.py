@@ -13,6 +13,7 @@ from pystate_cli.options import (
     ApplicationOption,
     DetachedOption,
     JobManagerOption,
+    JsonOption,
     MessageOption,
     RunningJobIdArgument,
     VerboseOption,
@@ -44,6 +45,7 @@ def stop(
     detached: DetachedOption = False,
     format_type: FormatOption = None,
     message: MessageOption = None,
+    as_json: JsonOption = False,
     application_id: ApplicationOption = None,
     job_manager: JobManagerOption = None,
     verbose: VerboseOption = False,
@@ -63,7 +65,7 @@ def stop(
     }
     request_id = client.post(f"/jobs/{job_id}/stop", body)["request-id"]
     if detached:
-        tell_trigger_id(session, "stop-with-savepoint in detached mode", request_id, f"pystate savepoint {job_id}")
+        tell_trigger_id(session, "stop-with-savepoint in detached mode", request_id, "savepoint", job_id, as_json=as_json)
         return
     console.story("Waiting for response...")
     with console.progress("The savepoint is being written") as show:
@@ -71,7 +73,10 @@ def stop(
     with console.waiting("The job is ending"):
         state = await_end(client, job_id)
     console.story(f"Savepoint completed. Path: {path}")
-    console.result(path)  # the savepoint is there, however the job ended
+    if as_json:
+        console.result_json({"jobId": job_id, "location": path, "state": state.value})
+    else:
+        console.result(path)  # the savepoint is there, however the job ended
     if state is JobStatus.FAILED:
         raise job_failure(client, job_id)
     if state is not JobStatus.FINISHED:

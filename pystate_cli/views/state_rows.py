@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import Any, Protocol
 
 from pystate.common.json_text import json_text
+from pystate_cli.json_keys import camel_case
 
 Write = Callable[[str], None]
 
@@ -53,7 +54,7 @@ def write_table(table: Rows, write: Write) -> int:
 
 def write_json(table: Rows, write: Write) -> int:
     """Write an object per line; return the number of rows."""
-    layout = "{" + ", ".join(f"{json_text(name)}: %s" for name in table.columns) + "}\n"
+    layout = "{" + ", ".join(f"{json_text(camel_case(name))}: %s" for name in table.columns) + "}\n"
     lines = (layout % tuple(map(json_text, row)) for row in table.rows)
     return _write_batches(lines, write)
 

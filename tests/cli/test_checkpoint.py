@@ -27,7 +27,7 @@ def test_a_full_checkpoint_is_said_to_be_one(manager, running, pystate, flag):
 
 
 def test_checkpoint_as_json(manager, running, pystate):
-    assert json.loads(pystate("checkpoint", running, "--json").out) == {"job_id": running, "checkpointId": 7}
+    assert json.loads(pystate("checkpoint", running, "--json").out) == {"jobId": running, "checkpointId": 7}
 
 
 @pytest.mark.parametrize(

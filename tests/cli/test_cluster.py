@@ -45,7 +45,13 @@ def test_start_status_and_stop(home, pystate):
     again = pystate("cluster", "start")
     shown = pystate("cluster", "status")
     stopped = pystate("cluster", "stop")
+    again_as_json = json.loads(pystate("cluster", "start", "--json").out)
+    stopped_as_json = json.loads(pystate("cluster", "stop", "--json").out)
 
+    assert (again_as_json["started"], stopped_as_json) == (
+        True,
+        {"stopped": True, "pid": again_as_json["pid"], "jobsLeft": []},
+    )
     assert (started.code, started.err) == (0, f"Started the job manager (process {pid}).\n")
     assert re.fullmatch(r"127\.0\.0\.1:\d+\n", started.out)
     assert (again.code, again.out) == (0, started.out)

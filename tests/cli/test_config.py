@@ -41,7 +41,7 @@ def test_each_value_says_where_it_comes_from(pystate, conf, own_home):
         "key": INTERVAL,
         "value": "30 s",
         "default": None,
-        "is_set": True,
+        "isSet": True,
         "origin": "file",
         "place": "conf/flink-conf.toml, [execution.checkpointing] interval",
     }

@@ -68,7 +68,7 @@ def test_a_pipe_gets_flinks_json_and_nothing_runs(pystate, job, own_home):
 
 
 def test_py_names_the_program(pystate, job):
-    assert pystate("info", "-py", job).out == pystate("info", "--json", job).out
+    assert pystate("info", "-py", job).out == pystate("info", "--json", job).out.replace("shipStrategy", "ship_strategy")
     assert info_words(["-p2", "--json", "-py", "job.py", "-x"]) == ["-p2", "--json", "job.py", "-x"]
 
 

@@ -71,9 +71,9 @@ def test_rescale_as_json(manager, submit, pystate):
 
     answer = json.loads(pystate("rescale", job, "-p", 4, "--json").out)
 
-    assert answer["rescaled_from"] == job
+    assert answer["rescaledFrom"] == job
     assert answer["parallelism"] == 4
-    assert manager.state(answer["job_id"]) == "RUNNING"
+    assert manager.state(answer["jobId"]) == "RUNNING"
 
 
 def test_a_job_that_does_not_come_up_runs_again_as_it_was(manager, submit, pystate):

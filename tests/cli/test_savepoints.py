@@ -140,7 +140,7 @@ def test_the_list_as_json(history, pystate):
     answer = json.loads(pystate("savepoints", "list", "--json", history).out)
 
     assert [one["id"] for one in answer["savepoints"]] == ["dddd11112222", "cccc11112222", "aaaa11112222"]
-    assert answer["savepoints"][0]["parent-id"] == "aaaa11112222"
+    assert answer["savepoints"][0]["parentId"] == "aaaa11112222"
     assert answer["damaged"][0]["path"].endswith("bbbb11112222")
 
 
@@ -176,9 +176,9 @@ def test_inspect_on_a_terminal(history, columns):
 def test_inspect_as_json(history, pystate):
     answer = json.loads(pystate("savepoints", "inspect", "--json", "dddd").out)
 
-    assert (answer["id"], answer["parent-id"], answer["message"]) == ("dddd11112222", "aaaa11112222", "t4")
+    assert (answer["id"], answer["parentId"], answer["message"]) == ("dddd11112222", "aaaa11112222", "t4")
     (operator,) = answer["operators"]
-    assert (operator["uid"], operator["parallelism"], operator["key-type"]) == ("count", 3, "STRING")
+    assert (operator["uid"], operator["parallelism"], operator["keyType"]) == ("count", 3, "STRING")
     assert operator["states"][0]["entries"] == 40
     assert answer["sources"][0] == {
         "uid": "files",
@@ -191,7 +191,7 @@ def test_inspect_names_the_job_that_has_claimed_the_savepoint(history, pystate):
     location = SnapshotLocation(str(history / "savepoint-83f146-aaaa11112222"))
     claim(location, "c" * 32, None, lambda _: False)
 
-    assert json.loads(pystate("savepoints", "inspect", "--json", "aaaa").out)["claimed-by"] == "c" * 32
+    assert json.loads(pystate("savepoints", "inspect", "--json", "aaaa").out)["claimedBy"] == "c" * 32
     assert f"claimed by: job {'c' * 32}, which deletes it" in pystate("savepoints", "inspect", "aaaa").out
     assert pystate("savepoints", "verify", "aaaa").code == 0
     outcome = pystate("savepoints", "dispose", "aaaa")

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pystate.common.type_info import Types
+from pystate_cli.json_keys import with_our_keys
 from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import MIXED, WORDS
 
@@ -69,9 +70,9 @@ def test_a_savepoint_is_named_by_its_id(pystate, savepoint, tmp_path, monkeypatc
 def test_json_lines(pystate, savepoint):
     rows = [json.loads(line) for line in read(pystate, savepoint, "typed", "reducing", "--json").out.splitlines()]
     assert {row["key"]: row["value"] for row in rows} == {key: sum(numbers(key)) for key in WORDS}
-    assert all(row.keys() == {"key", "key_group", "value"} for row in rows)
+    assert all(row.keys() == {"key", "keyGroup", "value"} for row in rows)
     timed = json.loads(read(pystate, savepoint, "typed", "ttl", "--key", "ant", "--format", "json").out)
-    assert timed["ttl_timestamp"] == 1_000_000
+    assert timed["ttlTimestamp"] == 1_000_000
     elements = read(pystate, savepoint, "typed", "list", "--key", "ant", "--json").out.splitlines()
     assert [(json.loads(line)["index"], json.loads(line)["value"]) for line in elements] == list(
         enumerate(f"#{number}" for number in numbers("ant"))
@@ -86,9 +87,9 @@ def test_untyped_keys_are_json(pystate, savepoint, text, key):
 
 def test_operator_state(pystate, savepoint):
     rows = [json.loads(line) for line in read(pystate, savepoint, "rules", "rules", "--json").out.splitlines()]
-    assert {row["map_key"]: row["value"] for row in rows} == {"small": [1, 2, 3], "round": [10, 20], "none": None}
+    assert {row["mapKey"]: row["value"] for row in rows} == {"small": [1, 2, 3], "round": [10, 20], "none": None}
     only = read(pystate, savepoint, "rules", "rules", "--key", "round", "--json").out
-    assert json.loads(only) == {"map_key": "round", "value": [10, 20]}
+    assert json.loads(only) == {"mapKey": "round", "value": [10, 20]}
     union = read(pystate, savepoint, "typed", "union", "--format", "csv").out
     assert union == "subtask,value\n0,subtask 0\n1,subtask 1\n"
     outcome = pystate("state", "read", savepoint, "typed", "split", "--key", "1")
@@ -109,11 +110,11 @@ def test_files(pystate, savepoint, tmp_path):
         table = list(csv.DictReader(file))
     lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     parquet = pq.read_table(tmp_path / "rows.parquet").to_pylist()
-    assert parquet == lines
+    assert [with_our_keys(row) for row in parquet] == lines
     assert [(row["key"], row["map_key"], float(row["value"])) for row in table] == [
-        (row["key"], row["map_key"], row["value"]) for row in lines
+        (row["key"], row["mapKey"], row["value"]) for row in lines
     ]
-    assert {row["map_key"]: row["value"] for row in lines if row["key"] == "gnu"} == jobs.expected(numbers("gnu"), "gnu")[
+    assert {row["mapKey"]: row["value"] for row in lines if row["key"] == "gnu"} == jobs.expected(numbers("gnu"), "gnu")[
         "map"
     ]
     assert sorted(path.name for path in tmp_path.glob("*rows*")) == ["rows.csv", "rows.jsonl", "rows.parquet"]

@@ -198,7 +198,7 @@ def test_one_look_as_json(manager, running, pystate):
 
     answer = json.loads(pystate("watch", running, "--json").out)
 
-    assert answer["job_id"] == running
+    assert answer["jobId"] == running
     assert answer["progress"]["state"] == "RUNNING"
     assert answer["operators"][0]["name"] == "count -> print"
     assert answer["checkpoints"]["counts"]["completed"] == 2

@@ -105,10 +105,10 @@ def test_two_jobs_from_one_savepoint_do_not_touch_each_other(shell, tmp_path):
     assert counts(str(savepoint)) == {"word": 3}
 
     tree = json.loads(shell("savepoints", "list", "--json").stdout)["savepoints"]
-    parents = {one["job-id"]: one["parent-id"] for one in tree if one["message"] is None}
+    parents = {one["jobId"]: one["parentId"] for one in tree if one["message"] is None}
     assert parents == {origin: None, b: savepoint.name[-12:]}
     assert [one["message"] for one in tree if one["path"].endswith(savepoint.name)] == ["fork"]
-    assert len({one["code-fingerprint"] for one in tree}) == 1, "the same program: its environment is no part of it"
+    assert len({one["codeFingerprint"] for one in tree}) == 1, "the same program: its environment is no part of it"
     for path in (savepoint, *ends.values()):
         assert "is sound" in shell("savepoints", "verify", path).stdout
     assert "alone" not in shell("savepoints", "gc", "--dry-run").stdout

@@ -111,7 +111,7 @@ def job_on(machine: Machine, job_id: str) -> dict:
     code, stdout, _ = machine.pystate("list", "--all", "--json", timeout=60)
     if code != 0:
         return {}
-    (job,) = [job for job in json.loads(stdout)["jobs"] if job["jid"] == job_id]
+    (job,) = [job for job in json.loads(stdout)["jobs"] if job["jobId"] == job_id]
     return job
 
 

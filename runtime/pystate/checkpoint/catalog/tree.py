@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pystate.checkpoint.catalog.summary import SnapshotSummary
 
@@ -26,6 +27,16 @@ class JobNode:
     new_code: bool | None = None
     snapshots: list[SnapshotNode] = field(default_factory=list)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it with all that grew out of it, as JSON-able data."""
+        return {
+            "job-id": self.job_id,
+            "job-name": self.name,
+            "code-fingerprint": self.code_fingerprint,
+            "new-code": self.new_code,
+            "snapshots": [snapshot.to_json() for snapshot in self.snapshots],
+        }
+
 
 @dataclass
 class SnapshotNode:
@@ -40,6 +51,14 @@ class SnapshotNode:
     snapshot_id: str
     summary: SnapshotSummary | None
     jobs: list[JobNode] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it with all that grew out of it, as JSON-able data."""
+        return {
+            "id": self.snapshot_id,
+            "snapshot": None if self.summary is None else self.summary.to_json(),
+            "jobs": [job.to_json() for job in self.jobs],
+        }
 
 
 Node = JobNode | SnapshotNode
