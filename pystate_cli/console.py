@@ -26,6 +26,7 @@ ShowProgress = Callable[[int, int, int, str], None]
 
 _RED, _YELLOW, _DIM, _RESET = "\x1b[1;31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
 _MIN_WIDTH = 40
+_MAX_UNFINISHED_BYTES = 1 << 20
 
 
 class Console:
@@ -69,9 +70,11 @@ class Console:
         self.result(json.dumps(with_our_keys(data), indent=2))
 
     def raw(self, data: bytes) -> None:
-        """Hand bytes on as they are; above a live view on the same terminal only whole lines."""
+        """Hand bytes on as they are; above a live view on the same terminal only whole lines, and a very long one broken."""
         if self._region is not None and self._stdout.isatty():
             whole, newline, rest = (self._unfinished_line + data).rpartition(b"\n")
+            if len(rest) >= _MAX_UNFINISHED_BYTES:
+                whole, newline, rest = whole + newline + rest, b"\n", b""
             data, self._unfinished_line = whole + newline, rest
         with self._above_region():
             self._stdout.flush()

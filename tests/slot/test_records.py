@@ -6,7 +6,8 @@ import pytest
 
 from pystate.common import Instant, Row, Types
 from pystate.common.errors import RecordError
-from pystate.slot.output import ROWS_PER_BATCH, OutputBuffer, OutputKind, OutputSpec, line_prefix
+from pystate.slot.output import OutputKind, OutputSpec, line_prefix
+from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.records import KeyColumn, RecordCodec
 from pystate.state.base.keys import KeyCodec
 
@@ -132,13 +133,6 @@ def test_an_element_that_is_changed_after_it_was_emitted_goes_out_as_it_was(type
         element[0] if isinstance(element, tuple) else element for element in RecordCodec(type_info, "out").decode(batch)
     ]
     assert lists == [[0], [0, 1], [0, 1, 2]]
-
-
-def test_output_is_cut_into_batches():
-    spec = OutputSpec(1, OutputKind.FRAME, "out", Types.LONG())
-    batches = collected(spec, range(ROWS_PER_BATCH * 2 + 1))
-    assert [batch.num_rows for batch in batches] == [ROWS_PER_BATCH, ROWS_PER_BATCH, 1]
-    assert [value for batch in batches for value in batch.column(0).to_pylist()] == list(range(ROWS_PER_BATCH * 2 + 1))
 
 
 def test_an_edge_keyed_by_a_function_carries_the_key():

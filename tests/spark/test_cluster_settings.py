@@ -136,3 +136,9 @@ def test_a_session_on_this_machine_stays_on_loopback(tmp_path):
     settings = spark_settings(Configuration({}), tmp_path / "spark.log")
     assert settings["spark.master"] == "local[4,4]"
     assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
+
+
+def test_batches_between_spark_and_python_are_bounded_by_bytes_unless_the_user_says_how(tmp_path):
+    key = "spark.sql.execution.arrow.maxBytesPerBatch"
+    assert spark_settings(Configuration({}), tmp_path / "spark.log")[key] == str(8 << 20)
+    assert spark_settings(Configuration({key: "1g"}), tmp_path / "spark.log")[key] == "1g"

@@ -3,13 +3,17 @@
 import pyarrow as pa
 import pytest
 
+from pystate.api.functions import FlatMapFunction
+from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
+from pystate.slot.chain import Chain, ChainNode, OperatorSpec
 from pystate.slot.output import OutputKind, OutputSpec, Routing
 from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn
-from pystate.slot.task import TaskInput, TaskSpec
+from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.spark import exchange
-from pystate.spark.exchange import SlotDirectory, exchange_stage
+from pystate.spark.exchange import SlotDirectory, chain_stage, exchange_stage
 from pystate.spark.level import Level, Port
+from pystate.spark.ready_batches import ReadyBatches
 from tests.slot.harness import JOB_ID, SECRET, SlotHarness
 
 WORDS = Types.STRING()
@@ -67,3 +71,50 @@ def test_rows_that_pass_through_come_again_for_a_task_that_is_run_again_and_its_
     assert run(attempt=0) == run(attempt=1) == {"value": ["x", "y", "z"]}
     assert slot.fetch(0) == [("a", 1), ("a", 2), ("b", 1)]
     assert slot.coordinator.finished == [("count", 0, 0, 3, 3)]
+
+
+class Many(FlatMapFunction):
+    """Gives as many rows of 1 MB as the element says."""
+
+    def flat_map(self, value):
+        for number in range(value):
+            yield f"{number:{1 << 20}}"
+
+
+def source_of_many(kept_output_bytes):
+    edge = OutputSpec(0, OutputKind.EDGE, "edge", WORDS, target="sink", routing=Routing.FORWARD)
+    node = ChainNode(OperatorSpec("many", "many", OperatorKind.FLAT_MAP, Many()), outputs=[edge])
+    source = TaskSpec("source", "source", "c" * 32, 1, 128, [TaskInput(Types.LONG())], chain=Chain([node]))
+    sink = TaskSpec("sink", "sink", "d" * 32, 1, 128, [TaskInput(WORDS)])
+    level = Level((sink,), (Port(sink, 0, Routing.FORWARD, edge),))
+    return chain_stage(source, JobEnvironment(JOB_ID, "job", 0, {}, "hashmap", kept_output_bytes, ""), level)
+
+
+def test_rows_leave_a_stage_before_the_rows_that_it_reads_at_once_are_through():
+    read = []
+
+    def batches():
+        yield pa.RecordBatch.from_arrays([pa.array([2] * 30)], names=["value"])
+        read.append("all of the first batch")
+        yield pa.RecordBatch.from_arrays([pa.array([1])], names=["value"])
+
+    made = source_of_many(1 << 30)(batches())
+    first = next(made)
+    assert first.nbytes < 10 << 20
+    assert read == [], "the first batch makes 60 MB"
+    assert first.num_rows + sum(batch.num_rows for batch in made) == 61
+
+
+def test_what_a_function_makes_of_one_element_waits_in_a_file_past_the_bound(monkeypatch):
+    waiting = []
+
+    class Watched(ReadyBatches):
+        def append(self, batch):
+            super().append(batch)
+            waiting.append(sum(one.nbytes for one in self.in_memory))
+
+    monkeypatch.setattr(exchange, "ReadyBatches", Watched)
+    batches = [pa.RecordBatch.from_arrays([pa.array([60, 0, 5])], names=["value"])]
+    lines = [text for batch in source_of_many(20 << 20)(iter(batches)) for text in batch.column(0).to_pylist()]
+    assert [int(line) for line in lines] == [*range(60), *range(5)]
+    assert max(waiting) <= 20 << 20

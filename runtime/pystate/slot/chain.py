@@ -28,7 +28,8 @@ from pystate.api.functions import (
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import MapStateDescriptor
 from pystate.slot.operators.one_input import Emit, stateless_handler
-from pystate.slot.output import OutputBuffer, OutputSpec
+from pystate.slot.output import OutputSpec
+from pystate.slot.output_buffer import OutputBuffer
 
 CHECKPOINT_MIXINS = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
 """What a function mixes in to take part in checkpoints."""

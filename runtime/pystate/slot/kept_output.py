@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO
 
+from pystate.common.errors import ControlError
+
 Chunk = bytes | tuple[int, int]
 """The bytes of one record batch, or where they lie in the spill file: (offset, length)."""
 
@@ -39,7 +41,9 @@ class KeptOutput:
         if self._spill is None:
             self._spill = tempfile.TemporaryFile(dir=self._directory, prefix="kept-output-", buffering=0)
         offset = self._spill.seek(0, 2)
-        self._spill.write(data)
+        rest = memoryview(data)
+        while rest:  # one call to the system takes 2 GiB at most
+            rest = rest[self._spill.write(rest) :]
         self.spilled_bytes += len(data)
         chunks.append((offset, len(data)))
 
@@ -50,7 +54,7 @@ class KeptOutput:
                 yield chunk
             else:
                 assert self._spill is not None  # noqa: S101 - a spilled chunk implies the file
-                yield os.pread(self._spill.fileno(), chunk[1], chunk[0])  # no shared position: askers may read at once
+                yield _read(self._spill.fileno(), *chunk)
 
     def close(self) -> None:
         """Drop everything."""
@@ -58,3 +62,15 @@ class KeptOutput:
         if self._spill is not None:
             self._spill.close()
             self._spill = None
+
+
+def _read(file: int, offset: int, length: int) -> bytes:
+    """Read without the file's position, which askers that read at once would share."""
+    data = os.pread(file, length, offset)
+    while len(data) < length:  # one call to the system gives 2 GiB at most
+        more = os.pread(file, length - len(data), offset + len(data))
+        if not more:
+            message = f"The spilled output ends at byte {offset + len(data)}, {length - len(data)} bytes too early."
+            raise ControlError(message)
+        data += more
+    return data

@@ -20,6 +20,7 @@ from pystate.common.errors import RecordError
 from pystate.common.row import Row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.slot.record_sizes import Measure, list_size, map_size, struct_size, too_large
 from pystate.state.base.keys import KeyCodec
 
 RESERVED_PREFIX = "__pystate_"
@@ -29,6 +30,9 @@ ROUTE_FIELD = RESERVED_PREFIX + "route"
 VALUE_FIELD = "value"
 
 Convert = Callable[[Any], Any]
+
+_SHOWN = 200
+"""Characters of a wrong value in an error: a large one would fill logs, and all messages that carry the error."""
 
 _PLAIN: dict[TypeKind, pa.DataType] = {
     TypeKind.STRING: pa.string(),
@@ -64,11 +68,16 @@ _NATIVE_KEYS = frozenset(
 
 @dataclass(frozen=True)
 class ColumnConverter:
-    """How one type crosses Arrow; None for a direction means as it is."""
+    """How one type crosses Arrow; None for a direction means as it is.
+
+    Attributes:
+        size: Measures what `to_arrow` gave; None where all values have the same few bytes.
+    """
 
     arrow_type: pa.DataType
     to_arrow: Convert | None = None
     from_arrow: Convert | None = None
+    size: Measure | None = None
 
 
 def is_byte_array(type_info: TypeInformation) -> bool:
@@ -83,17 +92,18 @@ def _pickle(value: Any) -> bytes:
 def column_converter(type_info: TypeInformation | None) -> ColumnConverter:
     """Return how elements of a type cross Arrow; untyped ones and those of PICKLED_BYTE_ARRAY are pickled."""
     if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
-        return ColumnConverter(pa.binary(), _pickle, pickle.loads)
+        return ColumnConverter(pa.binary(), _pickle, pickle.loads, len)
     kind = type_info.kind
     if kind in _PLAIN:
-        return ColumnConverter(_PLAIN[kind])
+        return ColumnConverter(_PLAIN[kind], size=len if kind in (TypeKind.STRING, TypeKind.CHAR) else None)
     if kind in _AS_TEXT:
-        return ColumnConverter(pa.string(), *(_none_safe(convert) for convert in _AS_TEXT[kind]))
+        to_text, from_text = _AS_TEXT[kind]
+        return ColumnConverter(pa.string(), _none_safe(to_text), _none_safe(from_text), len)
     if kind is TypeKind.INSTANT:
         instant = pa.struct([pa.field("seconds", pa.int64()), pa.field("nanos", pa.int32())])
         return ColumnConverter(instant, _none_safe(_instant_to_arrow), _none_safe(lambda parts: Instant(**parts)))
     if is_byte_array(type_info):
-        return ColumnConverter(pa.binary())
+        return ColumnConverter(pa.binary(), size=len)
     if kind is TypeKind.ROW or kind is TypeKind.TUPLE:
         return _struct_converter(type_info)
     if kind is TypeKind.MAP:
@@ -101,7 +111,7 @@ def column_converter(type_info: TypeInformation | None) -> ColumnConverter:
     part = column_converter(type_info.elements[0])
     copy: Convert = list if part.to_arrow is None else _over_list(part.to_arrow)
     back = None if part.from_arrow is None else _none_safe(_over_list(part.from_arrow))
-    return ColumnConverter(pa.list_(part.arrow_type), _none_safe(copy), back)
+    return ColumnConverter(pa.list_(part.arrow_type), _none_safe(copy), back, list_size(part.size))
 
 
 def _none_safe(convert: Convert) -> Convert:
@@ -137,7 +147,8 @@ def _struct_converter(type_info: TypeInformation) -> ColumnConverter:
         return tuple(values) if is_tuple else Row.of_fields(fields, values)
 
     arrow_type = pa.struct([pa.field(name, part.arrow_type) for name, part in zip(names, parts, strict=True)])
-    return ColumnConverter(arrow_type, _none_safe(to_arrow), _none_safe(from_arrow))
+    size = struct_size({name: part.size for name, part in zip(names, parts, strict=True) if part.size is not None})
+    return ColumnConverter(arrow_type, _none_safe(to_arrow), _none_safe(from_arrow), size)
 
 
 def _map_converter(type_info: TypeInformation) -> ColumnConverter:
@@ -148,6 +159,7 @@ def _map_converter(type_info: TypeInformation) -> ColumnConverter:
         pa.map_(key.arrow_type, value.arrow_type),
         _none_safe(lambda mapping: [(key_to(k), value_to(v)) for k, v in mapping.items()]),
         _none_safe(lambda pairs: {key_from(k): value_from(v) for k, v in pairs}),
+        map_size(key.size, value.size),
     )
 
 
@@ -172,15 +184,28 @@ def _exact_integers(values: list[Any]) -> None:
         return
     for value in values:
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
-            message = f"{value!r} is no integer"
+            message = f"{_shown(value)} is no integer"
             raise TypeError(message)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (str, bytes, bytearray, list, tuple)) and len(value) > _SHOWN:
+        value = value[:_SHOWN]
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 2 * _SHOWN else f"{text[: 2 * _SHOWN]}..."
 
 
 def _to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Array:
     try:
         if pa.types.is_integer(arrow_type):
             _exact_integers(values)
-        return pa.array(values, arrow_type)
+        array = pa.array(values, arrow_type)
+        if isinstance(array, pa.ChunkedArray):  # what pyarrow makes of more than an array holds
+            raise too_large(array.nbytes, where)
+        return array
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
         for value in values:
             try:
@@ -188,7 +213,7 @@ def _to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Arra
                     _exact_integers([value])
                 pa.array([value], arrow_type)
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as cause:
-                message = f"{value!r} is no {arrow_type}: {cause}"
+                message = f"{_shown(value)} is no {arrow_type}: {_cut(str(cause))}"
                 raise RecordError(message, where=where, hint="declare the right output_type or key_type") from cause
         raise
 
@@ -204,6 +229,7 @@ class RecordCodec:
         schema: The fields of the elements, without key or route.
         prepare: Turns an element into what `encode` takes, at once: a later change of the element doesn't reach the copy.
             None where elements of this type can't change.
+        size: Measures what `prepare` gave; None where all elements have the same few bytes.
     """
 
     def __init__(self, type_info: TypeInformation | None, where: str) -> None:
@@ -212,18 +238,21 @@ class RecordCodec:
         self._fields: tuple[str, ...] | None = None
         self._is_tuple = False
         self.prepare: Convert | None
+        self.size: Measure | None
         if type_info is not None and type_info.kind in (TypeKind.ROW, TypeKind.TUPLE) and type_info.elements:
             self._is_tuple = type_info.kind is TypeKind.TUPLE
             self._fields = tuple(type_info.get_field_names())
             self._named = self._fields if type_info.names is not None else None
             self._columns = [column_converter(part) for part in type_info.elements]
             self.prepare = self._prepare_fields(type_info)
+            self.size = struct_size({i: column.size for i, column in enumerate(self._columns) if column.size is not None})
             pairs = zip(self._fields, self._columns, strict=True)
             self.schema = pa.schema([pa.field(name, column.arrow_type) for name, column in pairs])
         else:
             column = column_converter(type_info)
             self._columns = [column]
             self.prepare = column.to_arrow
+            self.size = column.size
             self.schema = pa.schema([pa.field(VALUE_FIELD, column.arrow_type)])
 
     def encode(self, prepared: list[Any]) -> list[pa.Array]:
@@ -248,7 +277,15 @@ class RecordCodec:
         count = len(self._columns)
         converts = [column.to_arrow for column in self._columns]
         if not any(converts):
-            return lambda element: tuple(_fields_of(element, count, type_info))
+
+            def prepare(element: Any) -> tuple[Any, ...]:
+                if type(element) is tuple and len(element) == count:  # the two that functions give most often come first
+                    return element
+                if type(element) is Row and len(values := element.values_list()) == count:
+                    return tuple(values)
+                return tuple(_fields_of(element, count, type_info))
+
+            return prepare
         return lambda element: tuple(
             value if convert is None else convert(value)
             for convert, value in zip(converts, _fields_of(element, count, type_info), strict=True)
@@ -282,6 +319,11 @@ class KeyColumn:
     def native(self) -> bool:
         """Whether the field holds the key itself, not its encoded bytes (type tag and payload)."""
         return self.key_type is not None and (self.key_type.kind in _NATIVE_KEYS or is_byte_array(self.key_type))
+
+    @property
+    def size(self) -> Measure | None:
+        """Measures what `preparer` gave; None where all keys have the same few bytes."""
+        return column_converter(self.key_type).size if self.native else len
 
     def field(self) -> pa.Field:
         """Return the Arrow field."""

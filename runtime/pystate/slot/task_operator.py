@@ -19,7 +19,8 @@ from pystate.slot.local_backup import local_copies
 from pystate.slot.operators.contexts import SubtaskRuntimeContext
 from pystate.slot.operators.one_input import Emit
 from pystate.slot.operators.operator import Operator
-from pystate.slot.output import OutputBuffer, OutputSpec, line_prefix
+from pystate.slot.output import OutputSpec, line_prefix
+from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn, RecordCodec
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec

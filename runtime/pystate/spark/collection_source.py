@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import RestoreError
 from pystate.common.row import Row
+from pystate.slot.output_buffer import BYTES_PER_BATCH
 from pystate.slot.records import RecordCodec
 
 if TYPE_CHECKING:
@@ -93,7 +94,9 @@ def _data_source(name: str, columns: bytes, rows: bytes, start: dict[str, Any], 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
             first, last = partition.value
             batch = pa.ipc.read_record_batch(pa.py_buffer(rows), pa.ipc.read_schema(pa.py_buffer(columns)))
-            yield batch.slice(first, last - first)
+            at_once = max(1, batch.num_rows * BYTES_PER_BATCH // max(1, batch.nbytes))
+            for start in range(first, last, at_once):
+                yield batch.slice(start, min(at_once, last - start))
 
     class CollectionSource(DataSource):
         @classmethod

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -15,7 +16,9 @@ from pystate.common.control import Address, Peer, connect, send_message
 from pystate.common.errors import ControlError, JobGraphError
 from pystate.slot.chain import CompiledChain, OperatorSpec
 from pystate.slot.kept_output import KeptOutput
-from pystate.slot.output import OutputBuffer, OutputSpec
+from pystate.slot.operators.one_input import Emit
+from pystate.slot.output import OutputSpec
+from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.protocol import (
     Admission,
     BatchSender,
@@ -31,6 +34,7 @@ from pystate.slot.task_metrics import TaskMetrics
 from pystate.slot.task_operator import SubtaskRuntimeContext
 from pystate.spark.job_plan import edges_of
 from pystate.spark.level import Level, LevelWriter
+from pystate.spark.ready_batches import ReadyBatches
 from pystate.spark.source_metrics import StageReport
 
 BatchStage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -68,7 +72,7 @@ def chain_stage(task: TaskSpec, environment: JobEnvironment, level: Level, repor
     chain = task.chain
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        ready: list[pa.RecordBatch] = []
+        ready = ReadyBatches(environment.kept_output_bytes)
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
         writer = LevelWriter(level, partition)
@@ -93,23 +97,34 @@ def chain_stage(task: TaskSpec, environment: JobEnvironment, level: Level, repor
         compiled.open()
         try:
             for batch in batches:
-                with metrics.busy:
-                    for element in decode(batch):
-                        emit(element)
+                elements = iter(decode(batch))
+                more = True
+                while more:
+                    with metrics.busy:
+                        more = _emit_until_ready(elements, emit, ready.in_memory)
+                    yield from ready.drain()
                 metrics.batch_in(batch.num_rows, batch.nbytes)
-                yield from ready
-                ready.clear()
             with metrics.busy:
                 for buffer in buffers.values():
                     buffer.flush()
             if report is not None:
                 metrics.sample_gauges()
                 report(partition, metrics.collect(0.0))
-            yield from ready
+            yield from ready.drain()
         finally:
+            ready.close()
             compiled.close()
 
     return run
+
+
+def _emit_until_ready(elements: Iterator[Any], emit: Emit, ready: list[pa.RecordBatch]) -> bool:
+    """Emit elements until a batch is ready; return whether there may be more."""
+    for element in elements:
+        emit(element)
+        if ready:
+            return True
+    return False
 
 
 def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None, held_bytes: int) -> BatchStage:

@@ -15,6 +15,7 @@ from pystate.common.errors import ConfigurationError
 from pystate.common.execution_target import execution_target
 from pystate.common.java import find_java
 from pystate.common.options import SPARK_PREFIX, CoreOptions, PystateOptions, SparkOptions
+from pystate.slot.output_buffer import BYTES_PER_BATCH
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.spark.python_files import add_python_files
 from pystate.spark.shipping import ship
@@ -86,6 +87,8 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
         "spark.python.udf.pipelined.enabled": "true",
+        # Spark's own bound is 10,000 rows, whatever their size: past 2 GiB a batch fails, each time it is tried
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
         # clusters turn them on for everybody, in a spark-defaults.conf
         **dict.fromkeys(_REFUSED, "false"),
     }

@@ -1,0 +1,151 @@
+"""The buffers that turn elements into record batches, bounded by rows and by bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.slot.output import OutputKind, OutputSpec
+from pystate.slot.record_sizes import Measure, check_row, size_of
+from pystate.slot.records import RecordCodec
+
+BYTES_PER_BATCH = 8 << 20
+"""What a record batch holds before it is handed on: a task holds the elements, their columns and a copy of those at once."""
+
+ROW_BYTES = 1 << 10
+"""What a row counts beside its own bytes: a batch of small rows has 8,192 at most, and past a few thousand the cost per
+element no longer falls."""
+
+_ROWS_PER_BATCH = BYTES_PER_BATCH // ROW_BYTES
+
+Prepare = Callable[[Any], Any]
+
+
+class OutputBuffer:
+    """Collects the elements of one output and hands on record batches.
+
+    What could still change (a list that the function goes on to fill) is copied when it is appended. A row that is larger
+    than a batch is a batch of its own.
+
+    Args:
+        spec: The output.
+        sink: Called with each record batch.
+        line_prefix: For print: what each line begins with.
+
+    Attributes:
+        append: Adds one element; raises RecordError where no batch can hold it.
+    """
+
+    def __init__(self, spec: OutputSpec, sink: Callable[[OutputSpec, pa.RecordBatch], None], line_prefix: str = "") -> None:
+        self.spec = spec
+        self._line_prefix = line_prefix
+        self._sink = sink
+        self._schema = spec.schema()
+        self._codec = RecordCodec(spec.type_info, spec.name)
+        self._elements: list[Any] = []
+        self._keys: list[Any] = []
+        self.append: Callable[[Any], None] = self._make_append()
+
+    def flush(self) -> None:
+        """Hand on what has been collected."""
+        if not self._elements:
+            return
+        spec = self.spec
+        if spec.kind is OutputKind.PRINT:
+            arrays = [pa.array(self._elements, pa.string())]
+        else:
+            arrays = self._codec.encode(self._elements)
+            if spec.key is not None and spec.selector is not None:
+                arrays.append(spec.key.encode(self._keys, spec.name))
+        self.clear()
+        self._sink(spec, pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def clear(self) -> None:
+        """Drop what has been collected."""
+        self._elements.clear()
+        self._keys.clear()
+
+    def _end_batch(self, size: int) -> None:
+        """Hand on a batch that is full, of which the last row has `size` bytes."""
+        if size >= BYTES_PER_BATCH:
+            check_row((self._elements[-1], self._keys[-1:]), size, self.spec.name)
+            if len(self._elements) > 1:  # together they might be more than a column can hold
+                element, key = self._elements.pop(), self._keys[-1:]
+                del self._keys[-1:]
+                self.flush()
+                self._elements.append(element)
+                self._keys += key
+        self.flush()
+
+    def _make_append(self) -> Callable[[Any], None]:
+        prepare, size = self._codec.prepare, self._codec.size
+        if self.spec.kind is OutputKind.PRINT:
+            prefix = self._line_prefix
+            prepare, size = lambda element: f"{prefix}{element}", len
+        if self.spec.key is not None and self.spec.selector is not None:
+            return self._append_keyed(prepare or _same, size or _nothing, self.spec.selector)
+        if prepare is None and size is None:
+            return self._append_small()
+        return self._append_plain(prepare or _same, size or _nothing)
+
+    def _append_small(self) -> Callable[[Any], None]:
+        elements, end_batch = self._elements, self._end_batch
+
+        def append(element: Any) -> None:
+            elements.append(element)
+            if len(elements) >= _ROWS_PER_BATCH:
+                end_batch(0)
+
+        return append
+
+    def _append_plain(self, prepare: Prepare, size: Measure) -> Callable[[Any], None]:
+        elements, end_batch = self._elements, self._end_batch
+        room = BYTES_PER_BATCH  # what is left of it when an epoch ends only makes the next batch a smaller one
+
+        def append(element: Any) -> None:
+            nonlocal room
+            prepared = prepare(element)
+            elements.append(prepared)
+            try:
+                used = size(prepared)
+            except TypeError:  # a null, or what Arrow will refuse
+                used = size_of(prepared)
+            room -= used + ROW_BYTES
+            if room <= 0:
+                room = BYTES_PER_BATCH
+                end_batch(used)
+
+        return append
+
+    def _append_keyed(self, prepare: Prepare, size: Measure, selector: Callable[[Any], Any]) -> Callable[[Any], None]:
+        elements, keys, end_batch, key_column = self._elements, self._keys, self._end_batch, self.spec.key
+        assert key_column is not None  # noqa: S101 - the caller has looked
+        prepare_key, key_size = key_column.preparer() or _same, key_column.size or _nothing
+        room = BYTES_PER_BATCH
+
+        def append(element: Any) -> None:
+            nonlocal room
+            key = prepare_key(selector(element))
+            prepared = prepare(element)
+            keys.append(key)
+            elements.append(prepared)
+            try:
+                used = size(prepared) + key_size(key)
+            except TypeError:
+                used = size_of(prepared) + size_of(key)
+            room -= used + ROW_BYTES
+            if room <= 0:
+                room = BYTES_PER_BATCH
+                end_batch(used)
+
+        return append
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _nothing(_value: Any) -> int:
+    return 0
