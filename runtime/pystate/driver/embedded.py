@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pystate.api.job_graph import StreamGraph
-from pystate.common.configuration import Configuration, load_configuration
+from pystate.common.configuration import Configuration, OriginKind, load_configuration
 from pystate.common.errors import PystateError
 from pystate.common.file_system_settings import initialize
 from pystate.common.home import JobDirectory, PystateHome, new_job_id
 from pystate.common.job_status import JobStatus
+from pystate.common.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
 from pystate.datastream.executor import Executor, JobExecutionResult, for_widest_step
 from pystate.driver.early_check import check_before_spark
 from pystate.driver.job_liveness import job_runs
@@ -98,6 +99,18 @@ class LocalExecutor(Executor):
         """Take note of the job before it runs."""
 
 
+def with_own_restarts_only(configuration: Configuration) -> Configuration:
+    """Return the options of a plain program: restarts are what somebody has asked for, or for checkpoints.
+
+    Flink restarts jobs with checkpoints, and those of pystate's built-in settings would make each failing function of a
+    first try come back for ever. Under `pystate run` a job is watched and can be cancelled; here `execute()` is to end.
+    """
+    interval = configuration.origin(CheckpointingOptions.CHECKPOINTING_INTERVAL.key)
+    if interval.kind is not OriginKind.BUILT_IN or configuration.contains(RestartStrategyOptions.RESTART_STRATEGY):
+        return configuration
+    return configuration.copy().set(RestartStrategyOptions.RESTART_STRATEGY, RestartStrategyType.NONE)
+
+
 class EmbeddedExecutor(LocalExecutor):
     """The executor of a program that was started as plain `python job.py`.
 
@@ -117,6 +130,6 @@ class EmbeddedExecutor(LocalExecutor):
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
         """Run the job to its end."""
         try:
-            return super().execute(graph, configuration, job_name)
+            return super().execute(graph, with_own_restarts_only(configuration), job_name)
         finally:
             self._job_id = new_job_id()
