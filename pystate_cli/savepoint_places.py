@@ -78,6 +78,28 @@ def find_by_id(text: str, where: list[str]) -> SnapshotLocation:
     return locate(text, where)
 
 
+def check_starting_snapshot(path: str | None, *, here: bool) -> None:
+    """Refuse a path that no job can start from, before one is submitted.
+
+    Args:
+        path: Absolute, or a URL; None for a start from nothing.
+        here: Whether the job runs on this machine; elsewhere a path of this machine means nothing.
+
+    Raises:
+        SnapshotError: There is no snapshot, or its metadata can't be read.
+    """
+    if path is None or not (here or _is_everywhere(path)):
+        return
+    from pystate.checkpoint.starting_point import read_starting_point
+
+    read_starting_point(path)
+
+
+def _is_everywhere(path: str) -> bool:
+    scheme = path.partition("://")[0] if "://" in path else "file"
+    return scheme not in ("file", "local")
+
+
 def means_id(text: str) -> bool:
     """Whether a word means a snapshot by its id, not by its path."""
     if os.sep in text or ":" in text:  # as nearly always: nothing needs to be imported to see it

@@ -32,6 +32,7 @@ from pystate_cli.program_words import (
     python_properties,
     with_job_file_behind_options,
 )
+from pystate_cli.savepoint_places import check_starting_snapshot
 from pystate_cli.session import Session, show_warnings
 from pystate_cli.snapshot_options import (
     CLAIM_MODE_NAMES,
@@ -121,6 +122,7 @@ def run(
     """
     from pystate.common.configuration import parse_dynamic_properties
     from pystate.common.execution_target import execution_target
+    from pystate.common.options import StateRecoveryOptions
     from pystate.common.service_options import ClientOptions, RestOptions
 
     session = Session.of(context)
@@ -144,6 +146,7 @@ def run(
     configuration = session.configuration(conf_dir, parse_dynamic_properties(settings)).configuration
     execution_target(configuration)
     starting = None if savepoint_path is None else _starting_snapshot(savepoint_path, configuration)
+    check_starting_snapshot(starting or configuration.get(StateRecoveryOptions.SAVEPOINT_PATH), here=job_manager is None)
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     if job_manager is None:
         client = ensure_job_manager(
@@ -194,7 +197,7 @@ def run_words(words: list[str]) -> list[str]:
 
 
 def _starting_snapshot(text: str, configuration: Configuration) -> str:
-    """Return the path of the snapshot that a path or an id means; whether a path leads to one the driver finds out."""
+    """Return the path of the snapshot that a path or an id means; a path need not lead to one."""
     from pystate_cli.savepoint_places import configured_directories, find_by_id, means_id
 
     if not means_id(text):

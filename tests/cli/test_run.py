@@ -16,6 +16,7 @@ from pystate.common.home import read_json
 from pystate_cli.commands.run import run_words
 from pystate_cli.rest_client import RestClient
 from tests.cli.conftest import without_times
+from tests.fixtures import all_kinds
 from tests.jobmanager.fake_driver import USER_TRACE
 from tests.jobmanager.harness import eventually
 
@@ -203,6 +204,7 @@ def test_a_program_that_fails_behind_its_job(manager, pystate):
 
 
 def test_what_was_given_reaches_the_driver(manager, pystate, tmp_path):
+    all_kinds.write_savepoint(tmp_path / "sp", [])
     pystate("run", "-d", "-p", 3, "-s", "sp", "-n", "-D", "pipeline.name=x y", manager.job_file, "-p", "x", "--finish", 0)
 
     submission = read_json(manager.home.job(only_job(manager)).submission)
@@ -362,3 +364,19 @@ def test_a_reader_that_went_away_ends_an_attached_job(manager):
     assert process.wait(20) == 1
     manager.wait_for(only_job(manager), "CANCELED")
     process.communicate()
+
+
+@pytest.mark.parametrize("words", [("-s", "PATH"), ("-D", "execution.state-recovery.path=PATH")])
+def test_a_savepoint_that_is_not_there_is_told_before_a_job_is_recorded(manager, pystate, tmp_path, words):
+    path = str(tmp_path / "savepoint-aaaaaa-0123456789ab")
+    code, out, err = pystate("run", "-d", *(word.replace("PATH", path) for word in words), manager.job_file)
+
+    assert (code, out) == (1, "")
+    assert err.startswith(f"error: Cannot find checkpoint or savepoint file/directory '{path}' on file system 'file'.\n")
+    assert manager.request("GET", "/jobs")[1]["jobs"] == []
+
+
+def test_the_path_of_another_machine_is_left_to_the_job(manager, pystate, tmp_path):
+    code, _, _ = pystate("run", "-d", "-m", f"127.0.0.1:{manager.port}", "-s", "/there/only", manager.job_file)
+
+    assert code == 0

@@ -33,9 +33,7 @@ from pystate.common.source_lines import line_of_attribute, line_of_variable
 
 _MOST_STEPS = 40
 _SPARK = ("SparkSession", "SparkContext", "DataFrame", "JavaObject", "Broadcast")
-_IN_OPEN = (
-    "make it in the function's open(), which runs where the function runs, and leave it out of what the program builds"
-)
+_IN_OPEN = "make it in the function's open(), which is called where the function runs, not where the program builds it"
 _NO_SPARK = "Spark's session and DataFrames are the driver's alone: hand the function plain values, or use for_each_batch()"
 
 

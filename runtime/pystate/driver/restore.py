@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystate.checkpoint.metadata import OperatorState, read_metadata
+from pystate.checkpoint.metadata import OperatorState
 from pystate.checkpoint.running_epoch import RunningEpoch
+from pystate.checkpoint.starting_point import read_starting_point
 from pystate.checkpoint.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
-from pystate.checkpoint.storage import resolve_snapshot
 from pystate.common.errors import JobGraphError, PystateError, RestoreError
 from pystate.common.options import RecoveryClaimMode
 from pystate.common.type_info import TypeInformation
@@ -35,8 +35,8 @@ def load_snapshot(path: str) -> Snapshot:
         RestoreError: There is none.
         CorruptSnapshotError: It is damaged.
     """
-    location = resolve_snapshot(path)
-    return Snapshot(location, read_metadata(location.read_metadata(), location.uri), starting=True)
+    location, metadata = read_starting_point(path)
+    return Snapshot(location, metadata, starting=True)
 
 
 def starting_snapshot(

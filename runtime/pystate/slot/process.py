@@ -18,9 +18,10 @@ from pyspark import cloudpickle
 from pystate.checkpoint.local_copies import remove_local_copies
 from pystate.common.configuration import Configuration
 from pystate.common.control import ControlClient, ControlServer
-from pystate.common.errors import ControlError, PystateError
+from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.file_system_settings import initialize
 from pystate.common.option_types import ANY_PORT
+from pystate.common.user_frames import user_frame
 from pystate.slot.data_server import DataServer
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.local_backup import local_roots
@@ -161,7 +162,7 @@ class SlotProcess:
     def _handle(self, request: dict[str, Any]) -> Any:
         op = request["op"]
         if op == "deploy":
-            return self._deploy(cloudpickle.loads(request["deployment"]))
+            return self._deploy(unpacked(request["deployment"]))
         if op == "snapshot":
             snapshot = SnapshotRequest(**request["request"])
             for subtask in self._subtasks.values():
@@ -190,6 +191,22 @@ class SlotProcess:
             subtask.open(restored, deployment.restored_checkpoint_id)
             opened[task.uid] = subtask
         self._subtasks.update(opened)
+
+
+def unpacked(deployment: bytes) -> Deployment:
+    """Return a deployment from its bytes.
+
+    Raises:
+        UserFunctionError: What the program built can't be rebuilt here: a module is missing, or its own code raises.
+    """
+    try:
+        found: Deployment = cloudpickle.loads(deployment)
+    except Exception as error:
+        frame = user_frame(traceback.format_exc())
+        message = f"{type(error).__name__}: {error}"
+        hint = "the functions of the job can't be rebuilt in its slots: their modules must be there, see --pyFiles"
+        raise UserFunctionError(message, where=frame[0] if frame else None, hint=hint) from error
+    return found
 
 
 def own_address(peer: tuple[str, int]) -> str:
