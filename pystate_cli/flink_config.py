@@ -11,6 +11,7 @@ from typing import Any
 from pystate.common.errors import ConfigurationError, UsageError
 from pystate.common.keys_without_effect import why_without_effect
 from pystate.common.options import ALL_OPTIONS, canonical_key, is_known
+from pystate.common.refused_keys import refusal_of
 
 FLAT_NAME = "flink-conf.yaml"
 _LISTS = ";"
@@ -123,6 +124,10 @@ def sort_settings(settings: Mapping[str, str]) -> Imported:
     """Say what becomes of each setting here."""
     result = Imported()
     for key, value in settings.items():
+        refusal = None if is_known(key) else refusal_of(key, value)
+        if refusal is not None:
+            result.refused[key] = f"it can't be honoured: {refusal.why}; {refusal.hint}"
+            continue
         if not is_known(key):
             why = why_without_effect(key)
             if why is None:

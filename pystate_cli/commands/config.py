@@ -104,7 +104,11 @@ def _is_meant(key: str, asked: str) -> bool:
 def _unknown(key: str) -> ConfigurationError:
     from pystate.common.configuration import Origin, OriginKind, unknown_key
     from pystate.common.keys_without_effect import why_without_effect
+    from pystate.common.refused_keys import refusal_of
 
+    refusal = refusal_of(key, "")
+    if refusal is not None:
+        return ConfigurationError(f"{key!r} is an option of Flink that can't be honoured: {refusal.why}.", hint=refusal.hint)
     why = why_without_effect(key)
     if why is not None:
         message = f"{key!r} is an option of Flink that has no effect here: {why}."

@@ -15,9 +15,7 @@ from pystate.common.configuration import (
 )
 from pystate.common.errors import ConfigurationError, UsageError
 from pystate.common.home import PystateHome
-from pystate.common.keys_without_effect import why_without_effect
 from pystate.common.options import (
-    ALL_OPTIONS,
     CheckpointingMode,
     CheckpointingOptions,
     CoreOptions,
@@ -406,14 +404,6 @@ def test_a_key_of_flinks_that_means_nothing_here_is_reported_with_the_reason(hom
     assert notice.startswith(f"{key!r} has no effect: ")
     assert "flink-conf.toml" in notice
     assert not loaded.configuration.contains_key(key)
-
-
-def test_a_key_that_pystate_has_is_never_among_those_without_effect() -> None:
-    assert [
-        key
-        for key in ALL_OPTIONS
-        if why_without_effect(key) is not None and not key.startswith(("state.backend.rocksdb.", "metrics.reporter."))
-    ] == []
 
 
 def test_a_bad_value_is_an_error_with_key_value_allowed_and_the_place(home: PystateHome) -> None:

@@ -25,6 +25,7 @@ from pystate.common.options import (
     is_known,
     nearest_key,
 )
+from pystate.common.refused_keys import REFUSED_KEYS, refusal_of
 from pystate.common.sensitive_keys import without_secrets
 
 T = TypeVar("T")
@@ -78,8 +79,8 @@ class Configuration:
     """Values by key, kept as text, with PyFlink's methods.
 
     An older name of a key stands for today's name everywhere. A value of a known option is checked when it is set. A key
-    that is not an option is refused where its first part is one of ours (`state.`, `execution.` ...), else it is kept as a
-    parameter of the program.
+    that is no option and none of Flink's is refused where its first part is one of ours (`state.`, ...), else it is kept as
+    a parameter of the program. Those of Flink that mean nothing here are kept too, see `notices`.
 
     Args:
         values: Initial values; they count as set by the program.
@@ -208,6 +209,14 @@ class Configuration:
         for key, value in self._values.items():
             yield key, value, self._origins[key]
 
+    def notices(self) -> list[str]:
+        """Return a sentence for each option of Flink's that the program has set, and that means nothing here."""
+        return [
+            f"{key!r} has no effect: {why}."
+            for key in self._values
+            if not is_known(key) and (why := why_without_effect(key)) is not None
+        ]
+
     def spark_properties(self) -> dict[str, str]:
         """Return the keys that begin with `spark.`, for Spark."""
         return {key: value for key, value in self._values.items() if key.startswith(SPARK_PREFIX)}
@@ -226,8 +235,8 @@ class Configuration:
         option = ALL_OPTIONS.get(key)
         if option is not None:
             value = option.type.format(self._parse(option, value, origin))  # one spelling: "10 s" for "10s"
-        elif not is_known(key) and (not key.strip() or key.partition(".")[0] in _NAMESPACES):
-            raise unknown_key(key, origin)
+        elif not is_known(key):
+            _check_foreign(key, value, origin)
         return self._put(key, value, origin)
 
     def _put(self, key: str, value: str, origin: Origin) -> Configuration:
@@ -357,6 +366,25 @@ def unknown_key(key: str, origin: Origin) -> ConfigurationError:
     return ConfigurationError(f"There is no option {key!r}.", where=str(origin), hint=hint)
 
 
+def _check_foreign(key: str, value: str, origin: Origin, *, own_parameters: bool = True) -> None:
+    """Refuse a key that is no option, unless it is one of Flink's without effect, or may be a parameter of the program.
+
+    Raises:
+        ConfigurationError: Nobody knows it, or Flink does and ignoring it would do harm.
+    """
+    refusal = refusal_of(key, value)
+    if refusal is not None:
+        by_name = key in REFUSED_KEYS  # else it may be misspelt, and its value a secret
+        near = None if by_name else nearest_key(key)
+        message = f"{key} = {value} can't" if by_name else f"{key!r} can't"
+        message += f" be honoured: {refusal.why}."
+        hint = refusal.hint if near is None else f"did you mean {near!r}? Else {refusal.hint}"
+        raise ConfigurationError(message, where=str(origin), hint=hint)
+    is_parameter = own_parameters and key.strip() and key.partition(".")[0] not in _NAMESPACES
+    if why_without_effect(key) is None and not is_parameter:
+        raise unknown_key(key, origin)
+
+
 def _bad_value(key: str, text: str, value_type: ValueType[Any] | None, origin: Origin) -> ConfigurationError:
     message = f"The value {text!r} of {key!r} is not allowed."
     allowed = value_type.allowed if value_type is not None else "a text or a number, by the method that fits"
@@ -369,9 +397,8 @@ def _add(
     configuration: Configuration, notices: list[str], given: dict[str, str], key: str, value: str, origin: Origin
 ) -> None:
     if not is_known(key):
+        _check_foreign(key, value, origin, own_parameters=False)
         why = why_without_effect(key)
-        if why is None:
-            raise unknown_key(key, origin)
         notices.append(f"{key!r} has no effect: {why} ({origin}).")
         return
     today = canonical_key(key)

@@ -116,7 +116,7 @@ class CheckpointingOptions:
         StringType("a folder or a URL"),
         None,
         "Checkpoints are written to <dir>/<job id>/chk-<n>.",
-        ("state.checkpoints.dir",),
+        ("state.checkpoints.dir", "state.backend.fs.checkpointdir"),
     )
     SAVEPOINT_DIRECTORY = ConfigOption[str | None](
         "execution.checkpointing.savepoint-dir",
@@ -124,7 +124,7 @@ class CheckpointingOptions:
         None,
         "Savepoints are written to <savepoint-dir>/savepoint-<first 6 of job id>-<12 hex digits>, unless the command names"
         " another folder.",
-        ("state.savepoints.dir",),
+        ("state.savepoints.dir", "savepoints.state.backend.fs.dir"),
     )
     EXTERNALIZED_CHECKPOINT_RETENTION = ConfigOption[ExternalizedCheckpointRetention](
         "execution.checkpointing.externalized-checkpoint-retention",
@@ -145,7 +145,7 @@ class CheckpointingOptions:
         MemorySizeType(maximum=1 << 20),
         20 << 10,
         "State of a subtask up to this size is put into the checkpoint's _metadata file instead of a file of its own.",
-        ("state.storage.fs.memory-threshold",),
+        ("state.storage.fs.memory-threshold", "state.backend.fs.memory-threshold"),
     )
     CHECKPOINTING_TIMEOUT = ConfigOption[int](
         "execution.checkpointing.timeout",

@@ -25,12 +25,14 @@ class RestOptions:
         StringType("a host name or an address"),
         "127.0.0.1",
         "The address the job manager listens on.",
+        ("web.address", "jobmanager.web.address"),
     )
     PORT = ConfigOption[int](
         "rest.port",
         IntegerType(minimum=0, maximum=65_535),
         8_081,
         "The port the job manager listens on, or the next free one above it; 0 takes any free port.",
+        ("web.port", "jobmanager.web.port"),
     )
 
 
@@ -42,4 +44,5 @@ class WebOptions:
         IntegerType(minimum=0),
         10,
         "How many of the last checkpoints of a job are listed.",
+        ("jobmanager.web.checkpoints.history",),
     )

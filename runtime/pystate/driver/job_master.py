@@ -261,6 +261,7 @@ class JobMaster:
         restore.check_parallelism()
         warnings = [
             *self._graph.notices,
+            *configuration.notices(),
             *plan.warnings,
             *self._state_settings.notices,
             *checkpoint_notices(configuration),

@@ -68,7 +68,12 @@ class PlanExecutor(Executor):
         except PystateError as error:
             self.plan = {"failure": failure_dict(error, traceback.format_exc())}
             raise _PlanTaken from error
-        self.plan = {"name": job_name, "parallelism": parallelism, "notices": graph.notices, "plan": plan}
+        self.plan = {
+            "name": job_name,
+            "parallelism": parallelism,
+            "notices": [*graph.notices, *configuration.notices()],
+            "plan": plan,
+        }
         raise _PlanTaken
 
 
