@@ -32,7 +32,8 @@ def spark(tmp_path_factory):
     from pystate.spark.session import create_session
 
     log = tmp_path_factory.mktemp("spark") / "spark.log"
-    configuration = Configuration({"pystate.spark.master": f"local[{TEST_CORES},4]"})
+    local = tmp_path_factory.mktemp("local")  # its shuffle files, which tests break
+    configuration = Configuration({"pystate.spark.master": f"local[{TEST_CORES},4]", "spark.local.dir": str(local)})
     session = create_session(configuration, "pystate tests", log)
     yield session
     session.stop()

@@ -14,6 +14,7 @@ from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription
+from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.slot.records import KeyColumn
 from pystate.slot.task import TaskInput, TaskSpec
 from pystate.spark.job_plan import vertex_id
@@ -116,26 +117,32 @@ class Bench:
     def start_attempt(self):
         self.coordinator.attempt_started(self.slots, self.spark.directory, -1, -1, self.failures.append)
 
-    def ask(self, subtask, epoch):
-        arguments = {"uid": "count", "subtask": subtask, "epoch": epoch, "stage": 7}
-        return answer_slot_call(self.coordinator, "epoch_decision", arguments)
-
-    def finished(self, subtask, epoch):
-        arguments = {"uid": "count", "subtask": subtask, "epoch": epoch, "rows_in": 0, "rows_out": 0, "busy_ms": 0}
-        answer_slot_call(self.coordinator, "epoch_finished", arguments)
+    def prepared(self, subtask, epoch, rows_in=0, rows_out=0):
+        """Be a subtask that has got all rows of an epoch."""
+        share = PreparedEpoch(epoch, 7, 70 + subtask, rows_in, rows_in, rows_out)
+        arguments = {"uid": "count", "subtask": subtask, "prepared": share.to_plain()}
+        answer_slot_call(self.coordinator, "epoch_prepared", arguments)
 
     def begin(self, epoch):
         self.spark.plan(epoch)
         self.coordinator.begin_epoch(epoch, epoch)
 
     def end(self, epoch, commit=True):
-        decisions = [self.ask(subtask, epoch) for subtask in SUBTASKS]
+        """End an epoch; return the barrier that it carries."""
         for subtask in SUBTASKS:
-            self.finished(subtask, epoch)
+            self.prepared(subtask, epoch)
+        barrier = self.coordinator.state.decide(epoch)
+        self.finish(epoch, commit)
+        return barrier
+
+    def finish(self, epoch, commit=True):
+        """Be the driver whose slots have finished an epoch that is decided."""
+        for slot in SUBTASKS:
+            self.coordinator.state.slot_finished(slot)
+        self.coordinator.state.subtasks_finished(epoch)
         self.coordinator.state.finish_epoch(epoch, epoch)
         if commit:
             self.spark.commit(epoch)
-        return decisions
 
     def epoch(self, number):
         self.begin(number)

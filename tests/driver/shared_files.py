@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from unittest.mock import patch
 
 from pystate.api.job_graph import OperatorKind
 from pystate.checkpoint.metadata import CheckpointMetadata, OperatorSubtaskState, TaskState, read_metadata
@@ -24,12 +25,14 @@ from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
+from pystate.driver import checkpoint_coordinator
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.slot.chain import OperatorSpec
 from pystate.slot.keyed_snapshots import KeyedSnapshots
+from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import SnapshotRequest
 from pystate.state.base.backend import KeyedStateBackend
@@ -257,7 +260,8 @@ class ModelJob:
                 step = state._next_step()
             if step is None:
                 return
-            self.coordinator._take(step)
+            with patch.object(checkpoint_coordinator, "_beside", lambda run: run()):  # storage, which may hang elsewhere
+                self.coordinator._take(step)
 
     def trigger(self, *, full: bool = False) -> Future[Any]:
         future = self.coordinator.trigger_checkpoint(full=full)
@@ -273,15 +277,19 @@ class ModelJob:
         self.pump()
 
     def ask(self) -> None:
-        """Let the next subtask come to the end of the running epoch; behind the last one Spark commits it."""
-        where = {"uid": "count", "subtask": self.asked, "epoch": self.epoch}
-        request = answer_slot_call(self.coordinator, "epoch_decision", {**where, "stage": 7})
+        """Let the next subtask finish the running epoch, whose rows are all in; behind the last one Spark commits it."""
+        state = self.coordinator.state
+        if self.asked == 0:
+            for subtask in range(self.parallelism):
+                state.subtask_prepared("count", subtask, PreparedEpoch(self.epoch, 7, subtask, 0, 0, 0))
+        request = state.decide(self.epoch)
         if request is not None:
-            self.slots.freeze(self.asked, SnapshotRequest(**request))
-        answer_slot_call(self.coordinator, "epoch_finished", {**where, "rows_in": 0, "rows_out": 0, "busy_ms": 0})
+            self.slots.freeze(self.asked, request)
+        state.slot_finished(self.asked)
         self.asked += 1
         if self.asked == self.parallelism:
-            self.coordinator.state.finish_epoch(self.epoch, self.batch)
+            state.subtasks_finished(self.epoch)
+            state.finish_epoch(self.epoch, self.batch)
             self.spark.commit(self.batch)
             self.running = None
         self.pump()

@@ -146,22 +146,22 @@ def test_an_expired_checkpoint_fails_and_what_comes_late_is_deleted(bench, tmp_p
     one.begin(0)
     future = one.coordinator.trigger_checkpoint()
     wait_until(lambda: one.coordinator.state._running.rider is not None)
-    (decision, _) = one.end(0)
+    barrier = one.end(0)
     with pytest.raises(CheckpointFailedError, match=r"did not complete within 0\.1 s"):
         future.result(10)
     late = tmp_path / "ck" / ("a" * 32) / "chk-1"
     wait_until(lambda: not late.exists())
     late.mkdir()
     (late / "state").write_text("late")
-    assert acknowledge(one.coordinator, decision["checkpoint_id"], 0) == "UNKNOWN"
+    assert acknowledge(one.coordinator, barrier.checkpoint_id, 0) == "UNKNOWN"
     wait_until(lambda: not late.exists())
 
 
 def test_periodic_checkpoints_come_by_themselves_and_only_the_newest_is_kept(bench, tmp_path):
     one = bench(**{"execution.checkpointing.interval": "20 ms"})
-    for subtask, decision in enumerate(one.epoch(0)):
-        if decision is not None:  # the first one is due while the epoch runs
-            acknowledge(one.coordinator, decision["checkpoint_id"], subtask)
+    barrier = one.epoch(0)
+    for subtask in SUBTASKS if barrier is not None else ():  # the first one may be due while the epoch runs
+        acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
     wait_until(lambda: one.coordinator.statistics()["counts"]["completed"] >= 3)
     kept = sorted(path.name for path in (tmp_path / "ck" / ("a" * 32)).iterdir() if path.name.startswith("chk-"))
     assert len(kept) <= 2, "the newest, and the one under way"
@@ -271,10 +271,9 @@ def test_a_driver_that_was_replaced_shows_its_epoch_to_no_sink_and_begins_no_che
     one.coordinator._check_term = replaced
     one.begin(1)
     for subtask in SUBTASKS:
-        one.ask(subtask, 1)
-        one.finished(subtask, 1)
+        one.prepared(subtask, 1)
     with pytest.raises(DriverReplacedError):
-        one.coordinator.check_all_finished(1)
+        one.coordinator.check_all_prepared(1)
     with pytest.raises(CheckpointFailedError, match="Another driver"):
         one.coordinator.trigger_checkpoint().result(10)
     wait_until(lambda: one.failures)
@@ -286,10 +285,10 @@ def test_a_driver_that_is_replaced_while_a_checkpoint_is_under_way_does_not_comp
     one.begin(0)
     future = one.coordinator.trigger_checkpoint()
     wait_until(lambda: one.coordinator.state._running.rider is not None)
-    (decision, _) = one.end(0)
+    barrier = one.end(0)
     one.coordinator._check_term = replaced
     for subtask in SUBTASKS:
-        acknowledge(one.coordinator, decision["checkpoint_id"], subtask)
+        acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
     with pytest.raises(CheckpointFailedError, match="Another driver"):
         future.result(10)
     assert one.coordinator.latest_snapshot() is None
@@ -312,8 +311,8 @@ def test_an_epoch_asks_for_the_term_once(bench):
     one.begin(1)
     assert asked == []
     for subtask in SUBTASKS:
-        one.ask(subtask, 1)
-        one.finished(subtask, 1)
-    one.coordinator.check_all_finished(1)
-    one.coordinator.state.finish_epoch(1, 1)
+        one.prepared(subtask, 1)
+    one.coordinator.check_all_prepared(1)
+    one.coordinator.state.decide(1)
+    one.finish(1)
     assert asked == [True]

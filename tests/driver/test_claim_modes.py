@@ -349,8 +349,8 @@ def test_a_checkpoint_that_times_out_leaves_no_file(tmp_path, job):
         entry.deadline = 0
     with pytest.raises(CheckpointFailedError, match="did not complete within"):
         future.result(10)
-    assert sorted(os.listdir(tmp_path / "ck" / A)) == ["chk-1", "shared", "taskowned"]
-    assert shared(tmp_path, A) == ["1-a", "1-a"]
+    wait_until(lambda: sorted(os.listdir(tmp_path / "ck" / A)) == ["chk-1", "shared", "taskowned"])
+    wait_until(lambda: shared(tmp_path, A) == ["1-a", "1-a"])
 
 
 def test_disposal_respects_claims_and_frees_shared_files(job, tmp_path):

@@ -20,7 +20,7 @@ from pystate.driver.coordinator_steps import DiscardLateParts, SnapshotBetweenEp
 from pystate.driver.epoch_tracker import AttemptOverError
 from pystate.driver.restore_points import RestorePoints
 from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
-from pystate.driver.slot_calls import answer_slot_call
+from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, unpack_archive
 from tests.driver.harness import JOB, SUBTASKS, TASK, FakeSlots, FakeSpark, acknowledge, in_thread, raised, wait_until
 
@@ -41,25 +41,24 @@ def test_while_an_epoch_runs_the_barrier_rides_on_it_and_all_subtasks_get_the_sa
     one.begin(0)
     future = one.coordinator.trigger_savepoint(None, hold=False)
     wait_until(lambda: one.coordinator.state._running.rider is not None)
-    decisions = one.end(0)
-    assert [decision["checkpoint_id"] for decision in decisions] == [1, 1]
+    assert one.end(0).checkpoint_id == 1
     assert one.slots.snapshots == []
     for subtask in SUBTASKS:
         assert acknowledge(one.coordinator, 1, subtask) == "SUCCESS"
     assert future.result(10).epoch == 0
 
 
-def test_a_barrier_is_too_late_for_an_epoch_that_a_subtask_has_ended_and_stands_behind_it(bench):
+def test_a_barrier_is_too_late_for_an_epoch_that_is_told_to_finish_and_stands_behind_it(bench):
     one = bench()
     one.begin(0)
-    assert one.ask(0, 0) is None
-    one.finished(0, 0)
+    for subtask in SUBTASKS:
+        one.prepared(subtask, 0)
+    state = one.coordinator.state
+    assert state.decide(0) is None
     future = one.coordinator.trigger_savepoint(None, hold=False)
-    wait_until(lambda: one.coordinator.state._running.rider is not None)
-    assert one.ask(1, 0) is None, "the other subtask gets the answer of the first"
-    one.finished(1, 0)
-    one.coordinator.state.finish_epoch(0, 0)
-    one.spark.commit(0)
+    wait_until(lambda: state._running.rider is not None)
+    assert state.decide(0) is None, "the answer stays"
+    one.finish(0)
     assert future.result(10).epoch == 0
     assert len(one.slots.snapshots) == 1
 
@@ -83,7 +82,7 @@ def test_a_barrier_that_is_to_stand_between_epochs_rides_on_the_epoch_that_is_ab
     state.begin_epoch(1, None)
     state.turn_over()
     one.spark.plan(1)
-    assert [decision["checkpoint_id"] for decision in one.end(1)] == [1, 1]
+    assert one.end(1).checkpoint_id == 1
     for subtask in SUBTASKS:
         acknowledge(coordinator, 1, subtask)
     assert entry.request.future.result(10).epoch == 1
@@ -107,10 +106,10 @@ def test_a_savepoint_that_is_asked_for_while_an_epoch_with_its_barrier_begins_wa
     assert one.slots.snapshots == []
     go_on.set()
     begun.join(10)
-    decisions = one.end(0)
-    assert [decision["savepoint"] for decision in decisions] == [False, False]
+    barrier = one.end(0)
+    assert not barrier.savepoint
     for subtask in SUBTASKS:
-        acknowledge(one.coordinator, decisions[0]["checkpoint_id"], subtask)
+        acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
     assert savepoint.result(10).epoch == 0
     wait_until(lambda: one.coordinator.statistics()["counts"]["completed"] == 2)
 
@@ -135,8 +134,7 @@ def test_an_epoch_with_its_barrier_waits_for_a_savepoint_that_is_being_triggered
     go_on.set()
     assert savepoint.result(10).epoch == -1
     begun.join(10)
-    decisions = one.end(0)
-    assert [decision["savepoint"] for decision in decisions] == [False, False]
+    assert not one.end(0).savepoint
 
 
 def test_the_next_epoch_waits_for_the_synchronous_part_of_a_snapshot_between_epochs(bench):
@@ -189,26 +187,26 @@ def test_what_waits_in_an_attempt_that_ends_is_told(bench):
     with pytest.raises(CheckpointFailedError, match="ended or restarted"):
         future.result(10)
     with pytest.raises(AttemptOverError):
-        one.ask(0, 0)
+        one.prepared(0, 0)
 
 
 def test_an_epoch_that_a_subtask_never_ran_can_not_end(bench):
     one = bench()
     one.begin(0)
-    one.ask(0, 0)
-    one.finished(0, 0)
+    one.prepared(0, 0)
     with pytest.raises(ControlError, match=r"never ran it: \[\('count', 1\)\]"):
-        one.coordinator.check_all_finished(0)
+        one.coordinator.check_all_prepared(0)
+    with pytest.raises(ControlError, match=r"missing are \[\('count', 1\)\]"):
+        one.coordinator.state.decide(0)
 
 
 def test_progress_counts_the_records_that_subtasks_report(bench):
     one = bench()
     one.begin(0)
     for subtask in SUBTASKS:
-        one.ask(subtask, 0)
-        arguments = {"uid": "count", "subtask": subtask, "epoch": 0, "rows_in": 3, "rows_out": 2, "busy_ms": 0}
-        answer_slot_call(one.coordinator, "epoch_finished", arguments)
-    one.coordinator.state.finish_epoch(0, 0)
+        one.prepared(subtask, 0, rows_in=3, rows_out=2)
+    one.coordinator.state.decide(0)
+    one.finish(0)
     progress = one.coordinator.state.progress()
     assert (progress["epoch"], progress["records_in"], progress["records_out"]) == (0, 6, 4)
 
@@ -300,7 +298,9 @@ def test_while_it_is_an_epochs_turn_no_barrier_is_placed_in_front_of_it(state, t
     one.begin_epoch(0, None)
     one.turn_over()
     assert one.begin_snapshot(entry) is None
-    assert [one.decide("count", subtask, 0, 7).epoch for subtask in SUBTASKS] == [0, 0]
+    for subtask in SUBTASKS:
+        one.subtask_prepared("count", subtask, PreparedEpoch(0, 7, subtask, 0, 0, 0))
+    assert [one.decide(0).epoch for _ in range(2)] == [0, 0]
 
 
 def test_an_epoch_whose_number_can_not_be_reserved_leaves_the_turn_to_barriers(state, tmp_path):
@@ -375,8 +375,11 @@ def test_a_checkpoint_does_not_expire_while_it_waits_for_the_end_of_an_epoch_and
     assert one._next_step() is None
     assert tracker.to_rest()["history"][0]["waits_for_epoch"] == 0
     for subtask in SUBTASKS:
-        one.decide("count", subtask, 0, 7)
-        one.subtask_finished("count", subtask, 0, 0, 0)
+        one.subtask_prepared("count", subtask, PreparedEpoch(0, 7, subtask, 0, 0, 0))
+    one.decide(0)
+    for subtask in SUBTASKS:
+        one.slot_finished(subtask)
+    one.subtasks_finished(0)
     one._clock.now = 20_000.0  # its sinks take their time
     assert one._next_step() is None
     (tmp_path / "spark" / "offsets" / "0").write_text('v1\n{}\n{"offset":0}')

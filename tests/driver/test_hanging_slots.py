@@ -71,9 +71,10 @@ def test_a_subtask_that_has_its_barrier_and_hangs_in_its_epoch_is_failed(bench):
     one.begin(0)
     future = one.coordinator.trigger_checkpoint()
     wait_until(lambda: one.coordinator.state._running.rider is not None)
-    assert one.ask(0, 0)["checkpoint_id"] == 1
-    assert one.ask(1, 0)["checkpoint_id"] == 1
-    one.finished(1, 0)
+    for subtask in (0, 1):
+        one.prepared(subtask, 0)
+    assert one.coordinator.state.decide(0).checkpoint_id == 1
+    one.coordinator.state.slot_finished(1)
     with pytest.raises(CheckpointFailedError, match=r"Missing: subtask 0 of 'count'\.\n"):
         future.result(10)
     wait_until(lambda: one.failures)

@@ -35,9 +35,10 @@ class Step(Enum):
     """Where a fault can strike, in the order in which an epoch and its checkpoint pass them."""
 
     ELEMENT = "element"  # the job's function has got an element
-    BARRIER = "barrier"  # all rows of the epoch are in; the slot is about to ask whether it carries a barrier
-    DECIDED = "decided"  # it has got the answer
-    FLUSHED = "flushed"  # the epoch's changes are in the backend, and the coordinator doesn't know yet
+    PREPARED = "prepared"  # all rows of the epoch are in; the slot is about to say so
+    TOLD = "told"  # it has said so, and the exchange has not got the output
+    FINISH = "finish"  # Spark has ended the epoch; the slot is about to make it part of its state
+    FLUSHED = "flushed"  # the epoch's changes are in the backend, and the driver doesn't know yet
     SYNC = "sync"  # the synchronous part begins
     FROZEN = "frozen"  # the synchronous part is over
     UPLOAD = "upload"  # a file of state is written, and hasn't its name yet
@@ -91,8 +92,9 @@ class _Point:
 
 
 _IN_SLOTS = {
-    Step.BARRIER: _Point("pystate.slot.gateway:CoordinatorGateway", "epoch_decision"),
-    Step.DECIDED: _Point("pystate.slot.gateway:CoordinatorGateway", "epoch_decision", behind=True),
+    Step.PREPARED: _Point("pystate.slot.gateway:CoordinatorGateway", "epoch_prepared"),
+    Step.TOLD: _Point("pystate.slot.gateway:CoordinatorGateway", "epoch_prepared", behind=True),
+    Step.FINISH: _Point("pystate.slot.task_operator:TaskOperator", "finish_epoch"),
     Step.FLUSHED: _Point("pystate.slot.task_operator:TaskOperator", "finish_epoch", behind=True),
     Step.SYNC: _Point("pystate.slot.task_operator:TaskOperator", "snapshot_state"),
     Step.FROZEN: _Point("pystate.slot.task_operator:TaskOperator", "snapshot_state", behind=True),

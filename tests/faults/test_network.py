@@ -46,7 +46,7 @@ def test_cut_delayed_and_half_closed_connections(run_job, network, tmp_path):
     assert set(sink.rows.values()) == {1}, "every epoch has counted once"
 
     # slot and coordinator: what was asked or said is asked or said again over another connection
-    for pattern in (b"epoch_decision", b"epoch_finished", b"acknowledge"):
+    for pattern in (b"epoch_prepared", b"acknowledge"):
         ambush = network.lay(network.coordinators, Ambush(Trouble.CUT, pattern))
         seen = completed(job)
         feed(ambush)

@@ -100,9 +100,9 @@ def test_a_step_that_fails_costs_an_epoch_a_checkpoint_or_an_attempt_and_no_coun
     job = run_job(counting(watched, sink, faults=faults), options)
     job.wait_running()
 
-    faults.arm(Step.BARRIER, Action.FAIL)  # the slot hangs up, the exchange is run again
+    faults.arm(Step.PREPARED, Action.FAIL)  # the slot hangs up, the exchange is run again
     watched.add(1)
-    job.wait_for(lambda: faults.struck(Step.BARRIER) and set(sink.rows) >= watched.pairs)
+    job.wait_for(lambda: faults.struck(Step.PREPARED) and set(sink.rows) >= watched.pairs)
     assert job.status["attempt"] == 0
     assert set(sink.rows.values()) == {1}
 
@@ -179,7 +179,7 @@ def test_restarts_that_are_used_up_end_the_job_with_the_cause(run_job, tmp_path,
     [
         Step.ACKNOWLEDGE,
         pytest.param(Step.ELEMENT, marks=pytest.mark.slow),
-        pytest.param(Step.DECIDED, marks=pytest.mark.slow),
+        pytest.param(Step.TOLD, marks=pytest.mark.slow),
         pytest.param(Step.SYNC, marks=pytest.mark.slow),
         pytest.param(Step.UPLOAD, marks=pytest.mark.slow),
     ],

@@ -15,7 +15,9 @@ from pystate.common.control import connect, send_message
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.slot.chain import Chain, OperatorSpec
 from pystate.slot.data_server import DataServer
+from pystate.slot.epoch_ledger import TaskOutcome
 from pystate.slot.output import OutputKind, OutputSpec
+from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.slot.protocol import (
     Admission,
     BatchSender,
@@ -26,7 +28,7 @@ from pystate.slot.protocol import (
     send_trailer,
 )
 from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn
-from pystate.slot.subtask import SnapshotRequest, Subtask
+from pystate.slot.subtask import Subtask
 from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.state.base.keys import KeyCodec
 
@@ -55,23 +57,25 @@ class Count(KeyedProcessFunction):
 
 
 class RecordingCoordinator:
-    """Answers every decision with the barrier a test has put here."""
+    """Takes what a subtask tells, and says of task attempts what a test has put here: that they succeeded."""
 
     def __init__(self) -> None:
-        self.barriers: dict[int, SnapshotRequest] = {}
-        self.finished: list[tuple[str, int, int, int, int]] = []
+        self.prepared: list[PreparedEpoch] = []
+        self.outcomes: dict[int, TaskOutcome] = {}
+        self.asked: list[int] = []
         self.acknowledged: dict[int, Any] = {}
         self.declined: dict[int, Any] = {}
         self.failures: list[tuple[Any, str]] = []
         self.hold = threading.Event()
         self.hold.set()
 
-    def epoch_decision(self, uid, subtask, epoch, stage):
+    def epoch_prepared(self, uid, subtask, prepared):
         self.hold.wait(10)
-        return self.barriers.get(epoch)
+        self.prepared.append(prepared)
 
-    def epoch_finished(self, uid, subtask, epoch, rows_in, rows_out, busy_ms):
-        self.finished.append((uid, subtask, epoch, rows_in, rows_out))
+    def task_outcome(self, uid, subtask, asker):
+        self.asked.append(asker.task_attempt_id)
+        return self.outcomes.get(asker.task_attempt_id, TaskOutcome.SUCCEEDED)
 
     def acknowledge(self, checkpoint_id, uid, subtask, state, metrics):
         self.acknowledged[checkpoint_id] = (state, metrics)
@@ -144,15 +148,25 @@ class SlotHarness:
         send_message(connection, header.to_plain())
         return connection
 
-    def run_epoch(self, epoch, words=(), **who) -> list[tuple[str, int]]:
+    def run_epoch(self, epoch, words=(), *, barrier=None, **who) -> list[tuple[str, int]]:
+        """Bring an epoch's words, and be the driver that finishes it. Return the output."""
+        output = self.bring(epoch, words, **who)
+        self.finish(epoch, barrier)
+        return output
+
+    def bring(self, epoch, words=(), **who) -> list[tuple[str, int]]:
         """Be an exchange: send the words in batches of three, return the output."""
         words = list(words)
         with self.connect(self.header(epoch, **who)) as connection:
             if receive_admission(connection) is Admission.SEND:
                 chunks = [words[i : i + 3] for i in range(0, len(words), 3)]
-                send_trailer(connection, send_batches(connection, [(0, self.batch(chunk)) for chunk in chunks]))
+                send_trailer(connection, send_batches(connection, [(0, self.batch(chunk)) for chunk in chunks]), len(words))
                 receive_admission(connection)
             return rows(receive_kept(connection))
+
+    def finish(self, epoch, barrier=None):
+        """Be the driver, to whom Spark has said that the latest attempt which brought rows is successful."""
+        self.subtask.finish_epoch(epoch, self.coordinator.prepared[-1].task_attempt_id, barrier)
 
     def fetch(self, epoch) -> list[tuple[str, int]]:
         with self.connect(self.header(epoch, op=ExchangeOp.FETCH)) as connection:

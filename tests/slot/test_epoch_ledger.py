@@ -1,3 +1,5 @@
+import pytest
+
 from pystate.slot.epoch_ledger import Asker, ClaimResult, EpochLedger
 
 FIRST = Asker(stage_id=10, task_attempt_id=100)
@@ -9,15 +11,44 @@ def test_a_new_epoch_runs_and_its_number_is_begun():
     ledger = EpochLedger()
     assert ledger.claim(0, FIRST) is ClaimResult.RUN
     assert ledger.running == (0, FIRST)
+    ledger.prepare()
+    assert (ledger.running, ledger.prepared) == (None, (0, FIRST))
+    assert not ledger.is_between_epochs
     assert ledger.finish() == 0
+    assert ledger.is_between_epochs
 
 
 def test_a_finished_epoch_is_replayed_to_whoever_asks_again():
     ledger = EpochLedger()
     ledger.claim(0, FIRST)
+    ledger.prepare()
     ledger.finish()
     assert ledger.claim(0, RETRY) is ClaimResult.REPLAY
     assert ledger.claim(0, OTHER_ACTION) is ClaimResult.REPLAY
+
+
+def test_who_asks_for_an_epoch_that_another_attempt_has_prepared_must_ask_spark_about_that_one():
+    ledger = EpochLedger()
+    ledger.claim(0, FIRST)
+    ledger.prepare()
+    assert ledger.claim(0, RETRY) is ClaimResult.PREPARED
+    assert ledger.claim(0, OTHER_ACTION) is ClaimResult.PREPARED
+    assert ledger.claim(0, FIRST) is ClaimResult.REPLAY
+    assert ledger.claim(1, RETRY) is ClaimResult.UNCONFIRMED
+    ledger.roll_back()
+    assert ledger.finished == -1
+    assert ledger.claim(0, RETRY) is ClaimResult.RUN
+    ledger.prepare()
+    assert ledger.claim(0, FIRST) is ClaimResult.STALE
+
+
+def test_only_a_prepared_epoch_can_be_finished_and_only_a_running_one_prepared():
+    ledger = EpochLedger()
+    with pytest.raises(RuntimeError):
+        ledger.prepare()
+    ledger.claim(0, FIRST)
+    with pytest.raises(RuntimeError):
+        ledger.finish()
 
 
 def test_a_newer_attempt_of_the_same_task_fences_the_older():
@@ -51,6 +82,7 @@ def test_a_rolled_back_epoch_can_run_again():
 def test_the_output_of_an_epoch_is_gone_once_the_next_has_begun_even_if_that_was_rolled_back():
     ledger = EpochLedger()
     ledger.claim(0, FIRST)
+    ledger.prepare()
     ledger.finish()
     ledger.claim(1, FIRST)
     assert ledger.claim(0, RETRY) is ClaimResult.PAST

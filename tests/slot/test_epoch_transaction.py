@@ -12,6 +12,8 @@ from pystate.common import Types
 from pystate.common.control import hang_up
 from pystate.common.errors import ControlError, PystateError
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
+from pystate.slot.epoch_ledger import TaskOutcome
+from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.slot.protocol import Admission, receive_admission
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import SnapshotRequest
@@ -61,19 +63,71 @@ def wait_until(condition):
 def test_state_goes_on_from_epoch_to_epoch(slot):
     assert slot.run_epoch(0, ["a", "b", "a", "a"]) == counted(["a", "b", "a", "a"])
     assert slot.run_epoch(1, ["a"]) == [("a", 4)]
-    assert slot.coordinator.finished == [("count", 0, 0, 4, 4), ("count", 0, 1, 1, 1)]
+    assert [(told.epoch, told.rows_in, told.rows_out) for told in slot.coordinator.prepared] == [(0, 4, 4), (1, 1, 1)]
 
 
 def test_an_empty_epoch_ends_like_any_other(slot):
     assert slot.run_epoch(0) == []
-    assert slot.coordinator.finished == [("count", 0, 0, 0, 0)]
+    assert slot.coordinator.prepared == [PreparedEpoch(0, 1, 0, rows_read=0, rows_in=0, rows_out=0)]
 
 
 def test_an_epoch_that_is_asked_for_again_is_not_run_again(slot):
-    first = slot.run_epoch(0, ["a", "a"], attempt=0)
-    assert slot.run_epoch(0, ["a", "a"], attempt=1) == first, "a retry of the task"
-    assert slot.run_epoch(0, ["a", "a"], stage=2, attempt=2) == first, "a second action"
+    first = slot.bring(0, ["a", "a"], attempt=0)
+    assert slot.bring(0, ["a", "a"], attempt=1) == first, "a retry of the task"
+    slot.finish(0)
+    assert slot.bring(0, ["a", "a"], stage=2, attempt=2) == first, "a second action"
     assert slot.run_epoch(1, ["a"]) == [("a", 3)]
+
+
+def test_an_attempt_that_spark_does_not_count_leaves_no_trace_however_completely_its_rows_came(slot):
+    """Where Spark's side of a task breaks, the rows just end, and the task sends its trailer."""
+    slot.run_epoch(0, ["a"])
+    slot.coordinator.outcomes[7] = TaskOutcome.FAILED
+    assert slot.bring(1, ["a"], attempt=7) == [("a", 2)], "half of the epoch"
+    assert slot.bring(1, ["a", "b", "a"], attempt=8) == [("a", 2), ("b", 1), ("a", 3)]
+    slot.finish(1)
+    assert slot.coordinator.asked == [7]
+    assert slot.run_epoch(2, ["a", "b"], attempt=9) == [("a", 4), ("b", 2)]
+
+
+def test_a_later_attempt_waits_until_spark_has_said_what_became_of_the_one_that_brought_the_rows(slot):
+    slot.coordinator.outcomes[7] = TaskOutcome.RUNNING
+    slot.bring(0, ["a"], attempt=7)
+    later, result = in_thread(lambda: slot.bring(0, ["a", "b"], attempt=8))
+    wait_until(lambda: len(slot.coordinator.asked) > 3)
+    assert later.is_alive()
+    slot.coordinator.outcomes[7] = TaskOutcome.FAILED
+    later.join(10)
+    assert result["value"] == [("a", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize("outcome", [TaskOutcome.RUNNING, TaskOutcome.UNKNOWN])
+def test_a_task_attempt_of_which_spark_says_nothing_holds_nobody_for_ever(slot, monkeypatch, outcome):
+    monkeypatch.setattr("pystate.slot.subtask.OUTCOME_TIMEOUT_S", 0.05)
+    slot.coordinator.outcomes[7] = outcome
+    slot.bring(0, ["a"], attempt=7)
+    with pytest.raises(ControlError, match="does not say what became of task 7"):
+        slot.bring(0, ["a"], attempt=8)
+
+
+def test_only_the_attempt_that_was_proven_whole_can_be_finished(slot):
+    slot.bring(0, ["a"], attempt=3)
+    with pytest.raises(ControlError, match="can't finish epoch 0 of task 4"):
+        slot.subtask.finish_epoch(0, 4, None)
+    with pytest.raises(ControlError, match="can't finish epoch 1 of task 3"):
+        slot.subtask.finish_epoch(1, 3, None)
+    slot.finish(0)
+    slot.finish(0)  # the driver has lost the answer
+    assert slot.run_epoch(1, ["a"]) == [("a", 2)]
+
+
+def test_no_snapshot_is_taken_and_no_later_epoch_begun_while_one_is_prepared(slot, tmp_path):
+    slot.run_epoch(0, ["a"])
+    slot.bring(1, ["a"])
+    with pytest.raises(ControlError, match="stands at epoch 0"):
+        slot.subtask.snapshot_between_epochs(request(tmp_path, 1, 0))
+    with pytest.raises(ControlError, match="unconfirmed"):
+        slot.bring(2, ["a"])
 
 
 def test_the_kept_output_can_be_fetched_until_the_next_epoch_begins(slot):
@@ -116,22 +170,21 @@ def test_an_older_attempt_that_comes_late_is_refused(slot):
 
 
 def test_a_second_action_at_the_same_time_waits_for_the_first_and_gets_its_output(slot):
-    slot.coordinator.hold.clear()
-    first, first_result = in_thread(lambda: slot.run_epoch(0, ["a"], stage=1))
-    wait_until(lambda: slot.subtask._claim is not None and slot.subtask._claim.at_end)
-    second, second_result = in_thread(lambda: slot.run_epoch(0, ["a"], stage=2))
-    second.join(0.1)
+    slot.coordinator.outcomes[0] = TaskOutcome.RUNNING
+    assert slot.bring(0, ["a"], stage=1, attempt=0) == [("a", 1)]
+    second, second_result = in_thread(lambda: slot.bring(0, ["a"], stage=2, attempt=1))
+    wait_until(lambda: len(slot.coordinator.asked) > 3)
     assert second.is_alive()
-    slot.coordinator.hold.set()
-    for thread in (first, second):
-        thread.join(10)
-    assert first_result["value"] == second_result["value"] == [("a", 1)]
+    slot.coordinator.outcomes[0] = TaskOutcome.SUCCEEDED
+    second.join(10)
+    assert second_result["value"] == [("a", 1)]
+    slot.finish(0)
     assert slot.run_epoch(1, ["a"]) == [("a", 2)]
 
 
 def test_a_second_action_takes_over_if_the_first_dies(slot):
     dying = half_an_epoch(slot, 0, ["a", "a"], stage=1)
-    second, result = in_thread(lambda: slot.run_epoch(0, ["a"], stage=2))
+    second, result = in_thread(lambda: slot.bring(0, ["a"], stage=2))
     second.join(0.1)
     assert second.is_alive()
     hang_up(dying)
@@ -141,9 +194,9 @@ def test_a_second_action_takes_over_if_the_first_dies(slot):
 
 def test_an_attempt_that_has_sent_all_is_too_late_to_be_fenced_and_the_newer_gets_its_output(slot):
     slot.coordinator.hold.clear()
-    first, first_result = in_thread(lambda: slot.run_epoch(0, ["a"], attempt=0))
+    first, first_result = in_thread(lambda: slot.bring(0, ["a"], attempt=0))
     wait_until(lambda: slot.subtask._claim is not None and slot.subtask._claim.at_end)
-    newer, newer_result = in_thread(lambda: slot.run_epoch(0, ["a"], attempt=1))
+    newer, newer_result = in_thread(lambda: slot.bring(0, ["a"], attempt=1))
     newer.join(0.1)
     slot.coordinator.hold.set()
     for thread in (first, newer):
@@ -180,7 +233,7 @@ def test_what_user_code_raises_is_told_with_its_own_frames_and_fails_all_further
     assert "in process_element" in first_frame, "the user's own frames come first, ours are left out"
     with pytest.raises(PystateError, match="poisoned"):
         slot.run_epoch(1, ["a"], attempt=1)
-    assert slot.coordinator.finished == [("count", 0, 0, 1, 1)]
+    assert [told.epoch for told in slot.coordinator.prepared] == [0]
 
 
 def test_an_exchange_that_still_sends_gets_to_the_error_that_ended_its_epoch(slot):
@@ -242,8 +295,7 @@ def restored_from(*places):
 def test_a_barrier_takes_the_state_at_the_end_of_its_epoch(slot, tmp_path):
     slot.run_epoch(0, ["a"])
     barrier = request(tmp_path, 1, 1)
-    slot.coordinator.barriers[1] = barrier
-    slot.run_epoch(1, ["a", "b"])
+    slot.run_epoch(1, ["a", "b"], barrier=barrier)
     slot.run_epoch(2, ["a"])
     restored = SlotHarness(tmp_path, restored=restored_from((slot, barrier)), finished_epoch=1, name="restored")
     assert restored.run_epoch(2, ["a", "b", "c"]) == [("a", 3), ("b", 2), ("c", 1)]

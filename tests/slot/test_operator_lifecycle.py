@@ -120,9 +120,9 @@ def test_a_chained_operator_has_its_own_state_in_the_acknowledgement_and_finds_i
     make_slot, tmp_path, inline_threshold
 ):
     slot = make_slot(Keep())
-    slot.coordinator.barriers[1] = barrier = request(tmp_path, 5, 1, inline_threshold)
+    barrier = request(tmp_path, 5, 1, inline_threshold)
     slot.run_epoch(0, ["a", "b"])
-    slot.run_epoch(1, ["a"])
+    slot.run_epoch(1, ["a"], barrier=barrier)
     slot.run_epoch(2, ["not in it"])
     task, metrics = slot.coordinator.acknowledged[5]
     assert set(task.operators) == {UID, SINK}
@@ -194,8 +194,7 @@ def test_a_snapshot_that_a_function_fails_is_declined_and_fails_the_task(make_sl
     function = Keep()
     slot = make_slot(function)
     function.fail_snapshot = True
-    slot.coordinator.barriers[0] = request(tmp_path, 1, 0)
-    assert slot.run_epoch(0, ["a"]) == [("a", 1)]
+    assert slot.run_epoch(0, ["a"], barrier=request(tmp_path, 1, 0)) == [("a", 1)]
     assert "ValueError: no snapshot today" in slot.coordinator.declined[1].message
     assert "subtask 0" in slot.coordinator.declined[1].where
     assert slot.coordinator.acknowledged == {}

@@ -25,7 +25,12 @@ class Bench:
         self.subtask.open(None)
 
     def epoch(self, number, words):
-        self.subtask.run(number, Asker(1, 0), lambda: None, lambda: [(0, self.harness.batch(words))])
+        def batches():
+            yield 0, self.harness.batch(words)
+            return len(words)
+
+        self.subtask.run(number, Asker(1, 0), lambda: None, batches)
+        self.subtask.finish_epoch(number, 0, None)
 
     def snapshot(self, epoch, limit):
         self.subtask.snapshot_between_epochs(SnapshotRequest(1, epoch, MEMORY, limit, trigger_timestamp=0))

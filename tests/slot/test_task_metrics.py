@@ -113,12 +113,12 @@ def test_a_subtask_counts_records_bytes_time_and_epochs(slot):
 def test_records_of_an_epoch_that_is_given_up_count_and_count_again(slot):
     slot.run_epoch(0, ["a"])
     with pytest.raises(Exception, match="died"):
-        slot.subtask.run(1, slot.header(1).asker, lambda: None, lambda: iter(dying(slot)))
+        slot.subtask.run(1, slot.header(1).asker, lambda: None, lambda: dying(slot))
     slot.run_epoch(1, ["b", "c"])
     found = values(slot, 1)
     assert found[None, "numRecordsIn"] == 1 + 2 + 2
     assert found[None, "numEpochs"] == 2
-    assert slot.coordinator.finished[-1][3:] == (2, 2)
+    assert (slot.coordinator.prepared[-1].rows_in, slot.coordinator.prepared[-1].rows_out) == (2, 2)
 
 
 def dying(slot):

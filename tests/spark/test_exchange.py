@@ -8,6 +8,7 @@ from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
 from pystate.slot.chain import Chain, ChainNode, OperatorSpec
 from pystate.slot.output import OutputKind, OutputSpec, Routing
+from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn
 from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.spark import exchange
@@ -69,8 +70,9 @@ def test_rows_that_pass_through_come_again_for_a_task_that_is_run_again_and_its_
         return pa.Table.from_batches(list(stage(batches()))).to_pydict()
 
     assert run(attempt=0) == run(attempt=1) == {"value": ["x", "y", "z"]}
+    slot.finish(0)
     assert slot.fetch(0) == [("a", 1), ("a", 2), ("b", 1)]
-    assert slot.coordinator.finished == [("count", 0, 0, 3, 3)]
+    assert slot.coordinator.prepared == [PreparedEpoch(0, 1, 0, rows_read=6, rows_in=3, rows_out=3)]
 
 
 class Many(FlatMapFunction):

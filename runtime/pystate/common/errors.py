@@ -89,6 +89,10 @@ class SparkLostError(JobExecutionError):
     """The Spark application is gone, so that its driver process can't run the job any more; another one can."""
 
 
+class IncompleteInputError(JobExecutionError):
+    """An epoch's rows have not all arrived, or it can't be proven that they have; nothing of the epoch counts."""
+
+
 class JobCancelledError(PystateError):
     """The job was cancelled while someone waited for its result."""
 

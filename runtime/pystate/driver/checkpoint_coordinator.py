@@ -54,6 +54,7 @@ from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoi
 from pystate.driver.slot_pool import SlotPool
 from pystate.driver.snapshot_metadata import JobDescription, write_snapshot
 from pystate.driver.status import now_ms
+from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.task import TaskSpec
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
@@ -216,7 +217,7 @@ class CheckpointCoordinator:
 
         The term is read only where something is written that the next driver reads: a bound of epoch numbers, the epoch that
         is run again. Else an epoch of a driver that was replaced is work in its own slots, whose state nobody restores from,
-        until `check_all_finished` stops it.
+        until `check_all_prepared` stops it.
 
         Args:
             epoch: Which.
@@ -256,21 +257,25 @@ class CheckpointCoordinator:
         """
         return self._points.running_epoch(snapshot)
 
-    def check_all_finished(self, epoch: int) -> None:
-        """Make sure, before sinks see it, that every subtask has run the epoch: Spark's word is not enough.
+    def check_all_prepared(self, epoch: int) -> dict[SubtaskId, PreparedEpoch]:
+        """Make sure, before anything of it counts, that every subtask has got the epoch's rows: Spark's word is not enough.
 
         The term is read once per epoch, and here: a driver may be stopped in the midst of an epoch for as long as it takes
         to replace it, so that what was read at its beginning proves nothing to its sinks.
+
+        Returns:
+            What each subtask has told of them.
 
         Raises:
             ControlError: One hasn't.
             DriverReplacedError: The job is another driver's.
         """
         self._check_term()
-        missing = self.state.missing()
+        missing = self.state.unprepared()
         if missing:
             message = f"Spark ended epoch {epoch}, but these subtasks never ran it: {missing}."
             raise ControlError(message)
+        return self.state.prepared_subtasks()
 
     # -- asking for checkpoints
 

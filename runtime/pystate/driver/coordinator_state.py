@@ -3,9 +3,9 @@
 Decisions only. Each method is one step that no other thread sees half done; slots, futures and the storage of checkpoints
 are the coordinator's, which acts on what a step returns and holds no lock meanwhile.
 
-Where a barrier stands: a checkpoint that is triggered while an epoch runs rides on that epoch, unless a subtask has
-already finished it. Between epochs it is taken at once at the last finished epoch, and the next epoch begins when the
-synchronous part is over. So an idle stream never delays a savepoint. After the savepoint of a stop or a cancel no epoch
+Where a barrier stands: a checkpoint that is triggered while an epoch runs rides on that epoch, unless its subtasks are
+told already to finish it. Between epochs it is taken at once at the last finished epoch, and the next epoch begins when
+the synchronous part is over. So an idle stream never delays a savepoint. After the savepoint of a stop or a cancel no epoch
 begins, unless it fails.
 
 When a checkpoint expires: its time runs while no epoch stands between it and its cut. A subtask that has its barrier has as
@@ -40,7 +40,7 @@ from pystate.driver.coordinator_steps import (
     StorageStep,
     TriggerCheckpoint,
 )
-from pystate.driver.epoch_tracker import AttemptOverError, EpochTracker, SubtaskId
+from pystate.driver.epoch_tracker import AttemptOverError, EpochTracker
 from pystate.driver.live_attempt import LeftByAttempt, LiveAttempt, Subsumed
 from pystate.driver.record_counts import RecordCounter
 from pystate.driver.restore_points import RestorePoints
@@ -49,6 +49,7 @@ from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoi
 from pystate.driver.slot_pool import SlotPool
 from pystate.driver.snapshot_disposal import FailedCheckpoints
 from pystate.driver.snapshot_metadata import SourceFiles
+from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.subtask import SnapshotRequest
 from pystate.slot.task import TaskSpec
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
@@ -88,7 +89,6 @@ class CoordinatorState:
         self._confirmed = ConfirmedCheckpoints()
         self._records = RecordCounter()
         self._tasks: list[TaskSpec] = []
-        self._stages: dict[str, int] = {}  # by task: the stage of its exchange in the running epoch
         self._attempt: LiveAttempt | None = None  # None between attempts
         self._on_intolerable: Callable[[PystateError], None] = lambda _: None
         self._syncing: RunningCheckpoint | None = None  # between two epochs
@@ -226,10 +226,15 @@ class CoordinatorState:
             self._beginning = False
             self._lock.notify_all()
 
-    def missing(self) -> list[SubtaskId]:
-        """Return the subtasks that have not finished the running epoch."""
+    def unprepared(self) -> list[SubtaskId]:
+        """Return the subtasks that have not got all rows of the running epoch."""
         with self._lock:
-            return self._live().tracker.missing()
+            return self._live().tracker.unprepared()
+
+    def prepared_subtasks(self) -> dict[SubtaskId, PreparedEpoch]:
+        """Return what each subtask that has got all rows of the running epoch has told of them."""
+        with self._lock:
+            return dict(self._live().tracker.prepared)
 
     def stages_of_barrier(self, epoch: int) -> tuple[dict[str, int], int]:
         """Return what is to be measured for the barrier on an epoch: the stage of each task's exchange, the trigger time.
@@ -238,7 +243,10 @@ class CoordinatorState:
         """
         with self._lock:
             riding = self._running.of_epoch(epoch)
-            return (dict(self._stages), riding[0].pending.trigger_timestamp) if riding else ({}, 0)
+            if not riding:
+                return {}, 0
+            prepared = self._live().tracker.prepared
+            return {uid: share.stage_id for (uid, _), share in prepared.items()}, riding[0].pending.trigger_timestamp
 
     def report_alignment(self, epoch: int, milliseconds: dict[str, int | None]) -> None:
         """Take note, by task, how long the epoch's upstream partitions were apart at their ends."""
@@ -261,33 +269,45 @@ class CoordinatorState:
 
     # -- the protocol with the subtasks
 
-    def decide(self, uid: str, subtask: int, epoch: int, stage: int) -> SnapshotRequest | None:
-        """Return the barrier that an epoch carries, None where it carries none; all subtasks get the same answer.
+    def subtask_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
+        """Take note that a subtask has got all rows of the running epoch.
 
-        Args:
-            uid: Of the task.
-            subtask: Which of its subtasks is at the end of the epoch.
-            epoch: Which.
-            stage: Spark's stage that brought it there.
+        Raises:
+            ControlError: That epoch doesn't run; AttemptOverError if the attempt has ended.
         """
         with self._lock:
-            first = self._live().tracker.decide((uid, subtask), epoch)
-            self._stages[uid] = stage
+            self._live().tracker.prepare((uid, subtask), prepared)
+
+    def decide(self, epoch: int) -> SnapshotRequest | None:
+        """Return the barrier that an epoch carries, None where it carries none; the same each time.
+
+        Raises:
+            ControlError: The epoch isn't at its end; AttemptOverError if the attempt has ended.
+        """
+        with self._lock:
+            first = self._live().tracker.decide(epoch)
             rider = self._running.rider
             if first and rider is not None:
                 rider.pending.epoch = epoch
             if rider is None or rider.pending.epoch != epoch:
                 return None
-            rider.handed_out.setdefault((uid, subtask), self._clock())
+            if first:
+                rider.handed_out = dict.fromkeys(self._subtasks(), self._clock())
             return self._snapshot_request(rider, epoch)
 
-    def subtask_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int) -> None:
-        """Take note that a subtask's changes of an epoch are in its backend."""
+    def slot_finished(self, slot: int) -> None:
+        """Take note that a slot's subtasks have finished the epoch that is decided, and hang in no barrier of it."""
         with self._lock:
-            if self._live().tracker.subtask_finished((uid, subtask), epoch):
-                self._records.add(uid, rows_in, rows_out)
             for entry in self._running:
-                entry.handed_out.pop((uid, subtask), None)
+                entry.handed_out = {subtask: since for subtask, since in entry.handed_out.items() if subtask[1] != slot}
+
+    def subtasks_finished(self, epoch: int) -> None:
+        """Take note that the changes of an epoch are in all subtasks' backends."""
+        with self._lock:
+            tracker = self._live().tracker
+            if tracker.subtasks_finished(epoch):
+                for (uid, _), share in tracker.prepared.items():
+                    self._records.add(uid, share.rows_in, share.rows_out)
 
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics

@@ -1,4 +1,4 @@
-"""Where the epochs of an attempt stand: which one runs, who has finished it, whether its barrier is decided.
+"""Where the epochs of an attempt stand: which one runs, who has prepared and finished it, whether its barrier is decided.
 
 Free of threads; the coordinator holds its lock around every call.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pystate.common.errors import ControlError
-
-SubtaskId = tuple[str, int]
-"""The uid of a task and the index of one of its subtasks."""
+from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
 
 
 class AttemptOverError(ControlError):
@@ -29,7 +27,8 @@ class EpochTracker:
         finished: The last epoch that all subtasks and sinks have finished.
         finished_batch: Spark's number of it.
         running: The epoch that has begun and not ended, None between epochs.
-        decided: Whether the running epoch's barrier is decided: a subtask has asked at its end.
+        decided: Whether the running epoch's barrier is decided: all its rows are in, and subtasks are told to finish it.
+        prepared: What each subtask that has got all rows of the running epoch has told of them.
     """
 
     def __init__(self, subtasks: Iterable[SubtaskId], restored_epoch: int, restored_batch: int) -> None:
@@ -38,6 +37,7 @@ class EpochTracker:
         self.finished_batch = restored_batch
         self.running: int | None = None
         self.decided = False
+        self.prepared: dict[SubtaskId, PreparedEpoch] = {}
         self._done: set[SubtaskId] = set()
 
     def begin(self, epoch: int) -> None:
@@ -51,26 +51,45 @@ class EpochTracker:
             raise ControlError(message)
         self.running = epoch
         self.decided = False
+        self.prepared = {}
         self._done = set()
 
-    def decide(self, subtask: SubtaskId, epoch: int) -> bool:
-        """Take note that a subtask is at the end of `epoch`; return whether it is the first one.
+    def prepare(self, subtask: SubtaskId, prepared: PreparedEpoch) -> None:
+        """Take note that a subtask has got all rows of an epoch; the newest task attempt that brought them counts.
 
         Raises:
-            ControlError: That epoch doesn't run.
+            ControlError: That epoch doesn't run, or no row of it can come any more.
         """
-        if epoch != self.running or subtask not in self._subtasks:
-            message = f"Subtask {subtask} is at the end of epoch {epoch}, but epoch {self.running} runs."
+        if prepared.epoch != self.running or subtask not in self._subtasks or self.decided:
+            message = f"Subtask {subtask} is at the end of epoch {prepared.epoch}, but epoch {self.running} runs."
+            raise ControlError(message)
+        before = self.prepared.get(subtask)
+        if before is None or not before.bringer.is_newer_than(prepared.bringer):
+            self.prepared[subtask] = prepared
+
+    def unprepared(self) -> list[SubtaskId]:
+        """Return the subtasks that have not got all rows of the running epoch."""
+        return sorted(self._subtasks - self.prepared.keys())
+
+    def decide(self, epoch: int) -> bool:
+        """Take note that all rows of `epoch` are in; return whether that is news.
+
+        Raises:
+            ControlError: That epoch doesn't run, or a subtask has not got its rows.
+        """
+        missing = self.unprepared()
+        if epoch != self.running or missing:
+            message = f"Epoch {epoch} is not at its end: {self.running} runs, missing are {missing}."
             raise ControlError(message)
         first = not self.decided
         self.decided = True
         return first
 
-    def subtask_finished(self, subtask: SubtaskId, epoch: int) -> bool:
-        """Take note that a subtask's changes of `epoch` are in its backend; return whether that is news."""
-        if epoch != self.running or subtask in self._done:
+    def subtasks_finished(self, epoch: int) -> bool:
+        """Take note that the changes of `epoch` are in all subtasks' backends; return whether that is news."""
+        if epoch != self.running or not self.decided or self._done:
             return False
-        self._done.add(subtask)
+        self._done = set(self.prepared)
         return True
 
     def missing(self) -> list[SubtaskId]:

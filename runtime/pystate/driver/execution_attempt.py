@@ -8,8 +8,9 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -19,6 +20,7 @@ from pystate.api.job_graph import SinkKind
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
 from pystate.common.errors import (
+    IncompleteInputError,
     JobExecutionError,
     PystateError,
     SubtaskHangsError,
@@ -34,15 +36,18 @@ from pystate.driver.restored_state import RestoredState
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.slot_pool import SlotPool
 from pystate.slot.output import LINE_FIELD
+from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.process import Deployment, folder_prefix
 from pystate.slot.task import JobEnvironment
 from pystate.spark.application import driver_address
 from pystate.spark.exchange import SlotDirectory, fetch_output
+from pystate.spark.input_proof import judge
 from pystate.spark.job_plan import JobPlan, SinkPlan
 from pystate.spark.slot_job import SlotJob
 from pystate.spark.source_backlog import backlog_rows
 from pystate.spark.source_checks import OUR_QUERIES, spark_sources
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.spark.stage_store import StageStore
 from pystate.spark.stage_times import alignment_ms
 from pystate.spark.translator import kept_frame, streaming_frame
 
@@ -54,6 +59,8 @@ if TYPE_CHECKING:
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _STOP_TIMEOUT_S = 10.0
 _FINAL_CHECKPOINT_TIMEOUT_S = 3600.0
+_PROOF_TIMEOUT_S = 60.0
+_PROOF_POLL_S = 0.02
 
 
 class AttemptOutcome(Enum):
@@ -130,6 +137,7 @@ class ExecutionAttempt:
         )
         self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._slot_count, self._slots_ended)
         self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
+        self._stages = StageStore(spark.sparkContext)
         self._end: AttemptEnd | None = None
         self._ended = threading.Condition()
         self._query: StreamingQuery | None = None
@@ -180,6 +188,8 @@ class ExecutionAttempt:
             error = error_from_dict(arguments["error"])
             self.end(AttemptEnd(AttemptOutcome.FAILED, error, arguments["stack_trace"]))
             return None
+        if op == "task_outcome":
+            return self._stages.outcome(arguments["stage_id"], arguments["task_attempt_id"]).value
         return answer_slot_call(self._coordinator, op, arguments)
 
     def slot_lost(self, slot: int, reason: str) -> None:
@@ -296,7 +306,11 @@ class ExecutionAttempt:
             self._coordinator.begin_epoch(epoch, batch_id)
             self._metrics.epoch_begun()
             frame.write.format("noop").mode("overwrite").save()
-            self._coordinator.check_all_finished(epoch)
+            prepared = self._coordinator.check_all_prepared(epoch)
+            self._prove(epoch, prepared)
+            state = self._coordinator.state
+            self._pool.finish_epoch(epoch, prepared, state.decide(epoch), state.slot_finished)
+            state.subtasks_finished(epoch)
             self._measure_alignment(epoch)
             for sink in self._plan.sinks:
                 self._deliver(sink, epoch)
@@ -310,6 +324,26 @@ class ExecutionAttempt:
         except Exception as error:
             self.end(AttemptEnd(AttemptOutcome.FAILED, _stage_failure(error), str(error)))
             raise
+
+    def _prove(self, epoch: int, prepared: Mapping[SubtaskId, PreparedEpoch]) -> None:
+        """Make sure that what Spark counts in its tasks and shuffles is what the subtasks got.
+
+        Raises:
+            IncompleteInputError: It isn't, or Spark doesn't tell.
+        """
+        deadline = time.monotonic() + _PROOF_TIMEOUT_S
+        while True:
+            self._stages.catch_up(_PROOF_TIMEOUT_S)
+            verdict = judge(prepared, self._stages.stage)
+            if verdict.waits_for is None:
+                break
+            if time.monotonic() >= deadline:
+                message = f"Epoch {epoch} can't be proven whole: Spark does not tell of {verdict.waits_for}."
+                raise IncompleteInputError(message, hint="raise spark.scheduler.listenerbus.eventqueue.appStatus.capacity")
+            time.sleep(_PROOF_POLL_S)
+        if verdict.wrong:
+            message = f"Epoch {epoch} is not whole: {'; '.join(verdict.wrong)}."
+            raise IncompleteInputError(message, hint="look for lost shuffle files and executors in Spark's log")
 
     def _measure_alignment(self, epoch: int) -> None:
         stages, triggered = self._coordinator.state.stages_of_barrier(epoch)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pystate.checkpoint.metadata import TaskState
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.common.errors import ControlError, error_from_dict
+from pystate.slot.prepared_epoch import PreparedEpoch
 
 if TYPE_CHECKING:
     from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
@@ -19,12 +20,8 @@ def answer_slot_call(coordinator: CheckpointCoordinator, op: str, arguments: dic
         PystateError: It is refused.
     """
     uid, subtask = arguments["uid"], arguments["subtask"]
-    if op == "epoch_decision":
-        request = coordinator.state.decide(uid, subtask, arguments["epoch"], arguments["stage"])
-        return None if request is None else vars(request)
-    if op == "epoch_finished":
-        epoch, rows_in, rows_out = (arguments[name] for name in ("epoch", "rows_in", "rows_out"))
-        return coordinator.state.subtask_finished(uid, subtask, epoch, rows_in, rows_out)
+    if op == "epoch_prepared":
+        return coordinator.state.subtask_prepared(uid, subtask, PreparedEpoch.from_plain(arguments["prepared"]))
     if op == "acknowledge":
         state = TaskState.from_plain(arguments["state"])
         metrics = SubtaskCheckpointMetrics.from_plain(arguments["metrics"])

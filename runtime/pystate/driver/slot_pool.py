@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol, cast
 
@@ -14,6 +14,7 @@ from pyspark import cloudpickle
 from pystate.common.control import Address, ControlClient, ControlServer, ControlSession
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.option_types import ANY_PORT
+from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.process import Deployment, SlotDescription
 from pystate.slot.subtask import SnapshotRequest
 from pystate.spark.exchange import SlotDirectory
@@ -154,6 +155,35 @@ class SlotPool:
             PystateError: A slot declined, is gone or not heard of any more, or the attempt has ended.
         """
         self._on_all(lambda _, slot: slot.control.call("snapshot", request=vars(request)))
+
+    def finish_epoch(
+        self,
+        epoch: int,
+        prepared: Mapping[SubtaskId, PreparedEpoch],
+        request: SnapshotRequest | None,
+        slot_finished: Callable[[int], None],
+    ) -> None:
+        """Have all subtasks make an epoch part of their state, and take the synchronous part of its barrier.
+
+        Args:
+            epoch: Which.
+            prepared: What each subtask has told of it; the task attempts that it names are proven to be whole.
+            request: The barrier that the epoch carries; None for none.
+            slot_finished: Called with each slot that has done it.
+
+        Raises:
+            PystateError: A subtask can't, a slot is gone or not heard of any more, or the attempt has ended.
+        """
+        attempts: dict[int, dict[str, int]] = {}
+        for (uid, subtask), share in prepared.items():
+            attempts.setdefault(subtask, {})[uid] = share.task_attempt_id
+        barrier = None if request is None else vars(request)
+
+        def finish(index: int, slot: _Slot) -> None:
+            slot.control.call("finish_epoch", epoch=epoch, task_attempts=attempts.get(index, {}), request=barrier)
+            slot_finished(index)
+
+        self._on_all(finish)
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> Future[None]:
         """Tell all subtasks what became of a checkpoint, one checkpoint after another in the order of the calls.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pyarrow as pa
 
@@ -92,14 +92,14 @@ class DataServer:
         self._send_output(header, subtask, kept, connection)
 
     def _process(self, header: EpochHeader, subtask: Subtask, connection: Peer) -> KeptOutput:
-        def batches() -> Iterator[tuple[int, pa.RecordBatch]]:
+        def batches() -> Generator[tuple[int, pa.RecordBatch], None, int]:
             rows = 0
             try:
                 admit(connection, Admission.SEND)
                 for index, batch in receive_batches(connection):
                     rows += batch.num_rows
                     yield index, batch
-                receive_trailer(connection, rows)
+                return receive_trailer(connection, rows)
             except (EOFError, OSError) as error:
                 message = f"The exchange of epoch {header.epoch} died after {rows} rows."
                 raise ControlError(message, where=f"uid {header.uid}, subtask {header.subtask}") from error

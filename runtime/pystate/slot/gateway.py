@@ -10,11 +10,13 @@ from pystate.checkpoint.metadata import TaskState
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.common.control import ControlClient
 from pystate.common.errors import ConnectionLostError, PystateError
-from pystate.slot.subtask import Coordinator, SnapshotRequest
+from pystate.slot.epoch_ledger import Asker, TaskOutcome
+from pystate.slot.prepared_epoch import PreparedEpoch
+from pystate.slot.subtask import Coordinator
 
 
 class CoordinatorGateway(Coordinator):
-    """Calls the coordinator; threads don't wait for each other, since a decision may block.
+    """Calls the coordinator; threads don't wait for each other, since an answer may take its time.
 
     Args:
         connect: Opens a connection to the coordinator.
@@ -59,16 +61,16 @@ class CoordinatorGateway(Coordinator):
         with self._lock:
             self._idle.append(client)
 
-    def epoch_decision(self, uid: str, subtask: int, epoch: int, stage: int) -> SnapshotRequest | None:
-        """Ask whether the epoch carries a barrier."""
-        answer = self.call("epoch_decision", uid=uid, subtask=subtask, epoch=epoch, stage=stage)
-        return None if answer is None else SnapshotRequest(**answer)
+    def epoch_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
+        """Say that all rows of an epoch are in."""
+        self.call("epoch_prepared", uid=uid, subtask=subtask, prepared=prepared.to_plain())
 
-    def epoch_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int, busy_ms: int) -> None:
-        """Say that the epoch's changes are in the backend."""
-        self.call(
-            "epoch_finished", uid=uid, subtask=subtask, epoch=epoch, rows_in=rows_in, rows_out=rows_out, busy_ms=busy_ms
+    def task_outcome(self, uid: str, subtask: int, asker: Asker) -> TaskOutcome:
+        """Ask what became of a Spark task attempt."""
+        answer = self.call(
+            "task_outcome", uid=uid, subtask=subtask, stage_id=asker.stage_id, task_attempt_id=asker.task_attempt_id
         )
+        return TaskOutcome(answer)
 
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics

@@ -48,12 +48,18 @@ class KeptOutput:
         chunks.append((offset, len(data)))
 
     def batches(self, tag: int) -> Iterator[bytes]:
-        """Yield the batches of one output."""
+        """Yield the batches of one output.
+
+        Raises:
+            EOFError: It was dropped meanwhile.
+        """
         for chunk in self._chunks.get(tag, ()):
             if isinstance(chunk, bytes):
                 yield chunk
             else:
-                assert self._spill is not None  # noqa: S101 - a spilled chunk implies the file
+                if self._spill is None:
+                    message = "the output was dropped while it was read: its epoch was rolled back"
+                    raise EOFError(message)
                 yield _read(self._spill.fileno(), *chunk)
 
     def close(self) -> None:

@@ -168,6 +168,11 @@ class SlotProcess:
             for subtask in self._subtasks.values():
                 subtask.snapshot_between_epochs(snapshot)
             return None
+        if op == "finish_epoch":
+            barrier = None if request["request"] is None else SnapshotRequest(**request["request"])
+            for uid, task_attempt_id in request["task_attempts"].items():
+                self._subtasks[uid].finish_epoch(request["epoch"], task_attempt_id, barrier)
+            return None
         if op == "notify":
             for subtask in self._subtasks.values():
                 subtask.notify(request["checkpoint_id"], completed=request["completed"])

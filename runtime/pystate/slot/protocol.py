@@ -2,7 +2,8 @@
 
 Over an authenticated connection the task sends a header; the slot answers what to do; the task sends its record batches, an
 empty frame and a trailer with the number of rows; the slot answers with the outcome and the output. A connection that ends
-without its trailer is a task that died: nothing of it counts.
+without its trailer is a task that died: nothing of it counts. A trailer proves only that the task has sent what it got:
+where Spark's side of the task breaks, its rows just end. What counts is decided when Spark has said how the attempt ended.
 """
 
 from __future__ import annotations
@@ -133,21 +134,23 @@ def receive_kept(connection: Peer) -> Iterator[pa.RecordBatch]:
         yield pa.ipc.read_record_batch(pa.py_buffer(frame), schema)
 
 
-def send_trailer(connection: Peer, rows: int) -> None:
-    """Say that all rows were sent."""
-    send_message(connection, {"rows": rows})
+def send_trailer(connection: Peer, rows: int, rows_read: int) -> None:
+    """Say that all rows were sent, of `rows_read` that the task has read."""
+    send_message(connection, {"rows": rows, "read": rows_read})
 
 
-def receive_trailer(connection: Peer, rows: int) -> None:
-    """Check that as many rows came as were sent.
+def receive_trailer(connection: Peer, rows: int) -> int:
+    """Check that as many rows came as were sent; return how many the task has read.
 
     Raises:
         ControlError: They differ.
     """
-    sent = receive_message(connection)["rows"]
+    trailer = receive_message(connection)
+    sent, read = int(trailer["rows"]), int(trailer["read"])
     if sent != rows:
         message = f"The exchange sent {sent} rows, {rows} arrived."
         raise ControlError(message)
+    return read
 
 
 def refuse(connection: Peer, error: PystateError) -> None:

@@ -1,4 +1,10 @@
-"""A subtask's epochs as transactions: run once, roll back what died half way, keep the output, take snapshots."""
+"""A subtask's epochs as transactions: run once, roll back what died half way, keep the output, take snapshots.
+
+An epoch goes three steps. It runs while its rows come. It is prepared when the last one is in: its changes still lie in the
+overlay, its output may go on to the next tasks. It is finished when the driver says so, once Spark counts the task attempt
+that brought the rows as successful; its changes then go to the backend, and its barrier is taken. An attempt that Spark
+doesn't count is rolled back as soon as a newer one asks.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ import contextlib
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -23,13 +29,18 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.options import StateBackendOptions
 from pystate.slot.chain import OperatorSpec
-from pystate.slot.epoch_ledger import Asker, ClaimResult, EpochLedger
+from pystate.slot.epoch_ledger import Asker, ClaimResult, EpochLedger, TaskOutcome
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.kept_output import KeptOutput
 from pystate.slot.output import OutputSpec
+from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.task import JobEnvironment, TaskSpec
 from pystate.slot.task_operator import TaskOperator
+
+OUTCOME_TIMEOUT_S = 60.0
+"""How long a task attempt waits for Spark's word on the one before it, which has nothing to do any more but to end."""
+_OUTCOME_POLL_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -71,11 +82,11 @@ class SnapshotRequest:
 class Coordinator(Protocol):
     """What a subtask tells the coordinator and asks of it."""
 
-    def epoch_decision(self, uid: str, subtask: int, epoch: int, stage: int) -> SnapshotRequest | None:
-        """Ask whether the epoch, which Spark's stage `stage` brought to its end, carries a barrier; may block a moment."""
+    def epoch_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
+        """Say that all rows of an epoch are in."""
 
-    def epoch_finished(self, uid: str, subtask: int, epoch: int, rows_in: int, rows_out: int, busy_ms: int) -> None:
-        """Say that the epoch's changes are in the backend."""
+    def task_outcome(self, uid: str, subtask: int, asker: Asker) -> TaskOutcome:
+        """Ask what became of the Spark task attempt that brought an epoch's rows."""
 
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
@@ -90,12 +101,18 @@ class Coordinator(Protocol):
 
 
 class _Claim:
-    """The right of one task attempt to run an epoch."""
+    """The right of one task attempt to run an epoch.
+
+    Attributes:
+        hang_up: Cuts its connection.
+        fenced: A newer attempt wants the epoch.
+        at_end: All rows are in: too late to be fenced.
+    """
 
     def __init__(self, hang_up: Callable[[], None]) -> None:
         self.hang_up = hang_up
         self.fenced = False
-        self.at_end = False  # all rows are in: too late to be fenced, a newer attempt takes the kept output
+        self.at_end = False
 
 
 class FencedError(ControlError):
@@ -131,11 +148,14 @@ class Subtask:
         self._asynchronous = Configuration(environment.configuration).get(StateBackendOptions.ASYNC_SNAPSHOTS)
         self._ledger = EpochLedger(finished_epoch)
         self._changed = threading.Condition()
-        self._claim: _Claim | None = None
+        self._claim: _Claim | None = None  # of the epoch that runs or is prepared
+        self._prepared: PreparedEpoch | None = None
+        self._run_ms = 0
         self._failed: PystateError | None = None
         self._notifications: list[tuple[int, bool]] = []
         self._kept = self._new_output()
         self._filling = self._kept
+        self._rows_before = 0
         self.operator = TaskOperator(task, index, environment, self._keep)
 
     def open(self, restored: Mapping[str, RestoredOperator] | None = None, checkpoint_id: int | None = None) -> None:
@@ -158,19 +178,20 @@ class Subtask:
         epoch: int,
         asker: Asker,
         hang_up: Callable[[], None],
-        batches: Callable[[], Iterable[tuple[int, pa.RecordBatch]]],
+        batches: Callable[[], Generator[tuple[int, pa.RecordBatch], None, int]],
     ) -> KeptOutput:
-        """Run an epoch, or return its kept output if it has been run.
+        """Run an epoch up to its last row, or return its kept output if that has been done.
 
         Args:
             epoch: Which.
             asker: The task attempt that brings the rows.
             hang_up: Cuts the asker's connection, from another thread.
-            batches: Called if the rows are needed, each batch with the index of its input; raises ControlError if the asker
-                dies before its last row.
+            batches: Called if the rows are needed: each batch with the index of its input, and in the end the number of rows
+                that the asker has read, other tasks' included. Raises ControlError if the asker dies before its last row.
 
         Raises:
             FencedError: A newer attempt took over, or the epoch is past.
+            ControlError: Spark doesn't say what became of the attempt that has brought the rows before.
         """
         claim = self._obtain(epoch, asker, hang_up)
         if claim is None:
@@ -178,39 +199,70 @@ class Subtask:
         started = time.perf_counter()
         self._kept.close()
         self._filling = self._new_output()
-        rows_before = self.operator.records_in
-        finished = False
+        self._rows_before = self.operator.records_in
+        is_prepared = False
         try:
             with self._user_code(self.task.head):
-                for input_index, batch in batches():
-                    if claim.fenced:
-                        message = f"A newer attempt runs epoch {epoch}."
-                        raise FencedError(message)
-                    self.operator.process_batch(batch, input_index)
+                rows_read = self._process(claim, epoch, batches())
                 self.operator.flush_output()
+            self.operator.metrics.sample_gauges()
             self._pass_end(claim, epoch)
-            request = self._coordinator.epoch_decision(self.task.uid, self.index, epoch, asker.stage_id)
             with self._changed:
+                rows_in = self.operator.records_in - self._rows_before
+                prepared = PreparedEpoch(
+                    epoch, asker.stage_id, asker.task_attempt_id, rows_read, rows_in, self._filling.rows
+                )
+                self._ledger.prepare()
+                self._prepared = prepared
+                self._kept = self._filling
+                self._run_ms = int((time.perf_counter() - started) * 1000)
+                is_prepared = True
+        finally:
+            with self._changed:
+                if not is_prepared:
+                    self._roll_back()
+                    self._deliver_notifications()
+                self._changed.notify_all()
+        self._coordinator.epoch_prepared(self.task.uid, self.index, prepared)
+        return self._kept
+
+    def finish_epoch(self, epoch: int, task_attempt_id: int, request: SnapshotRequest | None) -> None:
+        """Make a prepared epoch part of the state, and take the synchronous part of its barrier.
+
+        Done already, nothing is done again: the driver may have lost the answer.
+
+        Args:
+            epoch: Which.
+            task_attempt_id: The task attempt that has brought its rows and is successful, as Spark says.
+            request: The barrier that the epoch carries; None for none.
+
+        Raises:
+            ControlError: The epoch isn't prepared, or another attempt has brought its rows.
+            PystateError: The epoch's changes can't be written back.
+        """
+        with self._changed:
+            prepared = self._prepared
+            if prepared is None and self._ledger.finished == epoch:
+                return
+            if prepared is None or (prepared.epoch, prepared.task_attempt_id) != (epoch, task_attempt_id):
+                message = f"Subtask {self.index} of {self.task.uid} can't finish epoch {epoch} of task {task_attempt_id}."
+                raise ControlError(message, where=f"prepared is {prepared}")
+            started = time.perf_counter()
+            finished = False
+            try:
                 with self._user_code(self.task.head):  # a value of the wrong type shows when it is written back
                     self.operator.finish_epoch()
                 self._ledger.finish()
-                self._kept = self._filling
+                self._claim = self._prepared = None
                 finished = True
                 if request is not None:
                     self._take_snapshot(request)
-            self.operator.metrics.epoch_finished(int((time.perf_counter() - started) * 1000))
-        finally:
-            with self._changed:
+            finally:
                 if not finished:
                     self._roll_back()
-                    self.operator.records_in = rows_before
-                self._claim = None
                 self._deliver_notifications()
                 self._changed.notify_all()
-        busy_ms = int((time.perf_counter() - started) * 1000)
-        rows_in = self.operator.records_in - rows_before
-        self._coordinator.epoch_finished(self.task.uid, self.index, epoch, rows_in, self._kept.rows, busy_ms)
-        return self._kept
+            self.operator.metrics.epoch_finished(self._run_ms + int((time.perf_counter() - started) * 1000))
 
     def kept_output(self, epoch: int) -> KeptOutput:
         """Return the output of the last epoch.
@@ -231,7 +283,7 @@ class Subtask:
             ControlError: The subtask stands at another epoch.
         """
         with self._changed:
-            if self._ledger.finished != request.epoch:
+            if self._ledger.finished != request.epoch or not self._ledger.is_between_epochs:
                 message = (
                     f"Subtask {self.index} of {self.task.uid} stands at epoch {self._ledger.finished}, not {request.epoch}."
                 )
@@ -239,33 +291,79 @@ class Subtask:
             self._take_snapshot(request)
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> None:
-        """Tell the functions what became of a checkpoint: at once between two epochs, else when the running one is over."""
+        """Tell the functions what became of a checkpoint: at once between two epochs, else behind the one under way."""
         self.operator.checkpoint_ended(checkpoint_id, completed=completed)
         if not self.operator.listens:
             return
         with self._changed:
             self._notifications.append((checkpoint_id, completed))
-            if self._claim is None:
+            if self._ledger.is_between_epochs:
                 self._deliver_notifications()
 
     def _obtain(self, epoch: int, asker: Asker, hang_up: Callable[[], None]) -> _Claim | None:
-        with self._changed:
-            while True:
-                if self._failed is not None:
-                    raise self._failed
-                result = self._ledger.claim(epoch, asker)
+        deadline: float | None = None
+        while True:
+            with self._changed:
+                result = self._try_claim(epoch, asker)
                 if result is ClaimResult.RUN:
                     self._claim = _Claim(hang_up)
                     return self._claim
                 if result is ClaimResult.REPLAY:
                     return None
-                if result in (ClaimResult.STALE, ClaimResult.PAST):
-                    message = f"Epoch {epoch} is over in subtask {self.index} of {self.task.uid} ({result.value})."
-                    raise FencedError(message)
-                if result is ClaimResult.FENCE and self._claim is not None and not self._claim.at_end:
-                    self._claim.fenced = True
+                before = self._prepared
+                if before is None:
+                    self._changed.wait()
+                    continue
+            # whoever brought the rows has seen them end; whether that was their end Spark alone can say
+            outcome = self._coordinator.task_outcome(self.task.uid, self.index, before.bringer)
+            if outcome is TaskOutcome.SUCCEEDED:
+                return None  # a later task may have read the output
+            if outcome is TaskOutcome.FAILED:
+                self._give_up(before)
+                continue
+            now = time.monotonic()
+            deadline = deadline or now + OUTCOME_TIMEOUT_S
+            if now >= deadline:
+                message = f"Spark does not say what became of task {before.task_attempt_id}, which has run epoch {epoch}."
+                raise ControlError(message, where=f"uid {self.task.uid}, subtask {self.index}")
+            with self._changed:
+                if self._prepared is before:
+                    self._changed.wait(_OUTCOME_POLL_S)
+
+    def _try_claim(self, epoch: int, asker: Asker) -> ClaimResult:
+        """Claim an epoch, under the lock; fence the attempt that runs it where that is older."""
+        if self._failed is not None:
+            raise self._failed
+        result = self._ledger.claim(epoch, asker)
+        if result in (ClaimResult.STALE, ClaimResult.PAST, ClaimResult.UNCONFIRMED):
+            message = f"Subtask {self.index} of {self.task.uid} does not run epoch {epoch} ({result.value})."
+            raise FencedError(message)
+        if result is ClaimResult.FENCE and self._claim is not None and not self._claim.at_end:
+            self._claim.fenced = True
+            self._claim.hang_up()
+        return result
+
+    def _give_up(self, prepared: PreparedEpoch) -> None:
+        """Roll a prepared epoch back of whose bringer Spark uses nothing."""
+        with self._changed:
+            if self._prepared is prepared:
+                if self._claim is not None:
                     self._claim.hang_up()
-                self._changed.wait()
+                self._roll_back()
+                self._deliver_notifications()
+                self._changed.notify_all()
+
+    def _process(self, claim: _Claim, epoch: int, batches: Generator[tuple[int, pa.RecordBatch], None, int]) -> int:
+        """Run the functions over all batches; return the number of rows that the asker has read."""
+        while True:
+            try:
+                input_index, batch = next(batches)
+            except StopIteration as end:
+                return int(end.value)
+            if claim.fenced:
+                message = f"A newer attempt runs epoch {epoch}."
+                raise FencedError(message)
+            self.operator.process_batch(batch, input_index)
 
     def _pass_end(self, claim: _Claim, epoch: int) -> None:
         with self._changed:
@@ -283,10 +381,12 @@ class Subtask:
         return KeptOutput(self._environment.kept_output_bytes, self._environment.working_directory)
 
     def _roll_back(self) -> None:
-        """Give the running epoch up; the task fails if its functions can't go back."""
+        """Give the epoch in the overlay up; the task fails if its functions can't go back."""
         beyond = self.operator.roll_back_epoch()
+        self.operator.records_in = self._rows_before
         self._filling.close()
         self._ledger.roll_back()
+        self._claim = self._prepared = None
         if beyond is not None and self._failed is None:
             with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
                 self.fail(beyond, "")

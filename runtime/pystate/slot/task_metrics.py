@@ -80,10 +80,9 @@ class TaskMetrics:
         self._bytes_out += size
 
     def epoch_finished(self, duration_ms: int) -> None:
-        """Count an epoch, and let gauges look."""
+        """Count an epoch."""
         self._epochs += 1
         self._last_epoch_ms = duration_ms
-        self.sample_gauges()
 
     def sample_gauges(self) -> None:
         """Call the functions of all gauges, on the thread that runs the operators."""

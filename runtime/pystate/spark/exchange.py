@@ -5,7 +5,7 @@ Both run in Spark's Python workers, in tasks of the micro-batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,8 +151,8 @@ def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None,
             send_message(connection, header.to_plain())
             if receive_admission(connection) is Admission.SEND:
                 with InputSender(connection, task, held_bytes) as sender:
-                    yield from forward_rows(level, next_level, batches, sender.send)
-                    send_trailer(connection, sender.finish())
+                    rows_read = yield from forward_rows(level, next_level, batches, sender.send)
+                    send_trailer(connection, sender.finish(), rows_read)
                 receive_admission(connection)
             else:
                 yield from forward_rows(level, next_level, batches, lambda _, rows: None)
@@ -170,15 +170,21 @@ def forward_rows(
     next_level: Level | None,
     batches: Iterable[pa.RecordBatch],
     send: Callable[[int, pa.RecordBatch], None],
-) -> Iterator[pa.RecordBatch]:
-    """Send the rows for a task's inputs, and yield those for tasks of later levels in the next level's schema."""
-    own = len(level.ports)
+) -> Generator[pa.RecordBatch, None, int]:
+    """Send the rows for a task's inputs, and yield those for tasks of later levels in the next level's schema.
+
+    Returns:
+        The number of rows read, which need not be all: where Spark's side of the task breaks, they just end.
+    """
+    own, rows_read = len(level.ports), 0
     for batch in batches:
+        rows_read += batch.num_rows
         for index, rows in level.unwrap(batch):
             if index < own:
                 send(level.port(index).input_index, rows)
             elif next_level is not None:
                 yield next_level.wrap(next_level.index_of_port(level.port(index)), rows)
+    return rows_read
 
 
 class InputSender:

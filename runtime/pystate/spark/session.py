@@ -89,6 +89,8 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         "spark.python.udf.pipelined.enabled": "true",
         # Spark's own bound is 10,000 rows, whatever their size: past 2 GiB a batch fails, each time it is tried
         "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
+        # an epoch counts when the status store has heard of the ends of its tasks: no event may be dropped
+        "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": "100000",
         # clusters turn them on for everybody, in a spark-defaults.conf
         **dict.fromkeys(_REFUSED, "false"),
     }
