@@ -9,7 +9,7 @@ import pytest
 from pystate.checkpoint.reader import SnapshotReader
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.control import AuthenticatedListener, ControlClient, ControlServer
-from pystate.common.errors import CheckpointFailedError, SubtaskHangsError
+from pystate.common.errors import CheckpointFailedError, JobExecutionError, SubtaskHangsError
 from pystate.driver.slot_pool import SlotPool
 from tests.driver.harness import FakeSlots, acknowledge, in_thread, raised, wait_until
 
@@ -232,3 +232,15 @@ def test_slots_whose_functions_do_not_hear_of_a_checkpoint_in_time_are_named(thr
     block_sends(pool._slots[2].notifications)
     pool.notify(3, completed=True).result(10)
     assert events.calls == [([1, 2], "hear how checkpoint 3 ended", 0.2)]
+
+
+def test_slots_that_do_not_finish_an_epoch_in_time_are_named_and_nobody_waits_for_them(three_slots):
+    pool, events = three_slots
+    block_sends(pool._slots[2].control)
+    outcome = []
+    finishing = in_thread(lambda: outcome.append(raised(lambda: pool.finish_epoch(5, {}, None, print))))
+    wait_until(lambda: events.calls)
+    assert events.calls == [([1, 2], "finish epoch 5", 0.2)]
+    pool.fail("the attempt ended")
+    finishing.join(10)
+    assert isinstance(outcome[0], JobExecutionError)

@@ -1,19 +1,28 @@
 """Slots that hang, and slots that come back when their attempt is over, as the pool meets them."""
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+import pystate
 from pystate.checkpoint.id_counter import CheckpointIdCounter
 from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ConnectionLostError, ControlError, DriverReplacedError, JobExecutionError
+from pystate.common.processes import can_run
 from pystate.driver import slot_pool
 from pystate.driver.checkpoint_recovery import DurableCheckpointIds
 from pystate.driver.driver_term import DriverTerm
 from pystate.driver.slot_pool import SlotPool
 from pystate.slot.gateway import CoordinatorGateway
+from tests.faults.processes import needs_proc
 
+OUR_CODE = Path(pystate.__file__).parent
 SECRET = b"secret"
 
 
@@ -27,16 +36,19 @@ class Events:
     def slot_lost(self, slot, reason):
         self.calls.append(f"{slot} lost")
 
+    def slot_died(self, slot, cause):
+        self.calls.append(f"{slot} died: {cause}")
+
 
 class HangingSlot:
     """Registers, and answers no call until it goes on."""
 
-    def __init__(self, pool):
+    def __init__(self, pool, pid=1):
         self.go_on = threading.Event()
         self.server = ControlServer(SECRET, lambda request: self.go_on.wait(20) and None)
         self.server.start()
         self.client = ControlClient(*pool.description.coordinator, SECRET)
-        self.call("register", pid=1, task_attempt=0, control=[self.server.host, self.server.port], data="x")
+        self.call("register", pid=pid, task_attempt=0, control=[self.server.host, self.server.port], data="x")
 
     def call(self, op, **arguments):
         return self.client.call(op, slot=0, attempt=0, **arguments)
@@ -45,7 +57,7 @@ class HangingSlot:
 @pytest.fixture
 def hanging():
     events = Events()
-    pool = SlotPool("a" * 32, 0, 1, SECRET, events)
+    pool = SlotPool("a" * 32, 0, 1, SECRET, events, unix_sockets=False)  # nobody looks at its process
     pool.start()
     slot = HangingSlot(pool)
     yield pool, slot, events
@@ -166,3 +178,62 @@ def test_heartbeats_tell_how_much_state_was_read(hanging):
     assert pool.restored_bytes == 0
     slot.call("heartbeat", restored=1 << 20)
     assert pool.restored_bytes == 1 << 20
+
+
+def test_a_slot_that_gives_signs_of_life_without_heartbeats_is_not_silent(hanging, monkeypatch, capsys):
+    pool, slot, _ = hanging
+    monkeypatch.setattr(slot_pool, "HEARTBEAT_TIMEOUT_S", 0.3)
+    signs = ControlClient(*pool.description.coordinator, SECRET)
+    signs.call("signs", slot=0, attempt=0)
+    frame = f'  File "{OUR_CODE}/slot/subtask.py", line 1 in run'
+    held = f'Thread 0x1 (most recent call first):\n  File "/jobs/job.py", line 7 in process_element\n{frame}\n'
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline:
+        os.write(signs.fileno(), f"Timeout (0:00:10)!\n{held}\n".encode())
+        time.sleep(0.01)
+        assert pool.silent_slot() is None
+    said = capsys.readouterr().err
+    assert said.count("interpreter is held, by line 7 in process_element of /jobs/job.py") == 1, "said once"
+    while pool.silent_slot() is None:  # the signs have ended, too
+        assert time.monotonic() < deadline + 10
+        time.sleep(0.01)
+
+
+@needs_proc
+def test_on_one_machine_a_process_that_runs_is_not_silent_and_a_stopped_one_is(monkeypatch):
+    monkeypatch.setattr(slot_pool, "HEARTBEAT_TIMEOUT_S", 0.1)
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    pool = SlotPool("a" * 32, 0, 1, SECRET, Events())
+    pool.start()
+    slot = HangingSlot(pool, process.pid)
+    try:
+        time.sleep(0.3)
+        assert pool.silent_slot() is None
+        process.send_signal(signal.SIGSTOP)
+        deadline = time.monotonic() + 10
+        while pool.silent_slot() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGCONT)
+    finally:
+        process.kill()
+        process.wait()
+        slot.go_on.set()
+        pool.close()
+        slot.server.close()
+    assert can_run(process.pid) is False
+
+
+def test_what_a_slot_wrote_at_last_says_how_it_ended(hanging):
+    pool, slot, events = hanging
+    slot.call("heartbeat")
+    signs = ControlClient(*pool.description.coordinator, SECRET)
+    signs.call("signs", slot=0, attempt=0)
+    os.write(signs.fileno(), b"The process ended itself: os._exit(3)\n\nCurrent thread (most recent call first):\n")
+    slot.client.close()
+    signs.close()
+    deadline = time.monotonic() + 10
+    while not events.calls:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert events.calls == ["0 died: os._exit(3)"]

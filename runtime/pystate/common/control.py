@@ -197,6 +197,10 @@ class ControlSession:
         """Answer one request; the result must be msgpack-able."""
         return self._handler(request)
 
+    def takes_over(self, connection: Peer) -> bool:
+        """Read all that is left on a connection that carries no more requests; return False where it does carry some."""
+        return False
+
     def closed(self) -> None:
         """Take note that the caller is gone."""
 
@@ -245,7 +249,12 @@ class ControlServer:
                     reply = {"ok": False, "error": error.to_dict()}
                 except Exception as error:  # the caller must get an answer whatever went wrong
                     reply = {"ok": False, "error": {"class": type(error).__name__, "message": str(error)}}
+                except BaseException as error:  # the same: a module of the user's may call sys.exit() when it is imported
+                    message = f"{type(error).__name__}: {error}"
+                    reply = {"ok": False, "error": {"class": type(error).__name__, "message": message}}
                 send_message(connection, reply)
+                if session.takes_over(connection):
+                    return
         except (EOFError, OSError):
             return
         finally:
@@ -276,6 +285,10 @@ class ControlClient:
         if reply["ok"]:
             return reply["value"]
         raise error_from_dict(reply["error"])
+
+    def fileno(self) -> int:
+        """Return the connection's descriptor, for what writes to it by itself."""
+        return self._connection.fileno()
 
     def hang_up(self) -> None:
         """Cut the connection, from another thread: a call that waits for its answer ends with ConnectionLostError."""

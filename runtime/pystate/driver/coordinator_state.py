@@ -236,6 +236,16 @@ class CoordinatorState:
         with self._lock:
             return dict(self._live().tracker.prepared)
 
+    def running_in(self, slot: int) -> str:
+        """Say which epoch a slot runs, and in which operators it had not ended; nothing between two epochs."""
+        with self._lock:
+            tracker = None if self._attempt is None else self._attempt.tracker
+            if tracker is None or tracker.running is None:
+                return ""
+            missing = tracker.unprepared() or tracker.missing()
+            left = [repr(task.uid) for task in self._tasks if (task.uid, slot) in missing]
+            return f", while epoch {tracker.running} ran" + (f" in {', '.join(left)}" if left else "")
+
     def stages_of_barrier(self, epoch: int) -> tuple[dict[str, int], int]:
         """Return what is to be measured for the barrier on an epoch: the stage of each task's exchange, the trigger time.
 

@@ -194,8 +194,14 @@ class ExecutionAttempt:
 
     def slot_lost(self, slot: int, reason: str) -> None:
         """End the attempt: a slot's state is gone with it."""
-        message = f"Slot {slot} was lost: {reason}."
+        message = f"Slot {slot} was lost: {reason}{self._coordinator.state.running_in(slot)}."
         self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(message)))
+
+    def slot_died(self, slot: int, cause: str) -> None:
+        """End the attempt: user code has ended a slot's process."""
+        message = f"The process of slot {slot} ended itself: {cause}{self._coordinator.state.running_in(slot)}."
+        hint = "look at that line, and at native code below it; an exception would tell more"
+        self.end(AttemptEnd(AttemptOutcome.FAILED, UserFunctionError(message, hint=hint)))
 
     def slots_hang(self, slots: list[int], call: str, timeout_s: float) -> None:
         """End the attempt: a function that hangs holds up all later epochs."""
@@ -365,10 +371,10 @@ class ExecutionAttempt:
         frame = kept_frame(self._spark, self._plan, sink, self._slots, epoch)
         try:
             function(frame, epoch)
-        except Exception as error:
+        except BaseException as error:  # sys.exit() would end the thread that Spark calls, and Spark would wait for ever
             wrapped = UserFunctionError(f"{type(error).__name__}: {_first_line(error)}", where=f"sink {sink.step.name}")
             self.end(AttemptEnd(AttemptOutcome.FAILED, wrapped, traceback.format_exc()))
-            raise
+            raise wrapped from error
 
     def _slots_ended(self, reason: str | None) -> None:
         if self._end is None:

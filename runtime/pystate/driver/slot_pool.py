@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -11,9 +13,11 @@ from typing import Any, Protocol, cast
 
 from pyspark import cloudpickle
 
-from pystate.common.control import Address, ControlClient, ControlServer, ControlSession
+from pystate.common.control import Address, ControlClient, ControlServer, ControlSession, Peer
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.option_types import ANY_PORT
+from pystate.common.processes import can_run
+from pystate.driver.last_words import cause_of_death, held_at
 from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.process import Deployment, SlotDescription
 from pystate.slot.subtask import SnapshotRequest
@@ -23,6 +27,8 @@ HEARTBEAT_TIMEOUT_S = 50.0
 """Flink's default of `heartbeat.timeout`."""
 _WATCH_S = 0.1
 _SHUTDOWN_S = 2.0
+_LAST_WORDS_S = 1.0
+_KEPT_WORDS = 1 << 16
 
 
 class SlotEvents(Protocol):
@@ -33,6 +39,9 @@ class SlotEvents(Protocol):
 
     def slot_lost(self, slot: int, reason: str) -> None:
         """Take note that a slot is gone."""
+
+    def slot_died(self, slot: int, cause: str) -> None:
+        """Take note that user code has ended a slot's process."""
 
     def slots_hang(self, slots: list[int], call: str, timeout_s: float) -> None:
         """Take note that slots have not answered a call in time."""
@@ -49,8 +58,11 @@ class _Slot:
         self.notifications = notifications  # user code answers them, so nothing else may wait behind them
         self.data = data
         self.pid = pid
-        self.last_heartbeat = time.monotonic()
+        self.last_heartbeat = self.last_sign = time.monotonic()
         self.restored = 0
+        self.words = ""  # the last that its process wrote without its interpreter
+        self.words_end = False
+        self.is_held = False
 
 
 class SlotPool:
@@ -83,6 +95,7 @@ class SlotPool:
     ) -> None:
         self._attempt = attempt
         self._call_timeout_s = call_timeout_s
+        self._one_machine = unix_sockets
         self._job_id = job_id
         self._parallelism = parallelism
         self._secret = secret
@@ -172,7 +185,7 @@ class SlotPool:
             slot_finished: Called with each slot that has done it.
 
         Raises:
-            PystateError: A subtask can't, a slot is gone or not heard of any more, or the attempt has ended.
+            PystateError: A subtask can't or hangs, a slot is gone or not heard of any more, or the attempt has ended.
         """
         attempts: dict[int, dict[str, int]] = {}
         for (uid, subtask), share in prepared.items():
@@ -183,7 +196,7 @@ class SlotPool:
             slot.control.call("finish_epoch", epoch=epoch, task_attempts=attempts.get(index, {}), request=barrier)
             slot_finished(index)
 
-        self._on_all(finish)
+        self._on_all(finish, f"finish epoch {epoch}")
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> Future[None]:
         """Tell all subtasks what became of a checkpoint, one checkpoint after another in the order of the calls.
@@ -251,17 +264,36 @@ class SlotPool:
         """Return a slot that has not been heard of for too long, or None."""
         now = time.monotonic()
         with self._changed:
-            for index, slot in self._slots.items():
-                if now - slot.last_heartbeat > HEARTBEAT_TIMEOUT_S:
-                    return index
+            late = [(index, slot) for index, slot in self._slots.items() if now - slot.last_heartbeat > HEARTBEAT_TIMEOUT_S]
+        for index, slot in late:
+            if now - slot.last_sign > HEARTBEAT_TIMEOUT_S and not (self._one_machine and can_run(slot.pid)):
+                return index
+            if not slot.is_held:  # a stopped or cut off process gives neither sign: this one is only held up
+                where = held_at(slot.words)
+                sys.stderr.write(
+                    f"WARNING: Slot {index} (process {slot.pid}) has sent no heartbeat for {HEARTBEAT_TIMEOUT_S:g} s, but "
+                    f"runs: its interpreter is held, by {where or 'native code'}.\n"
+                )
+            slot.is_held = True
         return None
 
-    def _on_all(self, call: Callable[[int, _Slot], Any]) -> None:
+    def _on_all(self, call: Callable[[int, _Slot], Any], bounded: str | None = None) -> None:
+        """Call all slots and wait for their answers.
+
+        Args:
+            call: Calls one.
+            bounded: What they are to do, where they have only as long as a checkpoint has.
+        """
         with self._changed:
             slots = sorted(self._slots.items())
-        calls = [self._calls.submit(call, index, slot) for index, slot in slots]
-        while wait(calls, _WATCH_S).not_done:
+        limit_s = self._call_timeout_s
+        deadline = None if bounded is None or limit_s is None else time.monotonic() + limit_s
+        calls = {self._calls.submit(call, index, slot): index for index, slot in slots}
+        while left := wait(calls, _WATCH_S).not_done:
             self._check_alive()
+            if deadline is not None and time.monotonic() >= deadline:
+                self._events.slots_hang(sorted(calls[one] for one in left), str(bounded), limit_s or 0.0)
+                deadline = None  # the attempt ends, and with it the wait
         for done in calls:
             done.result()
 
@@ -289,9 +321,12 @@ class SlotPool:
                     raise ControlError(over)
                 if slot in self._slots:
                     self._slots[slot].last_heartbeat = time.monotonic()
+                    self._slots[slot].is_held = False
                     self._slots[slot].restored = arguments.get("restored", 0)
             if arguments.get("metrics") is not None:
                 self._events.slot_metrics(arguments["metrics"])
+            return None
+        if op == "signs" and attempt == self._attempt:
             return None
         # a slot that was stopped or cut off may come back while the next attempt runs; what it acknowledges late is deleted
         if attempt != self._attempt or (self._failure is not None and op != "acknowledge"):
@@ -303,7 +338,7 @@ class SlotPool:
     def _register(self, index: int, pid: int, task_attempt: int, control: list[Any], data: Any) -> None:
         if task_attempt > 0:
             # Spark started a lost slot again: it has no state, so it must serve nothing
-            self._events.slot_lost(index, "Spark restarted the slot without its state")
+            self._tell_death(index, "Spark restarted the slot without its state")
             message = "This slot lost its state; the job starts a new attempt."
             raise ControlError(message)
         address: Address = data if isinstance(data, str) else (str(data[0]), int(data[1]))
@@ -321,7 +356,28 @@ class SlotPool:
         with self._changed:
             if self._closing:
                 return
-        self._events.slot_lost(slot, f"slot {slot} is gone")
+        self._tell_death(slot, f"slot {slot} is gone")
+
+    def _tell_death(self, index: int, reason: str) -> None:
+        with self._changed:
+            slot = self._slots.get(index)
+            if slot is not None:  # what it wrote at last comes over another connection
+                self._changed.wait_for(lambda: slot.words_end, _LAST_WORDS_S)
+        cause = None if slot is None else cause_of_death(slot.words)
+        if cause is None:
+            self._events.slot_lost(index, reason)
+        else:
+            self._events.slot_died(index, cause)
+
+    def signs(self, index: int, text: str) -> None:
+        """Take what a slot's process writes without its interpreter; nothing at its end."""
+        with self._changed:
+            slot = self._slots.get(index)
+            if slot is not None:
+                slot.last_sign = time.monotonic() if text else slot.last_sign
+                slot.words = (slot.words + text)[-_KEPT_WORDS:]
+                slot.words_end = not text
+            self._changed.notify_all()
 
 
 class _SlotSession(ControlSession):
@@ -331,12 +387,28 @@ class _SlotSession(ControlSession):
         super().__init__(pool.handle)
         self._pool = pool
         self._heartbeats_of: int | None = None
+        self._signs_of: int | None = None
 
     def handle(self, request: dict[str, Any]) -> Any:
         """Answer one request."""
         if request.get("op") == "heartbeat":
             self._heartbeats_of = request.get("slot")
-        return super().handle(request)
+        answer = super().handle(request)
+        if request.get("op") == "signs":
+            self._signs_of = request.get("slot")
+        return answer
+
+    def takes_over(self, connection: Peer) -> bool:
+        """Read a slot's signs of life, which are no requests."""
+        if self._signs_of is None:
+            return False
+        text = b""
+        try:
+            while text := os.read(connection.fileno(), 1 << 16):
+                self._pool.signs(self._signs_of, text.decode(errors="replace"))
+        finally:
+            self._pool.signs(self._signs_of, "")
+        return True
 
     def closed(self) -> None:
         """A closed heartbeat connection is a dead slot."""

@@ -24,6 +24,7 @@ from pystate.common.option_types import ANY_PORT
 from pystate.common.user_frames import user_frame
 from pystate.slot.data_server import DataServer
 from pystate.slot.gateway import CoordinatorGateway
+from pystate.slot.life_signs import LifeSigns, end_process
 from pystate.slot.local_backup import local_roots
 from pystate.slot.metrics_reporter import SlotMetricsReporter
 from pystate.slot.restore_progress import RestoreProgress
@@ -122,7 +123,7 @@ class SlotProcess:
                 # a user's close() may fail; the slot ends all the same, and says so in the log
                 try:
                     subtask.close()
-                except Exception:
+                except BaseException:
                     traceback.print_exc()
             self._uploads.shutdown(wait=False, cancel_futures=True)
             _remove_folder(self._directory)
@@ -142,11 +143,22 @@ class SlotProcess:
         )
 
     def _heartbeat(self) -> None:
+        try:
+            self._beat()
+        except BaseException:  # without heartbeats nobody would notice the death of this process
+            if not self._ended.is_set():
+                traceback.print_exc()
+                _remove_folder(self._directory)
+                end_process(1)
+
+    def _beat(self) -> None:
         """Tell the coordinator that we live, and end with it: an orphan must not keep memory, files or ports."""
         parent = os.getppid()
         client = self._connect()
+        signs = LifeSigns(self._connect(), {"slot": self._index, "attempt": self._description.attempt})
         ended = False  # the first beat comes at once: the end of its connection is how a death is noticed
         while not ended:
+            signs.put_off()
             try:
                 told = {"restored": self._progress.done, "metrics": self._metrics.report()}
                 client.call("heartbeat", slot=self._index, attempt=self._description.attempt, **told)
@@ -155,8 +167,9 @@ class SlotProcess:
                 alive = False
             if not alive and not self._ended.is_set():  # where it has just been told to end, it does so in good order
                 _remove_folder(self._directory)
-                os._exit(1)
+                end_process(1)
             ended = self._ended.wait(HEARTBEAT_INTERVAL_S)
+        signs.close()
         client.close()
 
     def _handle(self, request: dict[str, Any]) -> Any:

@@ -413,7 +413,7 @@ class Subtask:
             frozen = self.operator.snapshot_state(
                 request.checkpoint_id, request.trigger_timestamp, request.shared_target, native=request.native
             )
-        except Exception as error:
+        except BaseException as error:
             # As in Flink a failure of the synchronous part fails the task, however many failed checkpoints are tolerated: it
             # is the functions' and the backend's own, and the storage has no part in it.
             failure, trace = self._snapshot_failure(error, UserFunctionError), user_stack_trace(error)
@@ -435,7 +435,7 @@ class Subtask:
                 state = frozen.write(location, self.index, request.inline_threshold)
             finally:
                 frozen.release()
-        except Exception as error:  # whatever went wrong, the coordinator must not wait for this subtask
+        except BaseException as error:  # whatever went wrong, the coordinator must not wait for this subtask
             self._decline(request, self._snapshot_failure(error))
             return
         write_ms = int((time.perf_counter() - started) * 1000)
@@ -463,7 +463,7 @@ class Subtask:
     def _decline(self, request: SnapshotRequest, error: PystateError) -> None:
         self._coordinator.decline(request.checkpoint_id, self.task.uid, self.index, error)
 
-    def _snapshot_failure(self, error: Exception, kind: type[PystateError] = PystateError) -> PystateError:
+    def _snapshot_failure(self, error: BaseException, kind: type[PystateError] = PystateError) -> PystateError:
         where = self.task.place_of(self.index)
         if isinstance(error, PystateError):
             error.where = where if error.where is None else f"{where}, {error.where}"
@@ -493,7 +493,7 @@ class _UserCode:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Report what is the user's; what is ours or the connection's goes on as it is."""
-        if not isinstance(error, Exception) or isinstance(error, ControlError):
+        if error is None or isinstance(error, (ControlError, GeneratorExit)):
             return
         where = self._subtask.task.place_of(self._subtask.index)
         stack_trace = user_stack_trace(error)
@@ -501,11 +501,13 @@ class _UserCode:
             failure = error
             failure.where = failure.where or where
         else:
-            failure = UserFunctionError(f"{type(error).__name__}: {error}", where=where)
+            hint = None if isinstance(error, Exception) else _NO_END
+            failure = UserFunctionError(f"{type(error).__name__}: {error}", where=where, hint=hint)
         self._subtask.fail(failure, stack_trace)
         raise failure from error
 
 
+_NO_END = "a function can't end its job: return, raise an exception, or stop the job from outside"
 _OUR_CODE = str(Path(pystate.__file__).parent)
 
 

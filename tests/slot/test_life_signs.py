@@ -1,0 +1,72 @@
+"""What a process writes whose interpreter is held, or that ends, as the driver reads it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from pystate.driver.last_words import cause_of_death, held_at
+
+PROGRAM = """
+import ctypes, os, sys, threading
+from pystate.slot import life_signs
+
+
+class Client:
+    def call(self, op, **identity):
+        pass
+
+    def fileno(self):
+        return 1
+
+    def close(self):
+        pass
+
+
+def process_element():
+    {code}
+
+
+life_signs.SIGN_INTERVAL_S = 0.2
+signs = life_signs.LifeSigns(Client(), {{"slot": 0, "attempt": 0}})
+signs.put_off()
+{call}
+signs.close()
+print("closed")
+"""
+
+
+def words_of(tmp_path, code, call="process_element()"):
+    program = tmp_path / "job.py"
+    program.write_text(PROGRAM.format(code=code, call=call))
+    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60)
+    return ended.stdout, ended.returncode
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [
+        ("os._exit(3)", "os._exit(3)"),
+        ("ctypes.string_at(0)", "Segmentation fault"),
+        ("os.abort()", "Aborted"),
+    ],
+)
+def test_a_function_that_ends_its_process_says_so_with_its_line(tmp_path, code, cause):
+    words, status = words_of(tmp_path, code)
+    assert cause_of_death(words) == f"{cause}, line 18 in process_element of {tmp_path}/job.py"
+    if cause == "os._exit(3)":
+        assert status == 3
+
+
+def test_a_child_that_a_function_forks_ends_as_it_likes(tmp_path):
+    words, status = words_of(tmp_path, "os.fork() or os._exit(3); os.wait()")
+    assert (words, status) == ("closed\n", 0)
+    assert cause_of_death(words) is None
+
+
+def test_the_watchdog_writes_while_native_code_holds_the_interpreter(tmp_path):
+    words, status = words_of(tmp_path, "ctypes.PyDLL(None).usleep(700_000)")
+    assert status == 0
+    assert words.count("Timeout") >= 2
+    assert f"{tmp_path}/job.py" in words
+    assert held_at(words.removesuffix("closed\n")) is None, "none of its threads runs a subtask"
