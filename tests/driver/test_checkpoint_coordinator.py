@@ -184,11 +184,37 @@ def test_a_job_that_ends_deletes_its_checkpoints_unless_told_to_retain_them(benc
     assert SnapshotReader(path).metadata.epoch == 0
 
 
-def test_cancelled_without_retention_nothing_is_left(bench, tmp_path):
+@pytest.mark.parametrize(("status", "failed"), [(JobStatus.CANCELED, 0), (JobStatus.FINISHED, 0), (JobStatus.FAILED, 1)])
+def test_a_checkpoint_under_way_when_the_job_ends_has_failed_only_if_the_job_has(bench, status, failed):
+    one = bench()
+    one.begin(0)
+    future = one.coordinator.trigger_checkpoint()
+    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    one.coordinator.close(status)
+    with pytest.raises(CheckpointFailedError, match="ended or restarted"):
+        future.result(10)
+    statistics = one.coordinator.statistics()
+    assert (statistics["counts"]["failed"], statistics["counts"]["total"]) == (failed, failed)
+    assert len(statistics["history"]) == failed
+    assert statistics["counts"]["in_progress"] == 0
+
+
+def test_a_savepoint_that_a_cancel_has_given_up_is_listed(bench):
+    one = bench()
+    one.begin(0)
+    one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    one.coordinator.close(JobStatus.CANCELED)
+    assert one.coordinator.statistics()["counts"]["failed"] == 1
+
+
+def test_cancelled_without_retention_nothing_is_left_and_the_checkpoint_is_listed_as_deleted(bench, tmp_path):
     one = bench()
     one.epoch(0)
     one.coordinator.trigger_checkpoint().result(10)
+    assert [listed["discarded"] for listed in one.coordinator.statistics()["history"]] == [False]
     one.coordinator.close(JobStatus.CANCELED)
+    assert [listed["discarded"] for listed in one.coordinator.statistics()["history"]] == [True]
     assert [path.name for path in (tmp_path / "ck" / ("a" * 32)).iterdir() if path.name.startswith("chk")] == []
 
 

@@ -144,6 +144,13 @@ class CheckpointStatsTracker:
                 self._in_progress[pending.checkpoint_id].epoch = pending.epoch
                 self._fail(pending.checkpoint_id, reason, message, self._clock())
 
+    def withdraw(self, checkpoint_id: int) -> None:
+        """Forget a checkpoint in progress that nobody wants any more: it has neither completed nor failed."""
+        with self._lock:
+            if self._in_progress.pop(checkpoint_id, None) is not None:
+                self._history.pop(checkpoint_id, None)
+                self._counts["total"] -= 1
+
     def give_up_in_progress(self, reason: CheckpointFailureReason, message: str, timestamp: int) -> None:
         """Take note that whoever coordinated the checkpoints is gone, and those in progress with it.
 

@@ -155,12 +155,13 @@ class CheckpointCoordinator:
 
     def close(self, status: JobStatus) -> None:
         """Stop working, and delete the checkpoints that the job's end leaves to nobody."""
-        self.attempt_over()
+        self.attempt_over(job_ends=status in (JobStatus.CANCELED, JobStatus.FINISHED))
         self.state.close()
         if self._thread.is_alive():
             self._thread.join(_CLOSE_S)
         self._points.discard_failed(self.state.await_storage(_CLOSE_S))
-        self._points.discard_on(status)
+        gone = self._points.discard_on(status)
+        self._statistics.tracker.report_discarded(checkpoint.checkpoint_id for checkpoint in gone)
         self._statistics.changed()
         self._statistics.close()
 
@@ -200,13 +201,14 @@ class CheckpointCoordinator:
         self._points.delete_orphans(self._ids.next_id)
         self.state.begin_attempt(pool, spark, epoch, batch, on_intolerable)
 
-    def attempt_over(self, pool: SlotPool | None = None) -> None:
+    def attempt_over(self, pool: SlotPool | None = None, *, job_ends: bool = False) -> None:
         """Give up all that belongs to the attempt: whoever waits in it gets AttemptOverError.
 
         Args:
             pool: Its slots; nothing is done where another attempt has begun since. None for whichever attempt runs.
+            job_ends: The job was cancelled, or is finished: a checkpoint that was under way has not failed, it isn't wanted.
         """
-        left = self.state.end_attempt(pool)
+        left = self.state.end_attempt(pool, job_ends=job_ends)
         for entry in left.checkpoints:
             self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
         for request in left.requests:

@@ -97,6 +97,7 @@ class CoordinatorState:
         self._beginning = False  # an epoch is about to begin: no barrier may be placed in front of it any more
         self._triggering = False  # a checkpoint is being triggered whose place among the epochs is not open yet
         self._stopped = False  # a savepoint is complete behind which no epoch may begin
+        self._job_ends = False
         self._closed = False
 
     # -- the job and its attempts
@@ -123,16 +124,18 @@ class CoordinatorState:
             self._decider.restart()
             self._lock.notify_all()
 
-    def end_attempt(self, pool: SlotPool | None) -> LeftByAttempt:
+    def end_attempt(self, pool: SlotPool | None, *, job_ends: bool = False) -> LeftByAttempt:
         """End the attempt: whoever waits in it gets AttemptOverError.
 
         Args:
             pool: Its slots; nothing is done where another attempt has begun since. None for whichever attempt runs.
+            job_ends: Nobody wants the checkpoints any more that are under way.
         """
         with self._lock:
             if pool is not None and self._attempt is not None and pool is not self._attempt.pool:
                 return LeftByAttempt([], [])
             self._attempt = None
+            self._job_ends = self._job_ends or job_ends
             self._running.rider = self._syncing = None
             self._stopped = False
             # one whose metadata is being written is whole: it is completed, and the next attempt starts from it
@@ -512,7 +515,10 @@ class CoordinatorState:
                     self._failed.report_late(pending.checkpoint_id)
             counts = not pending.is_savepoint and self._attempt is not None
             decision = self._failures.handle_failure(pending.checkpoint_id, reason, is_savepoint=pending.is_savepoint)
-            self._statistics.tracker.report_failed(pending, reason, error.message)
+            if self._job_ends and not pending.is_savepoint:
+                self._statistics.tracker.withdraw(pending.checkpoint_id)
+            else:
+                self._statistics.tracker.report_failed(pending, reason, error.message)
             # without its checkpoint an epoch that carries a barrier could not be run again
             if fails_attempt or isinstance(error, DriverReplacedError) or (self._settings.every_epoch and counts):
                 decision = CheckpointFailureDecision.FAIL_JOB

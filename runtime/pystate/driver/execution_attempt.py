@@ -179,7 +179,7 @@ class ExecutionAttempt:
                 self._end = end
             self._ended.notify_all()
         if end.outcome is not AttemptOutcome.FINISHED:
-            self._coordinator.attempt_over(self._pool)
+            self._coordinator.attempt_over(self._pool, job_ends=self._job_ends)
         self._pool.fail("the attempt ended")
 
     def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
@@ -382,14 +382,18 @@ class ExecutionAttempt:
             self._pool.fail(detail)
             self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(f"The slots were lost: {detail}")))
 
+    @property
+    def _job_ends(self) -> bool:
+        return self._end is not None and self._end.outcome is not AttemptOutcome.FAILED
+
     def _clean_up(self) -> None:
-        self._coordinator.attempt_over(self._pool)
+        self._coordinator.attempt_over(self._pool, job_ends=self._job_ends)
         if self._query is not None:
             # stop() waits for the running batch; a user's function may hold it, and the attempt must end all the same
             stopper = threading.Thread(target=self._stop_query, name="query-stop", daemon=True)
             stopper.start()
             stopper.join(_STOP_TIMEOUT_S)
-        self._pool.close(final=self._end is not None and self._end.outcome is not AttemptOutcome.FAILED)
+        self._pool.close(final=self._job_ends)
         self._slot_job.cancel(_STOP_TIMEOUT_S / 2)
         shutil.rmtree(self._scratch, ignore_errors=True)
 

@@ -217,16 +217,16 @@ class RestorePoints:
         uri = None if base is None else base.location.uri
         return running if running is not None and running.base == uri else None
 
-    def discard_on(self, status: JobStatus) -> None:
-        """Delete what the end of the job leaves to nobody."""
+    def discard_on(self, status: JobStatus) -> list[CompletedCheckpoint]:
+        """Delete what the end of the job leaves to nobody; return the checkpoints that are gone."""
         before = self._store.checkpoints
         gone = self._store.discard_on(status, self._settings.retention)
         if before and before[-1] in gone and before[-1].claimed:
             gone.remove(before[-1])  # nothing newer was ever taken: it is the only copy of the state
         retained = [checkpoint for checkpoint in before if checkpoint not in gone]
-        self._discards.discard(gone)
+        deleted = self._discards.discard(gone)
         if not status.is_terminal:
-            return
+            return deleted
         for checkpoint in retained:
             if checkpoint.claimed:
                 self._claiming.release(snapshot_location(checkpoint.path))
@@ -238,3 +238,4 @@ class RestorePoints:
                 self._running_epochs.clear()
             except PystateError as error:
                 sys.stderr.write(f"WARNING: {error}\n")
+        return deleted
