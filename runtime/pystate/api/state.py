@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pystate.api.same_function import same_function
 from pystate.api.state_ttl import StateTtlConfig as StateTtlConfig
 from pystate.common.errors import StateError
+from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation
 
 T = TypeVar("T")
@@ -242,6 +243,7 @@ class StateDescriptor(ABC):
         if not isinstance(name, str) or not name:
             message = f"The name of a state must be a non-empty string, not {name!r}."
             raise StateError(message)
+        check_text(name, "the name of a state", StateError)
         if type_info is not None and not isinstance(type_info, TypeInformation):
             message = f"The type of state {name!r} must be a TypeInformation, not {type_info!r}."
             raise StateError(message, hint="use the factory, for example Types.LONG()")
@@ -392,7 +394,7 @@ class ReducingStateDescriptor(StateDescriptor):
         return StateKind.REDUCING
 
     def _declares_same(self, other: ReducingStateDescriptor) -> bool:
-        return _same_function(self.reduce_function, other.reduce_function)
+        return same_function(self.reduce_function, other.reduce_function)
 
 
 class AggregatingStateDescriptor(StateDescriptor):
@@ -417,7 +419,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         return StateKind.AGGREGATING
 
     def _declares_same(self, other: AggregatingStateDescriptor) -> bool:
-        return _same_function(self.agg_function, other.agg_function)
+        return same_function(self.agg_function, other.agg_function)
 
 
 _GETTERS: dict[type, str] = {
@@ -441,16 +443,3 @@ def _without(kind: type, name: str) -> str:
 
 
 _AGGREGATE_METHODS = ("create_accumulator", "add", "get_result")
-
-
-def _same_function(mine: Any, other: Any) -> bool:
-    """Return whether two functions do the same, as far as can be told.
-
-    A lambda that is made anew at each declaration, or came out of another pickle, is the same by its code; an object with
-    methods is the same by its class.
-    """
-    if mine is other or mine == other:
-        return True
-    if type(mine) is FunctionType and type(other) is FunctionType:
-        return mine.__code__ == other.__code__
-    return type(mine) is type(other) and any(callable(getattr(mine, method, None)) for method in ("reduce", "get_result"))

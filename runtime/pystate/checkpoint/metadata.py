@@ -492,7 +492,8 @@ def write_metadata(metadata: CheckpointMetadata) -> bytes:
     """
     where = f"checkpoint {metadata.checkpoint_id}"
     try:
-        body: bytes = msgpack.packb(metadata.to_plain(), use_bin_type=True)
+        # a value of the configuration, or what somebody says about a savepoint, may hold any text
+        body: bytes = msgpack.packb(metadata.to_plain(), use_bin_type=True, unicode_errors="surrogatepass")
         CheckpointMetadata.from_plain(_unpack(body))
     except (CorruptSnapshotError, ValueError, TypeError, OverflowError) as error:
         reason = error.message if isinstance(error, CorruptSnapshotError) else str(error)
@@ -504,7 +505,13 @@ def write_metadata(metadata: CheckpointMetadata) -> bytes:
 
 def _unpack(body: bytes | memoryview) -> Any:
     return msgpack.unpackb(
-        body, raw=False, strict_map_key=False, max_array_len=_MAX_LIST, max_map_len=_MAX_MAP, max_ext_len=0
+        body,
+        raw=False,
+        strict_map_key=False,
+        max_array_len=_MAX_LIST,
+        max_map_len=_MAX_MAP,
+        max_ext_len=0,
+        unicode_errors="surrogatepass",
     )
 
 

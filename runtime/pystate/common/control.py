@@ -38,13 +38,13 @@ def new_secret() -> bytes:
 
 
 def send_message(connection: Peer, message: Any) -> None:
-    """Send one msgpack message."""
-    connection.send_bytes(msgpack.packb(message, use_bin_type=True))
+    """Send one msgpack message. Text may be any of Python's: what an exception says has come from anywhere."""
+    connection.send_bytes(msgpack.packb(message, use_bin_type=True, unicode_errors="surrogatepass"))
 
 
 def receive_message(connection: Peer) -> Any:
     """Receive one msgpack message; raises EOFError or OSError when the peer is gone."""
-    return msgpack.unpackb(connection.recv_bytes(), raw=False, strict_map_key=False)
+    return msgpack.unpackb(connection.recv_bytes(), raw=False, strict_map_key=False, unicode_errors="surrogatepass")
 
 
 def connect(address: Address, secret: bytes, *, timeout: float | None = None) -> Peer:

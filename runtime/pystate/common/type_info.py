@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from pystate.common.plain_text import lone_surrogate
+
 _MAX_DEPTH = 50
 
 
@@ -114,6 +116,10 @@ class TypeInformation:
             raise ValueError(message)
         if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
             message = f"The names of a row's fields must be different strings: {list(names)!r}."
+            raise ValueError(message)
+        lone = next((name for name in names if lone_surrogate(name) is not None), None)
+        if lone is not None:
+            message = f"The name of a field can't be {lone!r}: it has half of a surrogate pair, which no file can hold."
             raise ValueError(message)
 
     @property

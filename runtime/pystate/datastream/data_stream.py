@@ -32,6 +32,7 @@ from pystate.api.job_graph import (
 from pystate.api.state import MapStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
+from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 
@@ -54,7 +55,13 @@ def _set_uid(step: Transformation, uid: str) -> None:
     if not uid or not isinstance(uid, str):
         message = f"A uid is a text that is not empty, not {uid!r}."
         raise JobGraphError(message, where=step.name)
+    check_text(uid, "a uid", JobGraphError, step.name)
     step.uid = uid
+
+
+def _set_name(step: Transformation, name: str) -> None:
+    check_text(str(name), "the name of a step", JobGraphError)
+    step.name = name
 
 
 def _set_parallelism(step: Transformation, parallelism: int) -> None:
@@ -93,8 +100,12 @@ class DataStream:
         return self._transformation.name
 
     def name(self: SelfStream, name: str) -> SelfStream:
-        """Name the step; only people read it."""
-        self._transformation.name = name
+        """Name the step; only people read it.
+
+        Raises:
+            JobGraphError: It is no text that a file can hold.
+        """
+        _set_name(self._transformation, name)
         return self
 
     def uid(self: SelfStream, uid: str) -> SelfStream:
@@ -339,8 +350,12 @@ class DataStreamSink:
         self._transformation = transformation
 
     def name(self, name: str) -> DataStreamSink:
-        """Name the sink; only people read it."""
-        self._transformation.name = name
+        """Name the sink; only people read it.
+
+        Raises:
+            JobGraphError: It is no text that a file can hold.
+        """
+        _set_name(self._transformation, name)
         return self
 
     def uid(self, uid: str) -> DataStreamSink:

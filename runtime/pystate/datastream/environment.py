@@ -9,6 +9,7 @@ from pystate.api.job_graph import SourceTransformation, StreamGraph
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError
 from pystate.common.options import CheckpointingMode, CheckpointingOptions, CoreOptions, PipelineOptions
+from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.connectors.file_system import FileSource
@@ -178,6 +179,7 @@ class StreamExecutionEnvironment:
                 hint = "give the job a sink of its own, for example stream.print()"
             raise JobGraphError(message, hint=hint)
         name = job_name or str(self._configuration.get(PipelineOptions.NAME) or "pystate job")
+        check_text(name, "the name of a job", JobGraphError)
         try:
             return self._executor.execute(graph, self._configuration, name)
         finally:

@@ -25,19 +25,23 @@ class ExecutionFailureHandler:
     Args:
         configuration: The options in force.
         directory: The job's files.
-        has_checkpoint: Whether the job has completed a checkpoint or savepoint of its own.
+        latest_checkpoint: Returns the id of the job's own latest checkpoint that holds rows it has read; None for none.
     """
 
     def __init__(
-        self, configuration: Configuration, directory: JobDirectory, has_checkpoint: Callable[[], bool] = lambda: False
+        self,
+        configuration: Configuration,
+        directory: JobDirectory,
+        latest_checkpoint: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._directory = directory
         self._strategy = restart_strategy(configuration)
         self._was_running = False
         self._failed_at_start: tuple[str, str] | None = None
-        self._has_checkpoint = has_checkpoint
+        self._latest_checkpoint = latest_checkpoint
         self._checkpointing = is_checkpointing_enabled(configuration)
         self._repeated = RepeatedFailures()
+        self._wrong_data = RepeatedFailures()
         self._why: str | None = None
 
     def begin(self, *, taken_over: bool) -> None:
@@ -90,6 +94,8 @@ class ExecutionFailureHandler:
             return "this comes back at every start"
         if self._fails_at_start_again(error):
             return "the job failed twice in the same way before it ran"
+        if self._meets_wrong_data_again(error):
+            return f"the job failed {MOST_FAILURES} times of the same data, and no checkpoint was completed in between"
         return self._fails_at_one_place(error, stack_trace)
 
     def _fails_at_start_again(self, error: PystateError) -> bool:
@@ -100,9 +106,16 @@ class ExecutionFailureHandler:
             self._failed_at_start = (error.message, task_in(error.where or ""))
         return failed_before is not None and failed_before == self._failed_at_start
 
+    def _meets_wrong_data_again(self, error: PystateError) -> bool:
+        """Whether an element or value that doesn't fit its type comes back: sources give the same rows at each restart."""
+        if not isinstance(error, (RecordError, StateError)):
+            return False
+        site = FailureSite(f"{type(error).__name__}: {error.message}", task_in(error.where or ""))
+        return self._wrong_data.count((site, self._latest_checkpoint()))
+
     def _fails_at_one_place(self, error: PystateError, stack_trace: str) -> str | None:
         """Return the place where a job that has never completed a checkpoint has failed too often."""
-        if self._has_checkpoint() or (self._was_running and not self._checkpointing):
+        if self._latest_checkpoint() is not None or (self._was_running and not self._checkpointing):
             self._repeated.forget()  # without checkpoints no other sign is there that a job has come anywhere
             return None
         site = FailureSite.of(error, stack_trace)

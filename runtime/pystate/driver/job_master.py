@@ -110,7 +110,7 @@ class JobMaster:
         self._lock = threading.Lock()
         self._number = status.attempt
         self._started_behind = -1  # the last batch of the snapshot that the job was started from
-        self._failures = ExecutionFailureHandler(configuration, directory, self._has_come_further)
+        self._failures = ExecutionFailureHandler(configuration, directory, self._latest_checkpoint)
         self._state_settings = StateSettings.of(configuration)
         self._metrics = JobMetrics(spark.sparkContext)
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
@@ -326,10 +326,12 @@ class JobMaster:
         self._status.update(JobStatus.RESTARTING, failure=failure, attempt=self._number)
         self._cancelled.wait(delay_ms / 1000)
 
-    def _has_come_further(self) -> bool:
-        """Whether a checkpoint of the job holds rows that it has read; one can complete in front of the first epoch, too."""
+    def _latest_checkpoint(self) -> int | None:
+        """Return the job's own latest checkpoint that holds rows it has read; one can complete before the first epoch."""
         snapshot = self.coordinator.latest_snapshot()
-        return snapshot is not None and not snapshot.starting and read_up_to(snapshot) > self._started_behind
+        if snapshot is None or snapshot.starting or read_up_to(snapshot) <= self._started_behind:
+            return None
+        return snapshot.metadata.checkpoint_id
 
     def _spark_lost(self, error: PystateError) -> PystateError:
         """Return the end of a job whose Spark application is gone.

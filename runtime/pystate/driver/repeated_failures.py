@@ -6,6 +6,7 @@ A text may hold a time or an address, so that no two are the same. Pure, but for
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from pystate.common.errors import PystateError, UserFunctionError
@@ -21,7 +22,7 @@ class FailureSite:
 
     Attributes:
         kind: The exception's type.
-        frame: `File "...", line N, in f`.
+        frame: `File "...", line N, in f`; where no line of the author's is concerned, the task.
     """
 
     kind: str
@@ -41,12 +42,12 @@ class FailureSite:
 
 
 class RepeatedFailures:
-    """Counts failures by site."""
+    """Counts failures by site, or by what else tells them apart."""
 
     def __init__(self) -> None:
-        self._counts: Counter[FailureSite] = Counter()
+        self._counts: Counter[Hashable] = Counter()
 
-    def count(self, site: FailureSite) -> bool:
+    def count(self, site: Hashable) -> bool:
         """Count a failure; return whether there have been too many at its site."""
         self._counts[site] += 1
         return self._counts[site] >= MOST_FAILURES

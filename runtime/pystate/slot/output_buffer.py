@@ -54,7 +54,7 @@ class OutputBuffer:
             return
         spec = self.spec
         if spec.kind is OutputKind.PRINT:
-            arrays = [pa.array(self._elements, pa.string())]
+            arrays = [_lines(self._elements)]
         else:
             arrays = self._codec.encode(self._elements)
             if spec.key is not None and spec.selector is not None:
@@ -149,3 +149,11 @@ def _same(value: Any) -> Any:
 
 def _nothing(_value: Any) -> int:
     return 0
+
+
+def _lines(lines: list[str]) -> pa.Array:
+    """Return printed lines as a column; people read them, so what UTF-8 has no bytes for is shown as Python writes it."""
+    try:
+        return pa.array(lines, pa.string())
+    except UnicodeEncodeError:
+        return pa.array([line.encode("utf-8", "backslashreplace").decode() for line in lines], pa.string())

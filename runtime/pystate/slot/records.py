@@ -31,6 +31,7 @@ VALUE_FIELD = "value"
 
 Convert = Callable[[Any], Any]
 
+_REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, UnicodeEncodeError)
 _SHOWN = 200
 """Characters of a wrong value in an error: a large one would fill logs, and all messages that carry the error."""
 
@@ -198,6 +199,15 @@ def _cut(text: str) -> str:
     return text if len(text) <= 2 * _SHOWN else f"{text[: 2 * _SHOWN]}..."
 
 
+def _no_utf8(value: Any, cause: UnicodeEncodeError, where: str) -> RecordError:
+    lone = cause.object[cause.start]
+    message = f"{_shown(value)} can't be sent as text: {lone!r} is half of a surrogate pair, which UTF-8 has no bytes for."
+    hint = (
+        'mend the text, as text.encode("utf-8", "replace").decode() does, or leave the type out: untyped elements hold any'
+    )
+    return RecordError(message, where=where, hint=hint)
+
+
 def _to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Array:
     try:
         if pa.types.is_integer(arrow_type):
@@ -206,13 +216,15 @@ def _to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Arra
         if isinstance(array, pa.ChunkedArray):  # what pyarrow makes of more than an array holds
             raise too_large(array.nbytes, where)
         return array
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+    except _REFUSALS:
         for value in values:
             try:
                 if pa.types.is_integer(arrow_type):
                     _exact_integers([value])
                 pa.array([value], arrow_type)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as cause:
+            except _REFUSALS as cause:
+                if isinstance(cause, UnicodeEncodeError):
+                    raise _no_utf8(value, cause, where) from cause
                 message = f"{_shown(value)} is no {arrow_type}: {_cut(str(cause))}"
                 raise RecordError(message, where=where, hint="declare the right output_type or key_type") from cause
         raise
