@@ -23,6 +23,8 @@ from pystate.common.errors import (
     IncompleteInputError,
     JobExecutionError,
     PystateError,
+    RecordError,
+    StateError,
     SubtaskHangsError,
     UserFunctionError,
     error_from_dict,
@@ -328,7 +330,7 @@ class ExecutionAttempt:
             self.end(AttemptEnd(AttemptOutcome.FAILED, error, traceback.format_exc()))
             raise
         except Exception as error:
-            self.end(AttemptEnd(AttemptOutcome.FAILED, _stage_failure(error), str(error)))
+            self.end(AttemptEnd(AttemptOutcome.FAILED, stage_failure(error), str(error)))
             raise
 
     def _prove(self, epoch: int, prepared: Mapping[SubtaskId, PreparedEpoch]) -> None:
@@ -408,15 +410,28 @@ def _first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _stage_failure(error: Exception) -> PystateError:
+def stage_failure(error: Exception) -> PystateError:
     """Return what went wrong in an epoch's Spark job: a Python worker's own last line where there is one."""
     text = str(error)
     marker = "Traceback (most recent call last):"
     if marker not in text:
         return JobExecutionError(f"The epoch's Spark job failed: {_first_line(error)}")
     trace = text[text.rindex(marker) :].splitlines()
-    last = next((line for line in trace[1:] if line and not line.startswith((" ", "\t"))), _first_line(error))
-    return UserFunctionError(last.strip())
+    for index, line in enumerate(trace[1:], 2):
+        if line and not line.startswith((" ", "\t")):
+            return _of_wrong_data(line, trace[index:]) or UserFunctionError(line.strip())
+    return UserFunctionError(_first_line(error))
+
+
+def _of_wrong_data(last: str, following: list[str]) -> PystateError | None:
+    """Return the error of a Python worker in which data doesn't fit its type, as it was raised; None for any other."""
+    name, _, message = last.strip().partition(": ")
+    module, _, said = name.rpartition(".")
+    if module != PystateError.__module__ or said not in (RecordError.__name__, StateError.__name__):
+        return None
+    told = [line.strip().partition(": ") for line in following[:2]]
+    place = {name: text for name, _, text in told if name in ("at", "try")}
+    return error_from_dict({"class": said, "message": message, "where": place.get("at"), "hint": place.get("try")})
 
 
 def scratch_folder(job_id: str) -> Path:
