@@ -38,6 +38,40 @@ class Host:
 LOOPBACK = Host()
 
 
+@dataclass(frozen=True)
+class Executor:
+    """An executor that runs.
+
+    Attributes:
+        pid: Its process.
+        executor_id: Its number within its application.
+        application_id: The Spark application it works for.
+        work_directory: Where its logs are, and what was shipped to it.
+    """
+
+    pid: int
+    executor_id: str
+    application_id: str
+    work_directory: Path
+
+    @staticmethod
+    def of(pid: int) -> Executor:
+        words = command_of(pid).split()
+        said = {name: words[words.index(name) + 1] for name in ("--executor-id", "--app-id")}
+        return Executor(pid, said["--executor-id"], said["--app-id"], Path(os.readlink(f"/proc/{pid}/cwd")))
+
+    @property
+    def block_folders(self) -> list[Path]:
+        """The folders of its block manager, `blockmgr-*`: shuffle files, spills and broadcasts are in there."""
+        variables = Path(f"/proc/{self.pid}/environ").read_text().split("\0")
+        places = next(word.partition("=")[2] for word in variables if word.startswith("SPARK_EXECUTOR_DIRS="))
+        return [folder for place in places.split(":") for folder in sorted(Path(place).glob("blockmgr-*"))]
+
+    def shuffle_files(self, pattern: str = "shuffle_*") -> list[Path]:
+        """Return the files of shuffles that it holds now: `shuffle_<shuffle>_<map task>_0.data` and `.index`."""
+        return sorted(path for folder in self.block_folders for path in folder.glob(f"*/{pattern}") if path.is_file())
+
+
 def bare_python(folder: Path, without: Sequence[str] = ()) -> Path:
     """Make a Python that finds the dependencies alone, but for some."""
     packages = folder / "packages"
@@ -66,39 +100,85 @@ class Cluster:
         root: For logs and the workers' folders.
         hosts: Where the workers run.
         home: Where the master runs.
+        remembers: Whether a master that is started again knows its applications (`spark.deploy.recoveryMode`).
     """
 
-    def __init__(self, root: Path, hosts: Iterable[Host] = (LOOPBACK, LOOPBACK), home: Host = LOOPBACK) -> None:
+    def __init__(
+        self,
+        root: Path,
+        hosts: Iterable[Host] = (LOOPBACK, LOOPBACK),
+        home: Host = LOOPBACK,
+        *,
+        remembers: bool = False,
+    ) -> None:
         root.mkdir(exist_ok=True)
         self.root = root
         self.hosts = list(hosts)
         self.home = home
         self.port = home.free_port()
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.web_port = home.free_port()
+        self.master: subprocess.Popen[bytes] | None = None
+        self.workers: list[subprocess.Popen[bytes]] = []
         self.environment = {**os.environ, **find_java().environment}
         self.environment.update({"SPARK_WORKER_DIR": str(root / "work"), "SPARK_LOG_DIR": str(root)})
         self.environment.pop("PYTHONPATH", None)
+        if remembers:
+            recovery = {"recoveryMode": "FILESYSTEM", "recoveryDirectory": str(root / "recovery")}
+            options = " ".join(f"-Dspark.deploy.{name}={value}" for name, value in recovery.items())
+            self.environment["SPARK_DAEMON_JAVA_OPTS"] = options
+
+    @property
+    def processes(self) -> list[subprocess.Popen[bytes]]:
+        """The master and the workers."""
+        return [*([] if self.master is None else [self.master]), *self.workers]
 
     @property
     def url(self) -> str:
         return f"spark://{self.home.address}:{self.port}"
 
     def start(self, cores: int = 4) -> Cluster:
-        master = "org.apache.spark.deploy.master.Master"
-        self._spawn("master", self.home, master, "--host", self.home.address, "--port", self.port, "--webui-port", 0)
-        wait_until(lambda: "I have been elected leader" in self._log("master"))
-        for number, host in enumerate(self.hosts):
-            options = ("--host", host.address, "--cores", cores, "--memory", "1g", "--webui-port", 0)
-            self._spawn(f"worker-{number}", host, "org.apache.spark.deploy.worker.Worker", *options, self.url)
+        self.start_master()
+        for _ in self.hosts:
+            self.start_worker(cores)
         wait_until(lambda: self._log("master").count("Registering worker") == len(self.hosts))
         return self
+
+    def start_master(self) -> None:
+        """Start the master; also once more, at the same address."""
+        master = "org.apache.spark.deploy.master.Master"
+        ports = ("--port", self.port, "--webui-port", self.web_port)
+        self.master = self._spawn("master", self.home, master, "--host", self.home.address, *ports)
+        wait_until(lambda: "I have been elected leader" in self._log("master"))
+
+    def start_worker(self, cores: int = 4) -> None:
+        """Start one more worker; the hosts take turns."""
+        number = len(self.workers)
+        host = self.hosts[number % len(self.hosts)]
+        options = ("--host", host.address, "--cores", cores, "--memory", "1g", "--webui-port", 0)
+        worker = "org.apache.spark.deploy.worker.Worker"
+        local = {"SPARK_LOCAL_DIRS": str(self.root / f"local-{number}")}
+        self.workers.append(self._spawn(f"worker-{number}", host, worker, *options, self.url, variables=local))
+
+    def kill_master(self) -> None:
+        """Kill the master; workers, executors and drivers live."""
+        assert self.master is not None
+        kill(self.master.pid)
+        self.master.wait()
 
     def below(self) -> list[int]:
         """Return all processes of the cluster."""
         return [pid for process in self.processes for pid in (process.pid, *descendants(process.pid))]
 
-    def executors(self) -> list[int]:
+    def executor_pids(self) -> list[int]:
         return [pid for pid in self.below() if "CoarseGrainedExecutorBackend" in command_of(pid)]
+
+    def executors(self) -> list[Executor]:
+        """Return the executors that run, with their work directories and block folders."""
+        return [Executor.of(pid) for pid in self.executor_pids()]
+
+    def shuffle_files(self, pattern: str = "shuffle_*") -> list[Path]:
+        """Return the files of shuffles that all executors hold now."""
+        return [path for executor in self.executors() for path in executor.shuffle_files(pattern)]
 
     def stop(self) -> None:
         for process in self.processes:
@@ -109,13 +189,14 @@ class Cluster:
     def _log(self, name: str) -> str:
         return (self.root / f"{name}.log").read_text()
 
-    def _spawn(self, name: str, host: Host, *command: object) -> None:
+    def _spawn(
+        self, name: str, host: Host, *command: object, variables: dict[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
         # not in our own environment: the driver must find its address by itself
-        environment = {**self.environment, "SPARK_LOCAL_IP": host.address}
+        environment = {**self.environment, **(variables or {}), "SPARK_LOCAL_IP": host.address}
         with (self.root / f"{name}.log").open("wb") as log:
             words = [*host.prefix, str(SPARK_CLASS), *map(str, command)]
-            process = subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=self.root)
-        self.processes.append(process)
+            return subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=self.root)
 
 
 def listening_addresses(pid: int) -> list[tuple[str, int]]:

@@ -184,8 +184,8 @@ def test_a_job_is_run_loses_an_executor_and_is_resumed_wider(cluster, pystate, h
     check_connections(cluster, pystate, first, hosts, tmp_path)
     check_secrets(secrets, tmp_path, [*cluster.below(), *descendants(pystate.driver(first)), pystate.driver(first)])
 
-    assert len(cluster.executors()) == 2
-    kill(cluster.executors()[0])
+    assert len(cluster.executor_pids()) == 2
+    kill(cluster.executor_pids()[0])
     wait_until(lambda: pystate.status(first)["attempt"] >= 1 and pystate.status(first)["state"] == "RUNNING", 120)
     watched.add(3)
     word, count = watched.words.most_common(1)[0]

@@ -157,7 +157,7 @@ def test_a_job_on_a_cluster_survives_an_executor_and_resumes_at_another_parallel
     first = start(watched, **recovering, **{"parallelism.default": "2"})
     first.wait_for(lambda: first.seen >= watched.pairs)
     first.wait_for(lambda: list(tmp_path.glob("checkpoints/*/chk-*/_metadata")))
-    executors = cluster.executors()
+    executors = cluster.executor_pids()
     assert len(executors) == 2
 
     kill(executors[0])
