@@ -22,6 +22,8 @@ _COLUMNS = (
     Column("class", "Class", left=True),
     Column("message", "Failure", left=True, least=30, most=1000, wraps=True),
 )
+_MESSAGE_LINES = 8
+_MESSAGE_CHARACTERS = 600
 _PLAIN_COLUMNS = (("attempt", 7), ("when", 29), ("class", 24), ("failure", 0))
 
 
@@ -47,7 +49,7 @@ class FailureRow:
             attempt=ours.get("attempt") if isinstance(ours, dict) else None,
             timestamp=entry["timestamp"],
             name=printable(str(entry["exceptionName"])),
-            message="\n".join(_harmless(error.message)),
+            message=shortened("\n".join(_harmless(error.message))),
             place=None
             if error.where in (None, f"job {job_id}")
             else "\n".join(line.strip() for line in _harmless(error.where or "")),
@@ -79,6 +81,13 @@ def trace_lines(row: FailureRow, now: int | None = None) -> list[str]:
 def hint_lines(rows: Sequence[FailureRow]) -> list[str]:
     """Return what can be done about the failures, each once."""
     return [f"try: {hint}" for hint in dict.fromkeys(row.hint for row in rows) if hint]
+
+
+def shortened(message: str) -> str:
+    """Return the beginning of a message that would fill the screen; a stack trace ends with all that was kept of it."""
+    lines = message.splitlines()
+    short = "\n".join(lines[:_MESSAGE_LINES])[:_MESSAGE_CHARACTERS]
+    return message if len(short) == len(message) else f"{short} ... (-v shows more)"
 
 
 def _harmless(text: str) -> list[str]:

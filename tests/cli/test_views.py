@@ -518,6 +518,16 @@ def test_hints_stand_once_and_the_job_itself_is_no_place():
     assert "at:" not in rendered(failure_list.table(rows, 80, unicode=True, now=NOW), 80)
 
 
+def test_a_message_that_would_fill_the_screen_is_cut_and_the_trace_has_more():
+    for message in ("a line\n" * 500, "x" * 5000):
+        row = failure(1, message)
+        for shown in (row.message, *failure_list.plain_lines([row])):
+            assert len(shown) < 800
+        assert row.message.endswith(" ... (-v shows more)")
+        assert len("".join(failure_list.trace_lines(row, NOW))) > 3000
+    assert failure(1, "short").message == "short"
+
+
 def test_a_failure_can_not_steer_the_terminal():
     row = failure(1, "a\x1b[2Jb")
     text = rendered(failure_list.table([row], 80, unicode=True, now=NOW), 80)

@@ -173,6 +173,24 @@ def test_two_drivers_of_a_job_give_no_checkpoint_id_twice(tmp_path):
     assert [counter.get_and_increment() for counter in (other, other, one, other, one)] == [2, 3, 4, 5, 6]
 
 
+def test_who_waits_for_slots_looks_meanwhile_whether_they_can_come(monkeypatch):
+    monkeypatch.setattr(slot_pool, "_LOOK_S", 0.01)
+    pool = SlotPool("a" * 32, 0, 1, SECRET, Events())
+    looks = []
+
+    def look():
+        looks.append(None)
+        if len(looks) == 3:
+            message = "There is no executor."
+            raise JobExecutionError(message)
+
+    with pytest.raises(JobExecutionError, match="There is no executor"):
+        pool.wait_registered(60, look)
+    with pytest.raises(JobExecutionError, match="0 of 1 slots registered within 0.05 s"):
+        pool.wait_registered(0.05)
+    pool.close()
+
+
 def test_heartbeats_tell_how_much_state_was_read(hanging):
     pool, slot, _ = hanging
     assert pool.restored_bytes == 0

@@ -27,6 +27,7 @@ def waiting(error: Exception) -> SimpleNamespace:
         _status=Mock(),
         _restored=Mock(),
         _failures=Mock(),
+        _check_spark=Mock(),
         _wait_for_restart=Mock(),
         _cancelled=threading.Event(),
         _number=1,
@@ -47,7 +48,7 @@ def test_it_begins_no_attempt(tmp_path, error):
 
 
 def test_it_cleans_nothing_up(monkeypatch):
-    monkeypatch.setattr(job_master, "plan_job", lambda *_: (None, []))
+    monkeypatch.setattr(job_master, "plan_job", lambda *_, **__: (None, []))
     master = waiting(REPLACED)
     with pytest.raises(DriverReplacedError):
         JobMaster._prepare(master, taken_over=True)  # type: ignore[arg-type]

@@ -10,6 +10,8 @@ from pystate.common.control import ControlServer, new_secret
 from pystate.common.errors import CheckpointFailedError
 from pystate.common.home import JobDirectory, PystateHome, new_job_id, write_json
 from pystate.jobmanager.driver_process import DriverUnreachableError, call_driver
+from pystate.jobmanager.job_record import JobRecord
+from pystate.jobmanager.supervised_job import SupervisedJob
 
 
 @pytest.fixture
@@ -75,3 +77,15 @@ def test_a_driver_that_proves_itself_and_never_answers_is_given_up(directory):
         call_driver(directory, "status", timeout=0.3)
 
     assert 0.2 < time.monotonic() - began < 3
+
+
+def test_that_a_driver_does_not_answer_is_logged_once(directory, caplog):
+    job = SupervisedJob(JobRecord(directory.path.name, "job", 1), directory, lambda _job: None)
+    with caplog.at_level("INFO"):
+        for _ in range(5):
+            job.progress()
+        listen(directory, lambda request: {"epoch": 3})
+        assert job.progress()["epoch"] == 3
+        directory.driver.unlink()
+        job.progress()
+    assert ["still starting" in record.message for record in caplog.records] == [True, True]

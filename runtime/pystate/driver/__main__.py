@@ -11,7 +11,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration
@@ -28,6 +28,9 @@ from pystate.driver.job_master import JobMaster
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.spark.python_files import add_python_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class DriverExecutor(LocalExecutor):
@@ -83,6 +86,24 @@ class DriverExecutor(LocalExecutor):
         """Return the store that was there before the program ran."""
         del directory, job_name
         return self._status
+
+    def spark_session(self, configuration: Configuration) -> SparkSession:
+        """Return the session.
+
+        Raises:
+            SparkLostError: There is no Spark for a job that has run before: another driver is to try, by the job's rules
+                for restarts.
+            PystateError: There is none for a new job.
+        """
+        try:
+            return super().spark_session(configuration)
+        except Exception as error:  # py4j and PySpark have many classes for a Spark that does not start
+            if not self._status.attempt:
+                raise
+            first_line = (str(error).splitlines() or [type(error).__name__])[0]
+            lost = SparkLostError(f"The job's driver got no Spark application: {first_line}")
+            self._status.report_failure(failure_dict(lost, traceback.format_exc()))
+            raise lost from error
 
     def started(self, master: JobMaster) -> None:
         """Let control calls reach the job."""

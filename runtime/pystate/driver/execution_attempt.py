@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import SinkKind
+from pystate.common.bounded_text import bounded_text
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
 from pystate.common.errors import (
@@ -41,10 +42,12 @@ from pystate.slot.output import LINE_FIELD
 from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.process import Deployment, folder_prefix
 from pystate.slot.task import JobEnvironment
-from pystate.spark.application import driver_address
+from pystate.spark.application import CoreWatch, SparkExecutors, driver_address
 from pystate.spark.exchange import SlotDirectory, fetch_output
 from pystate.spark.input_proof import judge
 from pystate.spark.job_plan import JobPlan, SinkPlan
+from pystate.spark.lost_slot import lost_slot_sentence, place_of_slot
+from pystate.spark.session import least_cores
 from pystate.spark.slot_job import SlotJob
 from pystate.spark.source_backlog import backlog_rows
 from pystate.spark.source_checks import OUR_QUERIES, spark_sources
@@ -60,6 +63,9 @@ if TYPE_CHECKING:
 
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _STOP_TIMEOUT_S = 10.0
+_HEARSAY_S = 2.0
+"""How long Spark may take to hear of the end of a slot's process."""
+_LONGEST_LINE_FOR_SPARK = 200
 _FINAL_CHECKPOINT_TIMEOUT_S = 3600.0
 _PROOF_TIMEOUT_S = 60.0
 _PROOF_POLL_S = 0.02
@@ -97,6 +103,7 @@ class ExecutionAttempt:
         startup_timeout_s: How long slots may take to register.
         trigger_interval_ms: The least time between two epochs' starts.
         metrics: Takes what slots and stages measure.
+        say: Takes a sentence for people: what is waited for.
     """
 
     def __init__(
@@ -113,6 +120,7 @@ class ExecutionAttempt:
         startup_timeout_s: float,
         trigger_interval_ms: int,
         metrics: JobMetrics,
+        say: Callable[[str], object],
     ) -> None:
         self._spark = spark
         self._plan = plan
@@ -124,8 +132,10 @@ class ExecutionAttempt:
         self._startup_timeout_s = startup_timeout_s
         self._trigger_interval_ms = trigger_interval_ms
         self._metrics = metrics
+        self._say = say
         self._slot_count = plan.width
         one_machine = local_threads(str(spark.sparkContext.master)) is not None
+        self._one_machine = one_machine
         self._pool = SlotPool(
             environment.job_id,
             number,
@@ -141,6 +151,7 @@ class ExecutionAttempt:
         self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
         self._stages = StageStore(spark.sparkContext)
         self._end: AttemptEnd | None = None
+        self._lost_slot: tuple[int, str, str] | None = None
         self._ended = threading.Condition()
         self._query: StreamingQuery | None = None
         self._slots: SlotDirectory | None = None
@@ -155,14 +166,15 @@ class ExecutionAttempt:
         """How much of the old keyed state the slots have read."""
         return self._pool.restored_bytes
 
-    def run(self, on_running: Callable[[], object]) -> AttemptEnd:
+    def run(self, on_deploying: Callable[[], object], on_running: Callable[[], object]) -> AttemptEnd:
         """Run until the end of the attempt, and clean up after it.
 
         Args:
+            on_deploying: Called once all slots are there.
             on_running: Called once all state is restored and the query has started.
         """
         try:
-            self._start(on_running)
+            self._start(on_deploying, on_running)
             self._watch()
         except PystateError as error:
             self.end(AttemptEnd(AttemptOutcome.FAILED, error, traceback.format_exc()))
@@ -172,6 +184,11 @@ class ExecutionAttempt:
         finally:
             self._clean_up()
         assert self._end is not None  # noqa: S101 - every path above sets it
+        if self._lost_slot is not None:
+            # asked only now: Spark hears of an executor's end later than we of the slot's
+            slot, seen, during = self._lost_slot
+            place = place_of_slot(self._spark.sparkContext, self._slot_job.group, slot, _HEARSAY_S)
+            self._end.error = JobExecutionError(lost_slot_sentence(slot, seen, place, during))
         return self._end
 
     def end(self, end: AttemptEnd) -> None:
@@ -196,7 +213,11 @@ class ExecutionAttempt:
 
     def slot_lost(self, slot: int, reason: str) -> None:
         """End the attempt: a slot's state is gone with it."""
-        message = f"Slot {slot} was lost: {reason}{self._coordinator.state.running_in(slot)}."
+        during = self._coordinator.state.running_in(slot)
+        with self._ended:
+            if self._end is None:
+                self._lost_slot = slot, reason, during
+        message = lost_slot_sentence(slot, reason, None, during)
         self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(message)))
 
     def slot_died(self, slot: int, cause: str) -> None:
@@ -216,14 +237,20 @@ class ExecutionAttempt:
         """Take what a slot has measured."""
         self._metrics.slots.report(self._environment.attempt, report)
 
-    def _start(self, on_running: Callable[[], object]) -> None:
+    def _start(self, on_deploying: Callable[[], object], on_running: Callable[[], object]) -> None:
+        watch = self._core_watch()
+        if watch is not None:
+            watch.wait(lambda: self._end is not None)
         self._scratch.mkdir(parents=True)
         self._metrics.slots.begin_attempt(self._environment.attempt)
         self._pool.start()
         self._slot_job.start()
         restored = self._restored
         shift = restored.epoch - restored.batch_id
-        slots = self._pool.wait_registered(self._startup_timeout_s)
+        # executors that Spark still counts may be gone already
+        watch = self._core_watch()
+        slots = self._pool.wait_registered(self._startup_timeout_s, lambda: watch is None or watch.enough())
+        on_deploying()
         self._slots = dataclasses.replace(slots, epoch_shift=shift)
         environment = vars(self._environment)
         self._pool.deploy(
@@ -243,7 +270,7 @@ class ExecutionAttempt:
             self._pool, self.spark_checkpoint, restored.epoch, restored.batch_id, self._checkpoints_failed
         )
         frame = streaming_frame(self._plan, self._frames, self._slots, self._environment, self._metrics.sources)
-        writer = frame.writeStream.foreachBatch(self._run_batch).option(
+        writer = frame.writeStream.foreachBatch(self._run_epoch).option(
             "checkpointLocation", str(self.spark_checkpoint.path)
         )
         writer = writer.queryName(f"{OUR_QUERIES}{self._environment.job_id}-{self._environment.attempt}")
@@ -253,6 +280,16 @@ class ExecutionAttempt:
             writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
         self._query = self._started(writer)
         on_running()
+
+    def _core_watch(self) -> CoreWatch | None:
+        """Return what looks after the executors of a cluster, some of which may be gone with the attempt before."""
+        if self._one_machine:
+            return None
+        # with fewer cores than at first the job is slower; without one to spare for an epoch it would stand still
+        least = least_cores(self._slot_count)
+        patience_s, restart = self._startup_timeout_s, self._environment.attempt > 0
+        executors = SparkExecutors(self._spark)
+        return CoreWatch(executors, self._slot_count, least, patience_s, restart=restart, say=self._say)
 
     def _started(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query without adaptive execution, which would run all stages but the last in front of `foreachBatch`.
@@ -307,8 +344,20 @@ class ExecutionAttempt:
         text = str(error)
         self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(f"The query failed: {_first_line(error)}"), text))
 
+    def _run_epoch(self, frame: DataFrame, batch_id: int) -> None:
+        """Be the body of the query's `foreachBatch`, which gives Spark no more than a line of what fails in it.
+
+        Spark looks through the text with a pattern whose recursion overflows its stack (`StreamExecution`), and what it
+        would find there are its own errors, told already.
+        """
+        try:
+            self._run_batch(frame, batch_id)
+        except Exception as error:
+            message = bounded_text(_first_line(error), _LONGEST_LINE_FOR_SPARK)
+            raise JobExecutionError(message) from None
+
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
-        """Run one epoch: the body of the query's `foreachBatch`."""
+        """Run one epoch."""
         epoch = batch_id + self._restored.epoch - self._restored.batch_id
         try:
             self._coordinator.begin_epoch(epoch, batch_id)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pystate.common.bounded_text import bounded_text
+
 MAX_FAILURES = 16
 """How many failures are kept; `failure_count` counts on."""
 
@@ -36,9 +38,5 @@ def has_failed(status: dict[str, Any]) -> bool:
 
 
 def bounded_trace(text: str) -> str:
-    """Return a stack trace without its middle where it is too long: it matters most how it began and how it ended."""
-    if len(text) <= MAX_STACK_TRACE:
-        return text
-    end = MAX_STACK_TRACE - _BEGINNING
-    left_out = len(text) - MAX_STACK_TRACE
-    return f"{text[:_BEGINNING]}\n... {left_out} characters are left out ...\n{text[-end:]}"
+    """Return a stack trace without its middle where it is too long."""
+    return bounded_text(text, MAX_STACK_TRACE, _BEGINNING)

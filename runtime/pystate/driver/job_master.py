@@ -40,6 +40,7 @@ from pystate.driver.driver_term import DriverTerm
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
 from pystate.driver.execution_failure_handler import OF_USER_CODE, ExecutionFailureHandler
+from pystate.driver.failure_history import bounded_trace
 from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.job_planning import plan_job
 from pystate.driver.kept_metrics import keep_metrics
@@ -52,7 +53,7 @@ from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.slot.local_backup import local_roots
 from pystate.slot.process import remove_dead_folders
 from pystate.slot.task import JobEnvironment
-from pystate.spark.application import is_alive
+from pystate.spark.application import is_alive, is_forgotten
 from pystate.spark.job_plan import JobPlan
 from pystate.spark.plan_nodes import plan_nodes
 from pystate.spark.source_checks import spark_sources
@@ -154,6 +155,7 @@ class JobMaster:
                 if not taken_over:
                     self._status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
                     raise
+                self._check_spark(error)
                 # the storage may be out of reach for a while
                 self._wait_for_restart(error, traceback.format_exc())
                 if self._cancelled.is_set():
@@ -239,7 +241,7 @@ class JobMaster:
 
     def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, list[DataFrame], RestorePlan]:
         configuration = self._configuration
-        plan, frames = plan_job(self._graph, configuration, self._spark, self._say)
+        plan, frames = plan_job(self._graph, configuration, self._spark, self._say, restart=taken_over)
         if taken_over:
             self._term.check()  # what this deletes may be a checkpoint that another driver writes
             self.coordinator.recover(self._say)
@@ -293,8 +295,7 @@ class JobMaster:
                 if end.outcome is not AttemptOutcome.FAILED or self._cancelled.is_set() or self._stop_state is not None:
                     return self._finish(end)
                 error = end.error or JobExecutionError("The attempt failed.")
-                if not is_alive(self._spark):
-                    error = self._spark_lost(error)
+                self._check_spark(error)
                 self._wait_for_restart(error, end.stack_trace)
                 if self._cancelled.is_set():
                     return self._finish(AttemptEnd(AttemptOutcome.CANCELLED))
@@ -310,7 +311,7 @@ class JobMaster:
         """
         if isinstance(error, OF_USER_CODE):
             add_user_frame(error, stack_trace)
-        self._say(f"Attempt {self._number} failed: {error}\n{stack_trace}")
+        self._say(f"Attempt {self._number} failed: {error}\n{bounded_trace(stack_trace)}")
         failure = failure_dict(error, stack_trace)
         if isinstance(error, CorruptSnapshotError) and self.coordinator.give_up_latest():
             self._say("The job goes back to the checkpoint before.")
@@ -333,18 +334,28 @@ class JobMaster:
             return None
         return snapshot.metadata.checkpoint_id
 
-    def _spark_lost(self, error: PystateError) -> PystateError:
-        """Return the end of a job whose Spark application is gone.
+    def _check_spark(self, error: PystateError) -> None:
+        """End this driver's part of the job if its Spark application is gone, of which a failure may be the first sign.
+
+        A second application in the same process would not do: the DataFrames that the program has made belong to the first.
 
         Raises:
-            SparkLostError: A job manager watches this process and starts another one, with a Spark of its own.
+            SparkLostError: It is; where a job manager watches this process, it starts another one with a Spark of its own.
         """
-        lost = SparkLostError(f"The job's Spark application is gone: {error.message}", where=error.where)
+        lost: PystateError = error
+        if not isinstance(error, SparkLostError):
+            if not is_alive(self._spark):
+                how = "is gone"
+            elif is_forgotten(self._spark):
+                how = "is not known to the Spark master any more (spark.deploy.recoveryMode)"
+            else:
+                return
+            lost = SparkLostError(f"The job's Spark application {how}: {error.message}", where=error.where)
         if self._supervised:
-            self._say(f"Attempt {self._number} failed: {lost}")
+            self._say(f"Attempt {self._number} failed: {lost}\nThis driver ends, the next one starts another application.")
             self._status.report_failure(failure_dict(lost, ""))
-            raise lost
-        self._end(JobStatus.FAILED, failure=failure_dict(lost, ""))
+        else:
+            self._end(JobStatus.FAILED, failure=failure_dict(lost, ""))
         raise lost
 
     def _run_attempt(
@@ -373,21 +384,26 @@ class JobMaster:
             startup_timeout_s=self._configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000,
             trigger_interval_ms=self._configuration.get(PystateOptions.EPOCH_INTERVAL),
             metrics=self._metrics,
+            say=self._say,
         )
         with self._lock:
             self._attempt = attempt
             if self._cancelled.is_set():
                 return AttemptEnd(AttemptOutcome.CANCELLED)
-        self._status.update(JobStatus.CREATED)
+        if number == 0:  # one after it is RESTARTING for as long as it waits for its slots
+            self._status.update(JobStatus.CREATED)
         self._failures.attempt_created()
         if restored.checkpoint_id is not None:
             self._restore = RestoreReport(restored.checkpoint_id, restored.keyed_bytes(plan.tasks))
-        end = attempt.run(self._is_running)
+        end = attempt.run(self._is_deploying, self._is_running)
         self._metrics.attempt_over()
         with self._lock:
             self._attempt = None
         self._restore = None
         return end
+
+    def _is_deploying(self) -> None:
+        self._status.update(JobStatus.CREATED)
 
     def _is_running(self) -> None:
         self._failures.attempt_runs()

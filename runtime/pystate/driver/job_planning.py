@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 
 def plan_job(
-    graph: StreamGraph, configuration: Configuration, spark: SparkSession, say: Callable[[str], None]
+    graph: StreamGraph,
+    configuration: Configuration,
+    spark: SparkSession,
+    say: Callable[[str], None],
+    *,
+    restart: bool = False,
 ) -> tuple[JobPlan, list[DataFrame]]:
     """Return the plan of a job, and the streaming DataFrames of its sources.
 
@@ -32,7 +37,8 @@ def plan_job(
         graph: The program.
         configuration: The options in force.
         spark: The session.
-        say: Takes a sentence for people: warnings.
+        say: Takes a sentence for people: warnings, what is waited for.
+        restart: Whether the job has run before.
 
     Raises:
         PystateError: The program, the options, and the Spark that is there don't go together.
@@ -54,7 +60,8 @@ def plan_job(
     check_state_backend(state_settings.backend)
     for warning in [*plan.warnings, *state_settings.notices]:
         say(f"WARNING: {warning}")
-    check_cores(spark, plan.width, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
+    patience_s = configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000
+    check_cores(spark, plan.width, patience_s, restart=restart, say=say)
     if local_threads(str(spark.sparkContext.master)) is None:
         check_executors(spark, modules_of_workers(configuration))
     return plan, frames

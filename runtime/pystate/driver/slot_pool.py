@@ -26,6 +26,7 @@ from pystate.spark.exchange import SlotDirectory
 HEARTBEAT_TIMEOUT_S = 50.0
 """Flink's default of `heartbeat.timeout`."""
 _WATCH_S = 0.1
+_LOOK_S = 1.0
 _SHUTDOWN_S = 2.0
 _LAST_WORDS_S = 1.0
 _KEPT_WORDS = 1 << 16
@@ -134,14 +135,22 @@ class SlotPool:
         """Begin to accept slots."""
         self._server.start()
 
-    def wait_registered(self, timeout_s: float) -> SlotDirectory:
+    def wait_registered(self, timeout_s: float, look: Callable[[], object] = lambda: None) -> SlotDirectory:
         """Wait until all slots are there and return where they are.
+
+        Args:
+            timeout_s: How long they may take.
+            look: Called from time to time while they are not; raises where they can't come.
 
         Raises:
             JobExecutionError: Not all came in time.
         """
+        deadline = time.monotonic() + timeout_s
+        while not self._wait_changed(min(_LOOK_S, deadline - time.monotonic())):
+            look()
+            if time.monotonic() >= deadline:
+                break
         with self._changed:
-            self._changed.wait_for(lambda: len(self._slots) == self._parallelism or self._failure, timeout_s)
             if self._failure is not None:
                 message = f"A slot was lost while the job started: {self._failure}"
                 raise JobExecutionError(message)
@@ -151,6 +160,12 @@ class SlotPool:
                 raise JobExecutionError(message, hint=hint)
             addresses = tuple(self._slots[index].data for index in range(self._parallelism))
         return SlotDirectory(self._job_id, self._attempt, self._secret, addresses)
+
+    def _wait_changed(self, timeout_s: float) -> bool:
+        with self._changed:
+            return bool(
+                self._changed.wait_for(lambda: len(self._slots) == self._parallelism or self._failure is not None, timeout_s)
+            )
 
     def deploy(self, deployments: list[Deployment]) -> None:
         """Give each slot its deployment and wait until all have restored their state.
@@ -356,7 +371,7 @@ class SlotPool:
         with self._changed:
             if self._closing:
                 return
-        self._tell_death(slot, f"slot {slot} is gone")
+        self._tell_death(slot, "its process is gone")
 
     def _tell_death(self, index: int, reason: str) -> None:
         with self._changed:

@@ -91,6 +91,7 @@ class SupervisedJob:
             self._cancelled.set()
         self._calls = threading.BoundedSemaphore(_CALLS_AT_ONCE)
         self._triggered: dict[str, _Triggered] = {}
+        self._progress_unknown: str | None = None
         self.checkpoints = JobCheckpoints(self.job_id, directory, self._call, self._has_no_driver, clock)
         statistics = self.checkpoints.left_behind
         self.metrics = JobMetrics(
@@ -309,9 +310,14 @@ class SupervisedJob:
         if not self.driver_is_gone and not JobStatus(status["state"]).is_terminal:
             try:
                 # the state stays ours, which knows of a cancel that the driver has not heard of yet
-                return {**self._call("status", timeout=timeout), "state": status["state"]}
+                progress = {**self._call("status", timeout=timeout), "state": status["state"]}
+                self._progress_unknown = None
+                return progress
             except PystateError as error:
-                logger.info("the progress of job %s is not known: %s", self.job_id, error.message)
+                # who waits for the job asks many times a second
+                if error.message != self._progress_unknown:
+                    self._progress_unknown = error.message
+                    logger.info("the progress of job %s is not known: %s", self.job_id, error.message)
         return status
 
     def state(self) -> JobStatus:

@@ -25,6 +25,7 @@ from pystate.checkpoint.metadata import TaskState
 from pystate.checkpoint.native_state import SharedTarget
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.bounded_text import bounded_text
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.options import StateBackendOptions
@@ -468,7 +469,8 @@ class Subtask:
         if isinstance(error, PystateError):
             error.where = where if error.where is None else f"{where}, {error.where}"
             return error
-        return kind(f"The snapshot could not be taken: {type(error).__name__}: {error}", where=where)
+        text = bounded_text(f"{type(error).__name__}: {error}")
+        return kind(f"The snapshot could not be taken: {text}", where=where)
 
     def _user_code(self, operator: OperatorSpec | None) -> _UserCode:
         return _UserCode(self, operator)
@@ -502,7 +504,7 @@ class _UserCode:
             failure.where = failure.where or where
         else:
             hint = None if isinstance(error, Exception) else _NO_END
-            failure = UserFunctionError(f"{type(error).__name__}: {error}", where=where, hint=hint)
+            failure = UserFunctionError(bounded_text(f"{type(error).__name__}: {error}"), where=where, hint=hint)
         self._subtask.fail(failure, stack_trace)
         raise failure from error
 

@@ -4,52 +4,214 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pystate.common.errors import ConfigurationError, JobExecutionError
+from pystate.common.errors import ConfigurationError, JobExecutionError, SparkLostError
 from pystate.common.execution_target import local_threads
 from pystate.common.options import SparkOptions
+from pystate.spark.application_fate import ApplicationFate, application_fate, cores_sentence, lost_sentence
 from pystate.spark.session import needed_cores
+from pystate.spark.standalone_master import (
+    DEFAULT_MASTER_PORT,
+    MASTER_PORT_KEY,
+    MasterView,
+    fetch_json,
+    look_at_master,
+    masters_in,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_S = 0.1
+_FIRST_LOOK_S = 3.0
+_LOOK_EVERY_S = 3.0
 
 
-def check_cores(spark: SparkSession, parallelism: int, timeout_s: float) -> None:
+class Executors(Protocol):
+    """The executors of an application, and who else is in its cluster."""
+
+    application_id: str
+    master: str
+
+    def cores(self) -> int:
+        """Return how many tasks those that are there run at once."""
+
+    def view(self) -> MasterView | None:
+        """Return what a standalone master says; None where that can't be known."""
+
+
+class SparkExecutors:
+    """The executors of a session.
+
+    Args:
+        spark: The session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.application_id = str(spark.sparkContext.applicationId)
+        self.master = str(spark.sparkContext.master)
+        self._port = int(spark.sparkContext.getConf().get(MASTER_PORT_KEY, str(DEFAULT_MASTER_PORT)) or DEFAULT_MASTER_PORT)
+
+    def cores(self) -> int:
+        """Return how many tasks those that are there run at once."""
+        return executor_cores(self._spark)
+
+    def view(self) -> MasterView | None:
+        """Return what a standalone master says; None where that can't be known."""
+        if not masters_in(self.master):
+            return None
+        return look_at_master(self.master, self._port, worker_pages(self._spark), fetch_json)
+
+
+def check_cores(
+    spark: SparkSession,
+    parallelism: int,
+    timeout_s: float,
+    *,
+    restart: bool = False,
+    say: Callable[[str], object] = lambda _: None,
+) -> None:
     """Refuse a job that could never run: slots hold their cores for good, and epochs would wait for ever.
 
     Args:
         spark: The session.
         parallelism: Of the job.
         timeout_s: How long the executors of a cluster may take to come.
+        restart: Whether the job has run before.
+        say: Takes a sentence for people: what is waited for.
 
     Raises:
         JobExecutionError: There are too few cores.
+        SparkLostError: This application will never get any.
     """
     needed = needed_cores(parallelism)
-    master = str(spark.sparkContext.master)
-    threads = local_threads(master)
-    cores = executor_cores(spark) if threads is None else threads
-    deadline = time.monotonic() + timeout_s
-    while threads is None and cores < needed and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
-        cores = executor_cores(spark)
-    if cores >= needed:
-        return
-    message = f"Parallelism {parallelism} needs {needed} cores (2 x parallelism + 2); the Spark master {master} has {cores}."
+    threads = local_threads(str(spark.sparkContext.master))
+    if threads is None:
+        CoreWatch(SparkExecutors(spark), parallelism, needed, timeout_s, restart=restart, say=say).wait()
+    elif threads < needed:
+        raise _too_few(parallelism, needed, threads, "", f"the Spark master {spark.sparkContext.master} has {threads}")
+
+
+class CoreWatch:
+    """Looks whether an application has the cores that a job needs, and tells after seconds why it hasn't.
+
+    Args:
+        executors: The application's.
+        parallelism: Of the job.
+        needed: How many cores.
+        timeout_s: How long they may take to come.
+        restart: Whether the job has run before.
+        say: Takes a sentence for people: what is waited for.
+        clock: Seconds.
+    """
+
+    def __init__(
+        self,
+        executors: Executors,
+        parallelism: int,
+        needed: int,
+        timeout_s: float,
+        *,
+        restart: bool,
+        say: Callable[[str], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._executors = executors
+        self._parallelism = parallelism
+        self._needed = needed
+        self._timeout_s = timeout_s
+        self._restart = restart
+        self._say = say
+        self._clock = clock
+        self._began = clock()
+        self._look_again_s = _FIRST_LOOK_S
+        self._said = ""
+
+    def wait(self, given_up: Callable[[], bool] = lambda: False, pause: Callable[[float], object] = time.sleep) -> None:
+        """Wait until the cores are there.
+
+        Args:
+            given_up: Whether nobody waits any more.
+            pause: Waits for as many seconds.
+
+        Raises:
+            JobExecutionError: They haven't come in time.
+            SparkLostError: They will never come.
+        """
+        while not self.enough() and not given_up():
+            pause(_POLL_S)
+
+    def enough(self) -> bool:
+        """Return whether the cores are there.
+
+        Raises:
+            JobExecutionError: They haven't come in time.
+            SparkLostError: They will never come.
+        """
+        cores = self._executors.cores()
+        if cores >= self._needed:
+            return True
+        waited = self._clock() - self._began
+        timed_out = waited >= self._timeout_s
+        if not timed_out and waited < self._look_again_s:
+            return False
+        self._look_again_s = waited + _LOOK_EVERY_S
+        view = self._executors.view()
+        application, master = self._executors.application_id, self._executors.master
+        fate = application_fate(application, cores, view, timed_out=timed_out, restart=self._restart)
+        if fate is ApplicationFate.LOST:
+            raise SparkLostError(lost_sentence(application, master, view, self._timeout_s), where=SparkOptions.MASTER.key)
+        found = cores_sentence(application, master, cores, view)
+        if fate is ApplicationFate.TOO_FEW:
+            raise _too_few(self._parallelism, self._needed, cores, master, found)
+        if found != self._said:
+            self._say(f"Waiting for {self._needed} cores: {found}.")
+            self._said = found
+        return False
+
+
+def _too_few(parallelism: int, needed: int, cores: int, master: str, found: str) -> JobExecutionError:
+    formula = " (2 x parallelism + 2)" if needed == needed_cores(parallelism) else ""
     fitting = (cores - 2) // 2
     more = f"give Spark more cores{_where_cores_come_from(master)}"
     hint = f"run with -p {fitting} or {more}" if fitting >= 1 else more
-    raise JobExecutionError(message, where=SparkOptions.MASTER.key, hint=hint)
+    message = f"Parallelism {parallelism} needs {needed} cores{formula}; {found}."
+    return JobExecutionError(message, where=SparkOptions.MASTER.key, hint=hint)
+
+
+def worker_pages(spark: SparkSession) -> list[str]:
+    """Return the web pages of the workers on which executors of the application run or ran."""
+    found = []
+    for executor in _executors(spark, active=False):
+        log = executor.executorLogs().get("stdout")
+        if log.isDefined() and "/logPage" in str(log.get()):
+            found.append(str(log.get()).partition("/logPage")[0])
+    return list(dict.fromkeys(found))
+
+
+def is_forgotten(spark: SparkSession) -> bool:
+    """Return whether the master says that it doesn't know the session's application, so that its executors are to end."""
+    try:
+        executors = SparkExecutors(spark)
+        view = executors.view()
+    except Exception:  # py4j has several ways to say that the JVM is gone
+        return False
+    return view is not None and not view.knows(executors.application_id)
 
 
 def executor_cores(spark: SparkSession) -> int:
     """Return how many tasks all executors that are there run at once: their cores, over `spark.task.cpus`."""
-    executors = spark.sparkContext._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
+    return sum(int(executor.maxTasks()) for executor in _executors(spark, active=True))
+
+
+def _executors(spark: SparkSession, *, active: bool) -> list[Any]:
+    """Return Spark's summaries of the executors that are there, or of those that are gone as well."""
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(active)  # noqa: SLF001
     found = [executors.apply(index) for index in range(executors.size())]
-    return sum(int(executor.maxTasks()) for executor in found if executor.id() != "driver")
+    return [executor for executor in found if executor.id() != "driver"]
 
 
 def _where_cores_come_from(master: str) -> str:

@@ -51,6 +51,11 @@ def needed_cores(parallelism: int) -> int:
     return 2 * parallelism + 2
 
 
+def least_cores(parallelism: int) -> int:
+    """Return how many tasks must be able to run at once for epochs to end at all: the slots, and one task after another."""
+    return parallelism + 1
+
+
 def python_path() -> str:
     """Return where this process looks for modules, as `PYTHONPATH` has it."""
     return os.pathsep.join(dict.fromkeys(path for path in sys.path if path))

@@ -1,0 +1,20 @@
+"""Texts of errors, which have no bound of their own: what a user's function raises may hold a whole record."""
+
+from __future__ import annotations
+
+MAX_MESSAGE = 2 << 10
+"""Characters of an error's message that go through Spark and the control connections; the stack trace has more of it."""
+
+
+def bounded_text(text: str, most: int = MAX_MESSAGE, beginning: int | None = None) -> str:
+    """Return a text without its middle where it is too long: it matters most how it began and how it ended.
+
+    Args:
+        text: The text.
+        most: Characters of it that stay.
+        beginning: How many of these are from its beginning; three quarters where None.
+    """
+    if len(text) <= most:
+        return text
+    first = most * 3 // 4 if beginning is None else beginning
+    return f"{text[:first]}\n... {len(text) - most} characters are left out ...\n{text[len(text) - (most - first) :]}"

@@ -1,0 +1,112 @@
+"""Where a slot ran, and why Spark says that it is gone: from the status store, which works without the UI."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_LISTENERS_TIMEOUT_MS = 1000
+_LONGEST_REASON = 300
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class SlotPlace:
+    """Where the task of a slot ran, and what Spark knows of its end; None what it doesn't.
+
+    Attributes:
+        host: The executor's.
+        executor_id: Spark's id of the executor; `driver` without a cluster.
+        executor_end: Why the executor is gone.
+        task_end: Why the task failed.
+    """
+
+    host: str
+    executor_id: str
+    executor_end: str | None
+    task_end: str | None
+
+    @property
+    def reason(self) -> str | None:
+        """What ended the slot, in a line: the executor's end, which takes all its tasks along, else the task's."""
+        if self.executor_end is not None:
+            return f"the executor is gone: {_line(self.executor_end)}"
+        return None if self.task_end is None else _line(self.task_end)
+
+
+def lost_slot_sentence(slot: int, seen: str, place: SlotPlace | None, during: str = "") -> str:
+    """Say which slot is lost, where it ran and why it is gone.
+
+    Args:
+        slot: Its number.
+        seen: How we found out.
+        place: What Spark knows of it.
+        during: What it was busy with, from a comma on.
+    """
+    if place is None:
+        return f"Slot {slot} was lost{during}: {seen}."
+    where = "" if place.executor_id == "driver" else f" on {place.host} (executor {place.executor_id})"
+    return f"Slot {slot}{where} was lost{during}: {(place.reason or f'{seen}; Spark does not say why').rstrip('.')}."
+
+
+def place_of_slot(context: SparkContext, group: str, slot: int, patience_s: float = 0) -> SlotPlace | None:
+    """Return where a slot ran, and wait a little for Spark to hear of its end; None where Spark doesn't know of the slot.
+
+    Args:
+        context: The Spark application.
+        group: The job group of the slots.
+        slot: The slot's number.
+        patience_s: How long Spark may take.
+    """
+    deadline = time.monotonic() + patience_s
+    while True:
+        place = _place_now(context, group, slot)
+        if place is None or place.reason is not None or time.monotonic() >= deadline:
+            return place
+        time.sleep(_POLL_S)
+
+
+def _place_now(context: SparkContext, group: str, slot: int) -> SlotPlace | None:
+    try:
+        scala: Any = context._jsc.sc()  # noqa: SLF001 - pyspark has no public way to the status store
+        scala.listenerBus().waitUntilEmpty(_LISTENERS_TIMEOUT_MS)
+        store, tracker = scala.statusStore(), context.statusTracker()
+        for job in tracker.getJobIdsForGroup(group):
+            info = tracker.getJobInfo(job)
+            for stage in () if info is None else info.stageIds:
+                tasks = store.taskList(stage, 0, 10_000)
+                for index in range(tasks.length()):
+                    task = tasks.apply(index)
+                    if task.index() == slot and task.attempt() == 0:
+                        end = _text(task.errorMessage())
+                        executor = str(task.executorId())
+                        return SlotPlace(str(task.host()), executor, _end_of_executor(store, executor), end)
+    except Exception:  # a sentence must never fail for want of a place: py4j raises whatever the JVM did
+        return None
+    return None
+
+
+def _end_of_executor(store: Any, executor_id: str) -> str | None:
+    executors = store.executorList(False)
+    for index in range(executors.size()):
+        executor = executors.apply(index)
+        if str(executor.id()) == executor_id:
+            return _text(executor.removeReason())
+    return None
+
+
+def _text(option: Any) -> str | None:
+    return str(option.get()) if option.isDefined() else None
+
+
+def _line(text: str) -> str:
+    """Return the first line of what Spark says without the name of its exception's class."""
+    line = (text.strip().splitlines() or ["it does not say why"])[0]
+    name, colon, rest = line.partition(": ")
+    if colon and " " not in name and "." in name:
+        line = rest
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]} ..."

@@ -1,0 +1,131 @@
+"""What a standalone master says of its cores and applications, in the JSON of its web page.
+
+Spark's own protocol would tell it too, but only to Scala code; the page is there unless someone has closed it.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+MASTER_PORT_KEY = "spark.master.ui.port"
+"""Spark's own key for the port of the master's page."""
+DEFAULT_MASTER_PORT = 8080
+FETCH_TIMEOUT_S = 2.0
+_PREFIX = "spark://"
+_LONGEST_ANSWER = 16 << 20
+
+Fetch = Callable[[str], Any]
+"""Takes a URL; returns the JSON there, None where there is none."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """An application that the master knows and that has not ended; `cores` are those it holds."""
+
+    application_id: str
+    name: str
+    cores: int
+
+
+@dataclass(frozen=True)
+class MasterView:
+    """What a master that leads knows.
+
+    Attributes:
+        url: Its address, `spark://host:port`.
+        workers: How many workers live.
+        cores: All cores of theirs.
+        cores_used: Those that applications hold.
+        applications: All that have not ended.
+    """
+
+    url: str
+    workers: int
+    cores: int
+    cores_used: int
+    applications: tuple[Application, ...]
+
+    def knows(self, application_id: str) -> bool:
+        """Return whether it has an application; a master that was restarted without its memory has forgotten all."""
+        return any(one.application_id == application_id for one in self.applications)
+
+    def others(self, application_id: str) -> list[Application]:
+        """Return the other applications that hold cores, the largest first."""
+        holding = [one for one in self.applications if one.cores and one.application_id != application_id]
+        return sorted(holding, key=lambda one: (-one.cores, one.application_id))
+
+
+def masters_in(master: str) -> list[str]:
+    """Return `spark://host:port` of each of the masters in `spark://host:port,host:port`."""
+    words = master.removeprefix(_PREFIX).split(",") if master.startswith(_PREFIX) else []
+    return [f"{_PREFIX}{word.strip()}" for word in words if word.strip()]
+
+
+def look_at_master(master: str, port: int, worker_pages: Iterable[str], fetch: Fetch) -> MasterView | None:
+    """Return what the leading one of the masters says; None where nobody can be asked.
+
+    Args:
+        master: The master of a job, as `spark.master` has it.
+        port: Of the pages of masters.
+        worker_pages: The pages of workers, which know where their master's page is.
+        fetch: Reads a page's JSON.
+    """
+    masters = masters_in(master)
+    guesses = [f"http://{one.removeprefix(_PREFIX).rpartition(':')[0]}:{port}" for one in masters]
+    for page in guesses:
+        view = _view(fetch(f"{page}/json/"), masters)
+        if view is not None:
+            return view
+    for worker in worker_pages:
+        for page in _master_pages(fetch(f"{worker}/json/")):
+            if page not in guesses:
+                guesses.append(page)
+                view = _view(fetch(f"{page}/json/"), masters)
+                if view is not None:
+                    return view
+    return None
+
+
+def _master_pages(worker: Any) -> list[str]:
+    """Return where the page of a worker's master is; the host that the worker says may be its own "localhost"."""
+    try:
+        page, master = urlsplit(str(worker["masterwebuiurl"])), urlsplit(str(worker["masterurl"]))
+        if page.scheme not in ("http", "https"):
+            return []
+        port = "" if page.port is None else f":{page.port}"
+        return [f"{page.scheme}://{host}{port}" for host in (master.hostname, page.hostname) if host]
+    except (KeyError, TypeError, ValueError):  # no page of a worker
+        return []
+
+
+def _view(told: Any, masters: list[str]) -> MasterView | None:
+    """Return what a page says where it is that of one of our masters, and this one leads."""
+    try:
+        if told["url"] not in masters or told["status"] != "ALIVE":
+            return None
+        applications = [Application(str(one["id"]), str(one["name"]), int(one["cores"])) for one in told["activeapps"]]
+        return MasterView(
+            url=told["url"],
+            workers=int(told["aliveworkers"]),
+            cores=int(told["cores"]),
+            cores_used=int(told["coresused"]),
+            applications=tuple(applications),
+        )
+    except (KeyError, TypeError, ValueError):  # no page of a master, or of one that we don't understand
+        return None
+
+
+def fetch_json(url: str) -> Any:
+    """Return the JSON at a URL of the cluster; None where there is none."""
+    # clusters are reached as Spark reaches them, never through a proxy for the web
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=FETCH_TIMEOUT_S) as answer:
+            return json.loads(answer.read(_LONGEST_ANSWER))
+    except (OSError, ValueError):
+        return None

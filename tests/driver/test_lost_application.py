@@ -1,0 +1,159 @@
+"""A Spark application that is lost ends its driver, so that the next one starts another; how an attempt waits is shown."""
+
+from __future__ import annotations
+
+import traceback
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import pytest
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ConfigurationError, JobExecutionError, SparkLostError
+from pystate.common.home import JobDirectory, PystateHome
+from pystate.common.job_status import JobStatus
+from pystate.driver import job_master
+from pystate.driver.__main__ import DriverExecutor
+from pystate.driver.embedded import LocalExecutor
+from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt
+from pystate.driver.job_master import JobMaster
+from pystate.driver.status import JobStatusStore
+
+FAILED = JobExecutionError("Slot 0 was lost.")
+LOST = SparkLostError("The Spark master does not know the application.")
+
+
+def master_with(*, supervised=True, number=1, **changes):
+    """The parts of a job master that look after failures."""
+    parts = {
+        "_supervised": supervised,
+        "_number": number,
+        "_spark": Mock(),
+        "_say": Mock(),
+        "_status": Mock(),
+        "_end": Mock(),
+    }
+    master = SimpleNamespace(**{**parts, **changes})
+    master._check_spark = lambda error: JobMaster._check_spark(master, error)  # type: ignore[arg-type]
+    return master
+
+
+@pytest.fixture
+def spark_is(monkeypatch):
+    def be(*, alive=True, forgotten=False):
+        monkeypatch.setattr(job_master, "is_alive", lambda _: alive)
+        monkeypatch.setattr(job_master, "is_forgotten", lambda _: forgotten)
+
+    return be
+
+
+def test_a_failure_in_a_sound_application_is_for_the_restart_strategy(spark_is):
+    spark_is()
+    master = master_with()
+    master._check_spark(FAILED)
+    master._status.report_failure.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    ("spark", "error", "words"),
+    [
+        ({"alive": False}, FAILED, "is gone: Slot 0 was lost."),
+        ({"forgotten": True}, FAILED, "is not known to the Spark master any more"),
+        ({}, LOST, "does not know the application"),
+    ],
+)
+def test_a_lost_application_ends_the_driver_without_a_last_word(spark_is, spark, error, words):
+    spark_is(**spark)
+    master = master_with()
+    with pytest.raises(SparkLostError, match=words):
+        master._check_spark(error)
+    (failure,) = master._status.report_failure.call_args.args
+    assert words in failure["message"]
+    master._end.assert_not_called()
+
+
+def test_without_a_job_manager_nobody_would_start_another(spark_is):
+    spark_is(forgotten=True)
+    master = master_with(supervised=False)
+    with pytest.raises(SparkLostError):
+        master._check_spark(FAILED)
+    assert master._end.call_args.args == (JobStatus.FAILED,)
+
+
+def test_a_driver_that_takes_over_does_not_wait_in_an_application_that_is_lost(spark_is):
+    spark_is()
+    master = master_with(
+        _term=Mock(), _failures=Mock(), _wait_for_restart=Mock(side_effect=AssertionError), _prepare=Mock(side_effect=LOST)
+    )
+    with pytest.raises(SparkLostError):
+        JobMaster.run(master)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("number", "states"), [(0, ["CREATED", "CREATED", "RUNNING"]), (3, ["CREATED", "RUNNING"])])
+def test_an_attempt_after_a_failure_is_restarting_until_its_slots_are_there(tmp_path, monkeypatch, number, states):
+    told = []
+
+    class Attempt:
+        def __init__(self, *_, **__):
+            told.append("waits")
+
+        def run(self, on_deploying, on_running):
+            on_deploying()
+            on_running()
+            return AttemptEnd(AttemptOutcome.FINISHED)
+
+    monkeypatch.setattr(job_master, "ExecutionAttempt", Attempt)
+    monkeypatch.setattr(job_master.dataclasses, "replace", lambda *_, **__: None)
+    master = Mock(_number=number, _configuration=Configuration({}), _lock=Mock(__enter__=Mock(), __exit__=Mock()))
+    master._cancelled.is_set.return_value = False
+    master._restored.return_value.checkpoint_id = None
+    master._status.update.side_effect = lambda state: told.append(state.value)
+    master._is_deploying = lambda: JobMaster._is_deploying(master)
+    master._is_running = lambda: JobMaster._is_running(master)
+    JobMaster._run_attempt(master, None, [], None, None, tmp_path)  # type: ignore[arg-type]
+    assert told == ["waits", *states]
+
+
+@pytest.fixture
+def executor(tmp_path, monkeypatch):
+    status = JobStatusStore(JobDirectory(tmp_path), "job")
+
+    def refuse(*_):
+        message = "No Spark master answers."
+        raise JobExecutionError(message)
+
+    monkeypatch.setattr(LocalExecutor, "spark_session", refuse)
+    home, directory = PystateHome(tmp_path), JobDirectory(tmp_path)
+    return DriverExecutor("a" * 32, Configuration(), home, directory, status, Mock(), None), status
+
+
+def test_a_new_job_without_a_spark_fails(executor):
+    driver, status = executor
+    with pytest.raises(JobExecutionError, match="No Spark master answers") as caught:
+        driver.spark_session(Configuration())
+    assert not isinstance(caught.value, SparkLostError)
+    assert status.snapshot()["failure"] is None
+
+
+def test_a_job_that_has_run_goes_on_in_the_next_driver_where_there_is_no_spark(executor):
+    driver, status = executor
+    status.update(JobStatus.RESTARTING, attempt=3)
+    with pytest.raises(SparkLostError, match="No Spark master answers"):
+        driver.spark_session(Configuration())
+    assert "No Spark master answers" in status.snapshot()["failures"][0]["message"]
+    assert status.state is JobStatus.RESTARTING
+
+
+def test_spark_is_given_a_line_of_what_an_epoch_fails_with():
+    def fail(*_):
+        try:
+            raise ConfigurationError("the cause " * 10_000)
+        except ConfigurationError as cause:
+            message = "py4j.protocol.Py4JJavaError: " + "x" * 100_000 + "\n\tat org.apache" * 1000
+            raise ValueError(message) from cause
+
+    with pytest.raises(JobExecutionError) as caught:
+        ExecutionAttempt._run_epoch(SimpleNamespace(_run_batch=fail), None, 0)  # type: ignore[arg-type]
+    text = "".join(traceback.format_exception(caught.type, caught.value, caught.tb))
+    assert len(text) < 2500, "Spark's pattern takes several frames of its stack for each character"
+    assert "org.apache" not in text

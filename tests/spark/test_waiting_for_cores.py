@@ -1,0 +1,129 @@
+"""What becomes of an application that waits for cores, with the cluster replaced."""
+
+from __future__ import annotations
+
+import pytest
+
+from pystate.common.errors import JobExecutionError, SparkLostError
+from pystate.spark.application import CoreWatch
+from pystate.spark.application_fate import ApplicationFate, application_fate, cores_sentence
+from pystate.spark.standalone_master import Application, MasterView
+
+MASTER = "spark://10.0.0.1:7077"
+OURS = Application("app-2", "pystate 1f", 0)
+OTHER = Application("app-1", "report", 16)
+FULL = MasterView(MASTER, 2, 16, 16, (OTHER, OURS))
+FREE = MasterView(MASTER, 2, 16, 0, (OURS,))
+FORGETFUL = MasterView(MASTER, 2, 16, 0, ())
+OVERDUE = {"timed_out": True, "restart": True}
+EARLY = {"timed_out": False, "restart": True}
+
+
+class Cluster:
+    """Executors whose cores come by themselves; `views` are what the master says from look to look."""
+
+    application_id = OURS.application_id
+    master = MASTER
+
+    def __init__(self, *views, cores=(0,)):
+        self.views = list(views) or [None]
+        self.cores_then = list(cores)
+        self.now = 0.0
+        self.said = []
+
+    def cores(self):
+        return self.cores_then.pop(0) if len(self.cores_then) > 1 else self.cores_then[0]
+
+    def view(self):
+        return self.views.pop(0) if len(self.views) > 1 else self.views[0]
+
+    def pause(self, seconds):
+        self.now += seconds
+
+    def wait(self, needed=6, timeout_s=60.0, *, restart=True, given_up=lambda: False):
+        watch = CoreWatch(self, 2, needed, timeout_s, restart=restart, say=self.said.append, clock=lambda: self.now)
+        watch.wait(given_up, self.pause)
+
+
+@pytest.mark.parametrize(
+    ("cores", "view", "when", "fate"),
+    [
+        (0, FORGETFUL, EARLY, ApplicationFate.LOST),  # the master was restarted
+        (0, FORGETFUL, {"timed_out": False, "restart": False}, ApplicationFate.LOST),
+        (4, FORGETFUL, EARLY, ApplicationFate.WAITS),  # executors that are there are not given up
+        (0, FREE, EARLY, ApplicationFate.WAITS),
+        (0, None, EARLY, ApplicationFate.WAITS),
+        (0, None, OVERDUE, ApplicationFate.LOST),  # nobody says why
+        (0, FREE, OVERDUE, ApplicationFate.LOST),  # there are cores, and yet no executor comes
+        (0, FULL, OVERDUE, ApplicationFate.TOO_FEW),  # a new application would wait behind this one
+        (2, None, OVERDUE, ApplicationFate.TOO_FEW),
+        (0, None, {"timed_out": True, "restart": False}, ApplicationFate.TOO_FEW),  # for who starts it to see
+    ],
+)
+def test_an_application_is_given_up_only_where_no_executor_can_come_to_it(cores, view, when, fate):
+    assert application_fate(OURS.application_id, cores, view, **when) is fate
+
+
+def test_a_master_that_has_forgotten_the_application_is_noticed_in_seconds():
+    cluster = Cluster(FORGETFUL)
+    with pytest.raises(SparkLostError) as caught:
+        cluster.wait(timeout_s=3600)
+    assert cluster.now < 5
+    assert caught.value.message == (
+        f"The Spark master {MASTER} does not know the application app-2: it was started again without its memory "
+        "(spark.deploy.recoveryMode)."
+    )
+
+
+def test_an_application_that_nobody_answers_for_is_lost_when_its_time_is_over():
+    cluster = Cluster(None)
+    with pytest.raises(
+        SparkLostError, match=f"The Spark master {MASTER} gave the application app-2 no executor within 60 s"
+    ):
+        cluster.wait()
+    assert 60 <= cluster.now < 61
+
+
+def test_who_holds_the_cores_is_told_in_seconds_and_once():
+    cluster = Cluster(FULL)
+    with pytest.raises(JobExecutionError) as caught:
+        cluster.wait(restart=False)
+    held = f"the Spark master {MASTER} has 16 cores, none free: another application holds them (report (app-1): 16)"
+    assert cluster.said == [f"Waiting for 6 cores: {held}."]
+    assert caught.value.message == f"Parallelism 2 needs 6 cores (2 x parallelism + 2); {held}."
+    assert "(workers of the cluster, and spark.cores.max where it is set)" in (caught.value.hint or "")
+    first = Cluster(FULL, cores=[0] * 50 + [6])
+    first.wait(restart=False)
+    assert 3 <= first.now < 6
+    assert len(first.said) == 1, "and the wait goes on"
+
+
+def test_cores_that_come_end_the_wait_and_an_attempt_that_is_over_does():
+    cluster = Cluster(None, cores=[0, 2, 6])
+    cluster.wait()
+    assert cluster.now < 1
+    assert cluster.said == []
+    Cluster(FORGETFUL).wait(given_up=lambda: True)
+
+
+@pytest.mark.parametrize(
+    ("view", "cores", "sentence"),
+    [
+        (None, 2, f"the Spark master {MASTER} has given this application 2"),
+        (MasterView(MASTER, 0, 0, 0, (OURS,)), 0, f"the Spark master {MASTER} has no workers"),
+        (FREE, 0, f"the Spark master {MASTER} has 16 cores and has given this application 0, 16 are free"),
+        (
+            MasterView(MASTER, 1, 4, 4, (Application("app-2", "pystate 1f", 4),)),
+            4,
+            f"the Spark master {MASTER} has 4 cores and has given this application 4, none are free",
+        ),
+        (
+            MasterView(MASTER, 2, 16, 16, (Application("app-1", "a", 6), Application("app-3", "b", 8), OURS)),
+            2,
+            f"the Spark master {MASTER} has 16 cores, none free: other applications hold 14 "
+            "(b (app-3): 8, a (app-1): 6), 2 are given to this one",
+        ),
+    ],
+)
+def test_what_cores_there_are_is_said_as_it_is(view, cores, sentence):
+    assert cores_sentence(OURS.application_id, MASTER, cores, view) == sentence
