@@ -7,6 +7,7 @@ import time
 from pystate.common.errors import JobCancelledError, JobExecutionError
 from pystate.common.job_status import JobStatus
 from pystate_cli.console import Console
+from pystate_cli.formats import printable
 from pystate_cli.rest_client import RestClient
 from pystate_cli.session import job_failure, job_state, restart_sentence
 from pystate_cli.waiting import pauses
@@ -30,6 +31,7 @@ class DetachedStart:
         self._job_id = job_id
         self._timeout = timeout
         self._attempt = 0
+        self._waits_for: str | None = None
         self._next_news = 0.0
 
     def wait(self) -> JobStatus:
@@ -61,15 +63,15 @@ class DetachedStart:
             state = job_state(self._client, self._job_id)
             if state.is_terminal:
                 return state
-            self._tell_failures(state)
+            self._tell_news(state)
             left = None if deadline is None else deadline - time.monotonic()
             if state is JobStatus.RUNNING or (left is not None and left <= 0):
                 return state
             time.sleep(pause if left is None else min(pause, left))
         raise AssertionError(self._job_id)
 
-    def _tell_failures(self, state: JobStatus) -> None:
-        """Tell of each attempt that has failed since the last look."""
+    def _tell_news(self, state: JobStatus) -> None:
+        """Tell of each attempt that has failed since the last look, and of what the job waits for."""
         now = time.monotonic()
         if now < self._next_news and state is not JobStatus.RUNNING:
             return
@@ -79,3 +81,7 @@ class DetachedStart:
         if attempt > self._attempt:
             self._attempt = attempt
             self._console.warning(restart_sentence(details, attempt - 1))
+        waits_for = details["pystate"].get("waits-for")
+        if waits_for not in (None, self._waits_for):
+            self._console.warning(printable(waits_for))
+        self._waits_for = waits_for

@@ -59,6 +59,13 @@ def test_failures_are_told_while_a_detached_job_starts(manager, pystate):
     )
 
 
+def test_what_a_job_waits_for_is_told_once_while_it_starts(manager, pystate):
+    held = "Waiting for 6 cores: the Spark master spark://m:7077 has 16 cores, none free: another application holds them."
+    err = pystate("run", "-d", manager.job_file, "--waits-for", held, "--init", "2.5").err
+
+    assert err == f"Job has been submitted with JobID {only_job(manager)}\nwarning: {held}\n"
+
+
 def test_a_detached_job_that_does_not_run_in_time_goes_on(manager, pystate):
     code, out, err = pystate("run", "-d", "--timeout", "0.3", manager.job_file, "--never-runs")
 

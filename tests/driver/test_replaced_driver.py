@@ -23,6 +23,7 @@ def waiting(error: Exception) -> SimpleNamespace:
         _graph=None,
         _spark=Mock(),
         _say=Mock(),
+        _waits=Mock(),
         _term=Mock(check=Mock(side_effect=error)),
         _status=Mock(),
         _restored=Mock(),

@@ -18,6 +18,17 @@ def failure(message="no", trace="Trace"):
     return failure_dict(UserFunctionError(message, where="count"), trace)
 
 
+def test_what_a_job_waits_for_is_known_until_it_moves_on(directory):
+    status = JobStatusStore(directory, "job")
+    status.waits("Waiting for 6 cores.")
+    assert read_json(directory.status)["waits_for"] == "Waiting for 6 cores."
+    status.update(JobStatus.CREATED)
+    assert read_json(directory.status)["waits_for"] is None
+    status.update(JobStatus.FAILED)
+    status.waits("too late")
+    assert status.snapshot()["waits_for"] is None
+
+
 def test_failures_are_kept_with_their_attempt_the_newest_first(directory):
     status = JobStatusStore(directory, "job")
     status.update(JobStatus.RUNNING)

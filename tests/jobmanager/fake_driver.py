@@ -2,6 +2,7 @@
 and those in FAKE_DRIVER_ARGUMENTS.
 
 --init S            seconds in INITIALIZING (default 0.05)
+--waits-for TEXT    what it waits for in front of RUNNING
 --fail-init         FAILED instead of RUNNING
 --finish S          FINISHED S seconds after RUNNING began
 --fail S            FAILED S seconds after RUNNING began
@@ -147,6 +148,8 @@ class FakeDriver:
         if slow and self.end.wait(60):
             self.move("CANCELED")
             return 0
+        if "--waits-for" in self.arguments:
+            self.move("INITIALIZING", waits_for=self.option("--waits-for"))
         time.sleep(float(self.option("--init", "0.05")))
         if parallelism > int(self.option("--die-above", "128")):
             os.kill(os.getpid(), signal.SIGKILL)

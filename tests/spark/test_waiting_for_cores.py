@@ -106,9 +106,28 @@ def test_cores_that_come_end_the_wait_and_an_attempt_that_is_over_does():
     Cluster(FORGETFUL).wait(given_up=lambda: True)
 
 
+STARTING = MasterView(MASTER, 2, 16, 16, (Application("app-2", "pystate 1f", 16),))
+
+
+@pytest.mark.parametrize("view", [None, FREE, STARTING])
+def test_executors_that_are_only_slow_to_come_are_spoken_of_late(view):
+    soon = Cluster(view, cores=[0] * 100 + [6])
+    soon.wait()
+    assert soon.said == []
+    late = Cluster(view, cores=[0] * 200 + [6])
+    late.wait()
+    assert len(late.said) == 1
+
+
 @pytest.mark.parametrize(
     ("view", "cores", "sentence"),
     [
+        (
+            STARTING,
+            0,
+            f"the Spark master {MASTER} has 16 cores and has given 16 of them to this application; "
+            "executors with 0 have come",
+        ),
         (None, 2, f"the Spark master {MASTER} has given this application 2"),
         (MasterView(MASTER, 0, 0, 0, (OURS,)), 0, f"the Spark master {MASTER} has no workers"),
         (FREE, 0, f"the Spark master {MASTER} has 16 cores and has given this application 0, 16 are free"),

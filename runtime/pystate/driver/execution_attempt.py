@@ -103,7 +103,7 @@ class ExecutionAttempt:
         startup_timeout_s: How long slots may take to register.
         trigger_interval_ms: The least time between two epochs' starts.
         metrics: Takes what slots and stages measure.
-        say: Takes a sentence for people: what is waited for.
+        waits: Takes a sentence for people: what is waited for.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class ExecutionAttempt:
         startup_timeout_s: float,
         trigger_interval_ms: int,
         metrics: JobMetrics,
-        say: Callable[[str], object],
+        waits: Callable[[str], object],
     ) -> None:
         self._spark = spark
         self._plan = plan
@@ -132,7 +132,7 @@ class ExecutionAttempt:
         self._startup_timeout_s = startup_timeout_s
         self._trigger_interval_ms = trigger_interval_ms
         self._metrics = metrics
-        self._say = say
+        self._waits = waits
         self._slot_count = plan.width
         one_machine = local_threads(str(spark.sparkContext.master)) is not None
         self._one_machine = one_machine
@@ -289,7 +289,7 @@ class ExecutionAttempt:
         least = least_cores(self._slot_count)
         patience_s, restart = self._startup_timeout_s, self._environment.attempt > 0
         executors = SparkExecutors(self._spark)
-        return CoreWatch(executors, self._slot_count, least, patience_s, restart=restart, say=self._say)
+        return CoreWatch(executors, self._slot_count, least, patience_s, restart=restart, say=self._waits)
 
     def _started(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query without adaptive execution, which would run all stages but the last in front of `foreachBatch`.

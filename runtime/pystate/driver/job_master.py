@@ -241,7 +241,7 @@ class JobMaster:
 
     def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, list[DataFrame], RestorePlan]:
         configuration = self._configuration
-        plan, frames = plan_job(self._graph, configuration, self._spark, self._say, restart=taken_over)
+        plan, frames = plan_job(self._graph, configuration, self._spark, self._say, self._waits, restart=taken_over)
         if taken_over:
             self._term.check()  # what this deletes may be a checkpoint that another driver writes
             self.coordinator.recover(self._say)
@@ -384,7 +384,7 @@ class JobMaster:
             startup_timeout_s=self._configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000,
             trigger_interval_ms=self._configuration.get(PystateOptions.EPOCH_INTERVAL),
             metrics=self._metrics,
-            say=self._say,
+            waits=self._waits,
         )
         with self._lock:
             self._attempt = attempt
@@ -401,6 +401,10 @@ class JobMaster:
             self._attempt = None
         self._restore = None
         return end
+
+    def _waits(self, sentence: str) -> None:
+        self._say(sentence)
+        self._status.waits(sentence)
 
     def _is_deploying(self) -> None:
         self._status.update(JobStatus.CREATED)

@@ -28,6 +28,7 @@ def plan_job(
     configuration: Configuration,
     spark: SparkSession,
     say: Callable[[str], None],
+    waits: Callable[[str], None],
     *,
     restart: bool = False,
 ) -> tuple[JobPlan, list[DataFrame]]:
@@ -37,7 +38,8 @@ def plan_job(
         graph: The program.
         configuration: The options in force.
         spark: The session.
-        say: Takes a sentence for people: warnings, what is waited for.
+        say: Takes a sentence for people: warnings.
+        waits: Takes a sentence for people: what is waited for.
         restart: Whether the job has run before.
 
     Raises:
@@ -61,7 +63,7 @@ def plan_job(
     for warning in [*plan.warnings, *state_settings.notices]:
         say(f"WARNING: {warning}")
     patience_s = configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000
-    check_cores(spark, plan.width, patience_s, restart=restart, say=say)
+    check_cores(spark, plan.width, patience_s, restart=restart, say=waits)
     if local_threads(str(spark.sparkContext.master)) is None:
         check_executors(spark, modules_of_workers(configuration))
     return plan, frames

@@ -51,6 +51,7 @@ class JobStatusStore:
             "plan_warnings": [],
             "checkpoint_config": None,
             "application_id": None,
+            "waits_for": None,
         }
         earlier = read_json(self._path)
         if earlier is not None:
@@ -83,6 +84,7 @@ class JobStatusStore:
                 return False
             now = now_ms()
             self._state = state
+            self._data["waits_for"] = None
             if changes.get("failure") is not None:
                 self._data.update(with_failure(self._data, changes["failure"], now))
             self._data.update(changes)
@@ -145,6 +147,13 @@ class JobStatusStore:
         with self._lock:
             self._data["application_id"] = application_id
             self._write()
+
+    def waits(self, sentence: str) -> None:
+        """Take note of what keeps the job from running, until it moves on."""
+        with self._lock:
+            if not self._state.is_terminal:
+                self._data["waits_for"] = sentence
+                self._write()
 
     def _write(self) -> None:
         write_json(self._path, self._data)

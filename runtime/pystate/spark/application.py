@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pystate.common.errors import ConfigurationError, JobExecutionError, SparkLostError
 from pystate.common.execution_target import local_threads
 from pystate.common.options import SparkOptions
-from pystate.spark.application_fate import ApplicationFate, application_fate, cores_sentence, lost_sentence
+from pystate.spark.application_fate import ApplicationFate, application_fate, cores_sentence, is_blocked, lost_sentence
 from pystate.spark.session import needed_cores
 from pystate.spark.standalone_master import (
     DEFAULT_MASTER_PORT,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _POLL_S = 0.1
 _FIRST_LOOK_S = 3.0
 _LOOK_EVERY_S = 3.0
+_SLOW_S = 15.0
+"""Executors that come within this time are nothing to speak of."""
 
 
 class Executors(Protocol):
@@ -167,7 +169,8 @@ class CoreWatch:
         found = cores_sentence(application, master, cores, view)
         if fate is ApplicationFate.TOO_FEW:
             raise _too_few(self._parallelism, self._needed, cores, master, found)
-        if found != self._said:
+        worth_telling = waited >= _SLOW_S or is_blocked(application, view)
+        if worth_telling and found != self._said:
             self._say(f"Waiting for {self._needed} cores: {found}.")
             self._said = found
         return False
@@ -183,9 +186,9 @@ def _too_few(parallelism: int, needed: int, cores: int, master: str, found: str)
 
 
 def worker_pages(spark: SparkSession) -> list[str]:
-    """Return the web pages of the workers on which executors of the application run or ran."""
+    """Return the web pages of the workers on which executors of the application run or ran, the newest first."""
     found = []
-    for executor in _executors(spark, active=False):
+    for executor in reversed(_executors(spark, active=False)):
         log = executor.executorLogs().get("stdout")
         if log.isDefined() and "/logPage" in str(log.get()):
             found.append(str(log.get()).partition("/logPage")[0])

@@ -39,6 +39,13 @@ def application_fate(
     return ApplicationFate.LOST
 
 
+def is_blocked(application_id: str, view: MasterView | None) -> bool:
+    """Return whether an application is known to have nothing to wait for as long as its cluster stays as it is."""
+    if view is None or view.given_to(application_id):
+        return False
+    return view.cores_used >= view.cores
+
+
 def lost_sentence(application_id: str, master: str, view: MasterView | None, timeout_s: float) -> str:
     """Say how an application was found to be lost."""
     if view is not None and not view.knows(application_id):
@@ -57,6 +64,9 @@ def cores_sentence(application_id: str, master: str, cores: int, view: MasterVie
         return f"the Spark master {view.url} has no workers"
     free = view.cores - view.cores_used
     told = f"the Spark master {view.url} has {view.cores} cores"
+    own = view.given_to(application_id)
+    if own > cores:
+        return f"{told} and has given {own} of them to this application; executors with {cores} have come"
     others = view.others(application_id)
     if not others:
         return f"{told} and has given this application {cores}, {free or 'none'} are free"

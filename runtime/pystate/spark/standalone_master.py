@@ -15,8 +15,10 @@ from urllib.parse import urlsplit
 MASTER_PORT_KEY = "spark.master.ui.port"
 """Spark's own key for the port of the master's page."""
 DEFAULT_MASTER_PORT = 8080
-FETCH_TIMEOUT_S = 2.0
+FETCH_TIMEOUT_S = 1.5
 _PREFIX = "spark://"
+_MOST_WORKERS = 3
+"""How many workers are asked for their master, each of which may take the whole timeout."""
 _LONGEST_ANSWER = 16 << 20
 
 Fetch = Callable[[str], Any]
@@ -54,6 +56,10 @@ class MasterView:
         """Return whether it has an application; a master that was restarted without its memory has forgotten all."""
         return any(one.application_id == application_id for one in self.applications)
 
+    def given_to(self, application_id: str) -> int:
+        """Return the cores that an application holds, also those of executors that are still starting."""
+        return sum(one.cores for one in self.applications if one.application_id == application_id)
+
     def others(self, application_id: str) -> list[Application]:
         """Return the other applications that hold cores, the largest first."""
         holding = [one for one in self.applications if one.cores and one.application_id != application_id]
@@ -72,7 +78,7 @@ def look_at_master(master: str, port: int, worker_pages: Iterable[str], fetch: F
     Args:
         master: The master of a job, as `spark.master` has it.
         port: Of the pages of masters.
-        worker_pages: The pages of workers, which know where their master's page is.
+        worker_pages: The pages of workers, which know where their master's page is; the first few are asked.
         fetch: Reads a page's JSON.
     """
     masters = masters_in(master)
@@ -81,7 +87,7 @@ def look_at_master(master: str, port: int, worker_pages: Iterable[str], fetch: F
         view = _view(fetch(f"{page}/json/"), masters)
         if view is not None:
             return view
-    for worker in worker_pages:
+    for worker in list(worker_pages)[:_MOST_WORKERS]:
         for page in _master_pages(fetch(f"{worker}/json/")):
             if page not in guesses:
                 guesses.append(page)

@@ -53,7 +53,9 @@ _SUMMARY = record(
         "pystate": record({"restarts": INTEGER, "application-id": nullable(TEXT)}),
     }
 )
-_OURS = record({"attempt": INTEGER, "warnings": array(TEXT), "failure": nullable(FAILURE_CAUSE)})
+_OURS = record(
+    {"attempt": INTEGER, "warnings": array(TEXT), "waits-for": nullable(TEXT), "failure": nullable(FAILURE_CAUSE)}
+)
 _JOB = record(
     {
         "jid": HEX_ID,

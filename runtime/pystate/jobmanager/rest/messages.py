@@ -107,6 +107,7 @@ def job_details(job_id: str, status: Status, now: int) -> dict[str, Any]:
         "pystate": {
             "attempt": status["attempt"],
             "warnings": status["plan_warnings"],
+            "waits-for": status.get("waits_for"),
             "failure": None if status["failure"] is None else failure_cause(status["failure"]),
         },
     }
