@@ -36,12 +36,11 @@ counting(Folder, keep)()
 """
 
 HOLDER = """
-import sys, time
+import sys
 from pyspark.sql import SparkSession
 master, done = sys.argv[1:]
 builder = SparkSession.builder.master(master).appName("holder").config("spark.driver.host", "127.0.0.1")
 spark = builder.config("spark.executor.memory", "512m").config("spark.ui.enabled", "false").getOrCreate()
-spark.range(8).repartition(4).count()
 open(done, "w").close()
 sys.stdin.read()
 """
@@ -134,12 +133,12 @@ def test_cores_that_another_application_holds_are_named_in_seconds(cluster, pyst
     command = [sys.executable, "-c", HOLDER, cluster.url, str(done)]
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, env=cluster.environment, cwd=ROOT)
     try:
-        wait_until(done.exists, 120)
+        wait_until(done.exists, 120)  # the master gives its cores away as it registers an application
         with ThreadPoolExecutor(1) as pool:
             started = pool.submit(start, watched)
             held = f"the Spark master {cluster.url} has 8 cores, none free: another application holds them (holder (app-"
             logs = pystate.home.root.joinpath("jobs")
-            wait_until(lambda: any(held in log.read_text() for log in logs.glob("*/job.log")), 100)
+            wait_until(lambda: any(held in log.read_text() for log in logs.glob("*/job.log")), 110)
             assert not started.done(), "it still waits for them"
             holder.communicate(timeout=60)  # the end of its input ends it
             job = started.result(150)
