@@ -19,7 +19,15 @@ from pystate.common.job_status import JobStatus
 from pystate.driver.shared_state import SharedState
 from tests.driver.shared_files import CrashError, ModelJob, write_all
 
-_FAULTS = ["declined", "expired", "metadata", "metadata answer", "deletions", "crash in front of them"]
+_FAULTS = [
+    "declined",
+    "expired",
+    "metadata",
+    "metadata answer",
+    "deletions",
+    "answer and deletions",
+    "crash in front of them",
+]
 
 
 class SharedFilesModel(RuleBasedStateMachine):
@@ -87,6 +95,19 @@ class SharedFilesModel(RuleBasedStateMachine):
             backend.compact()
         self._unless_crashed(lambda: self.job.trigger(full=full))
 
+    @rule(full=st.lists(st.booleans(), min_size=2, max_size=3))
+    def several_at_a_time(self, full: list[bool]) -> None:
+        """Checkpoints that are under way together, as many as may be, and complete one after the other."""
+
+        def run() -> None:
+            self._end_epoch()
+            for one in full:
+                write_all(self.job)
+                self.job.trigger(full=one)
+            self._upload_all()
+
+        self._unless_crashed(run)
+
     @rule()
     def trigger_savepoint(self) -> None:
         self.job.coordinator.trigger_savepoint(None, hold=False, format=SavepointFormatType.NATIVE)
@@ -138,6 +159,8 @@ class SharedFilesModel(RuleBasedStateMachine):
                 self._unless_crashed(job.pump)
             case "metadata" | "metadata answer":
                 self.metadata_fails = fault
+            case "answer and deletions":
+                self.metadata_fails, self.discards_fail = fault, True
             case "deletions":
                 self.discards_fail = not self.discards_fail
             case _:
