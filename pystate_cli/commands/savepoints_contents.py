@@ -41,7 +41,11 @@ def inspect_savepoint(
 
 
 def verify_savepoint(
-    context: typer.Context, snapshot: SnapshotArgument, as_json: JsonOption = False, verbose: VerboseOption = False
+    context: typer.Context,
+    snapshot: SnapshotArgument,
+    deep: Annotated[bool, typer.Option("--deep", help="Decode every key and value, too.")] = False,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
 ) -> int:
     """Read every byte of a savepoint and say all that is wrong with it; exit code 1 where something is."""
     from pystate.checkpoint.catalog.verification import Problem, Verification
@@ -54,7 +58,7 @@ def verify_savepoint(
         metadata = _metadata(location)
         position = metadata.source_position
         verification = Verification(
-            location, metadata, None if position is None else lambda data: check_logs(position, data)
+            location, metadata, None if position is None else lambda data: check_logs(position, data), deep=deep
         )
     except PystateError as error:
         return _tell_problems(console, location.uri, 0, 0, [Problem("metadata", "_metadata", error.message)], as_json)

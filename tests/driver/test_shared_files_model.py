@@ -28,14 +28,6 @@ _FAULTS = [
     "answer and deletions",
     "crash in front of them",
 ]
-    "declined",
-    "expired",
-    "metadata",
-    "metadata answer",
-    "deletions",
-    "answer and deletions",
-    "crash in front of them",
-]
 
 
 class SharedFilesModel(RuleBasedStateMachine):

@@ -17,13 +17,14 @@ from pystate.checkpoint.metadata import (
     read_metadata,
 )
 from pystate.checkpoint.operator_state_handle import OperatorStateHandle
-from pystate.checkpoint.state_rows import Decode, RowDecoder, StateRow, readable_key_type, value_decoder
+from pystate.checkpoint.state_rows import Decode, PartDecoders, StateRow, readable_key_type, value_decoder
 from pystate.checkpoint.storage import SnapshotLocation, resolve_snapshot
 from pystate.common.errors import CorruptSnapshotError, SnapshotError
 from pystate.common.option_types import nearest_name
 from pystate.common.type_info import TypeInformation
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
+from pystate.state.base.schema import common_schema
 from pystate.state.operator.format import OperatorStateInfo, OperatorStateReader
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state.operator.raw_state import RAW_KEYED_FORMAT, RAW_OPERATOR_FORMAT, read_raw_state
@@ -34,26 +35,31 @@ class KeyedStateSummary:
     """A keyed state of an operator.
 
     Attributes:
-        info: What the snapshot says of it.
+        parts: What the files say of it: one description, or several where subtasks had not declared it alike.
         key_type: The declared type of the keys, None where it isn't declared.
         entries: Values, map entries, parts of lists.
         bytes: Of its blocks in the files.
     """
 
-    info: StateMetaInfo
+    parts: tuple[StateMetaInfo, ...]
     key_type: TypeInformation | None
     entries: int
     bytes: int
 
     @property
+    def info(self) -> StateMetaInfo:
+        """What the snapshot says of it: of parts with several schemas that which takes over the others, else the first."""
+        return (common_schema(self.parts) if len(self.parts) > 1 else None) or self.parts[0]
+
+    @property
     def name(self) -> str:
         """The state's name."""
-        return self.info.name
+        return self.parts[0].name
 
     @property
     def kind(self) -> str:
         """The state's kind, a `StateKind` value."""
-        return self.info.kind
+        return self.parts[0].kind
 
 
 @dataclass(frozen=True)
@@ -82,19 +88,21 @@ class KeyFilter:
 
 
 def rows_of(
-    reader: CanonicalReader, name: str, decoder: RowDecoder, groups: Iterable[int], wanted: KeyFilter | None = None
+    reader: CanonicalReader, name: str, decoders: PartDecoders, groups: Iterable[int], wanted: KeyFilter | None = None
 ) -> Iterator[StateRow]:
     """Iterate over the rows of some key groups of a file; blocks of other key groups aren't read.
 
     Raises:
         CorruptSnapshotError, RestoreError: An entry can't be read.
     """
+    parts = [(part, decoders.of(part)) for part in reader.parts(name)]
     for group in groups:
-        entries: Iterable[tuple[bytes, bytes, bytes]] = reader.entries(name, group)
-        if wanted is not None:
-            keys = wanted.by_group.get(group, frozenset())
-            entries = (entry for entry in entries if entry[0] in keys)
-        yield from decoder.rows(group, entries)
+        for part, decoder in parts:
+            entries: Iterable[tuple[bytes, bytes, bytes]] = reader.entries(part, group)
+            if wanted is not None:
+                keys = wanted.by_group.get(group, frozenset())
+                entries = (entry for entry in entries if entry[0] in keys)
+            yield from decoder.rows(group, entries)
 
 
 class SnapshotReader:
@@ -141,16 +149,15 @@ class SnapshotReader:
         for handle in _keyed_handles(operator):
             with open_keyed_state(self.location, operator, handle, partly=True) as reader:
                 for info in reader.header.states:
-                    entries = reader.entry_count(info.name)
-                    size = sum(reader.key_group_bytes(info.name).values())
+                    entries = reader.entry_count(info)
+                    size = sum(reader.key_group_bytes(info).values())
                     known = found.get(info.name)
                     if known is None:
-                        found[info.name] = KeyedStateSummary(info, key_type_of(operator), entries, size)
+                        found[info.name] = KeyedStateSummary((info.schema,), key_type_of(operator), entries, size)
                         continue
-                    if known.info != info:
-                        message = f"State {info.name!r} has different types in the files of one snapshot."
-                        raise CorruptSnapshotError(message, where=self.location.uri)
-                    found[info.name] = replace(known, entries=known.entries + entries, bytes=known.bytes + size)
+                    parts = known.parts if info.schema in known.parts else (*known.parts, info.schema)
+                    entries, size = known.entries + entries, known.bytes + size
+                    found[info.name] = replace(known, parts=parts, entries=entries, bytes=size)
         return list(found.values())
 
     def keyed_state(self, uid: str, name: str) -> KeyedStateSummary:
@@ -191,23 +198,21 @@ class SnapshotReader:
         """
         operator = self.operator(uid)
         state = self.keyed_state(uid, name)
-        decoder = RowDecoder(
-            state.info, state.key_type, read_key_type=key_type, type_info=type_info, read_user_key_type=user_key_type
+        decoders = PartDecoders(
+            state.parts, state.key_type, read_key_type=key_type, type_info=type_info, read_user_key_type=user_key_type
         )
-        wanted = None if keys is None else KeyFilter.of(keys, decoder.key_type, operator.max_parallelism)
-        return self._keyed_rows(operator, name, decoder, wanted)
+        wanted = None if keys is None else KeyFilter.of(keys, decoders.common.key_type, operator.max_parallelism)
+        return self._keyed_rows(operator, name, decoders, wanted)
 
     def _keyed_rows(
-        self, operator: OperatorState, name: str, decoder: RowDecoder, wanted: KeyFilter | None
+        self, operator: OperatorState, name: str, decoders: PartDecoders, wanted: KeyFilter | None
     ) -> Iterator[StateRow]:
         for handle in _keyed_handles(operator):
             if wanted is not None and not any(group in handle.key_group_range for group in wanted.by_group):
                 continue
             with open_keyed_state(self.location, operator, handle, partly=wanted is not None) as reader:
-                if name not in {info.name for info in reader.header.states}:
-                    continue
                 groups = reader.key_groups() if wanted is None else sorted(wanted.by_group)
-                yield from rows_of(reader, name, decoder, groups, wanted)
+                yield from rows_of(reader, name, decoders, groups, wanted)
 
     def keyed_entries(self, uid: str, state_name: str) -> Iterator[tuple[Any, Any]]:
         """Yield (key, what is stored for it), one key group after another within each subtask.

@@ -6,7 +6,7 @@ looking into one must not run what it says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from pystate.common.errors import RestoreError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.state.base.canonical import Entry, StateMetaInfo
 from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
-from pystate.state.base.schema import VOID_NAMESPACE, StateSchema, kind_of, unpack_part
+from pystate.state.base.schema import VOID_NAMESPACE, StateSchema, common_schema, kind_of, unpack_part
 from pystate.state.base.serializers import (
     SchemaCompatibility,
     TypeSerializer,
@@ -115,6 +115,57 @@ def readable_key_type(written: TypeInformation | None, wanted: TypeInformation |
         message = f"{what} were written as {key_type_name(written)}, they can't be read as {key_type_name(wanted)}."
         raise RestoreError(message, hint="leave the key type out, or give the type it was written with")
     return wanted
+
+
+class PartDecoders:
+    """Makes rows of the entries of a state whose parts may have been written under different schemas.
+
+    Args:
+        parts: What the files of the snapshot say of the state.
+        key_type: The declared type of its keys in the snapshot.
+        read_key_type: See `RowDecoder`.
+        type_info: See `RowDecoder`; None: as what they were written, in the type that takes over those of all parts.
+        read_user_key_type: See `RowDecoder`.
+
+    Attributes:
+        common: Of the schema that takes over all parts: what rows look like.
+
+    Raises:
+        RestoreError: They can't be read so, or not as one type.
+        CorruptSnapshotError: What the snapshot says of the state is damaged.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[StateMetaInfo],
+        key_type: TypeInformation | None,
+        *,
+        read_key_type: TypeInformation | None = None,
+        type_info: TypeInformation | None = None,
+        read_user_key_type: TypeInformation | None = None,
+    ) -> None:
+        common = common_schema(parts) if len(parts) > 1 else parts[0].schema
+        if common is None and type_info is not None:
+            common = replace(parts[0].schema, ttl=any(part.ttl for part in parts))
+        if common is None:
+            schemas = " and as ".join(str(StateSchema.from_meta_info(part)) for part in parts)
+            message = f"State {parts[0].name!r} was written as {schemas}: no one of them takes over the others."
+            raise RestoreError(message, hint="give type_info, or restore the job at the parallelism it had")
+        self._key_type = key_type
+        self._options = read_key_type, read_user_key_type
+        self.common = self._decoder(common, type_info)
+        wanted = value_decoder(common.serializer, None, common.name)[0] if type_info is None else type_info
+        self._decoders = [
+            (part.schema, self.common if part.schema == common else self._decoder(part, wanted)) for part in parts
+        ]
+
+    def _decoder(self, info: StateMetaInfo, type_info: TypeInformation | None) -> RowDecoder:
+        keys, user_keys = self._options
+        return RowDecoder(info, self._key_type, read_key_type=keys, type_info=type_info, read_user_key_type=user_keys)
+
+    def of(self, info: StateMetaInfo) -> RowDecoder:
+        """Return what makes rows of the entries of a part."""
+        return next(decoder for schema, decoder in self._decoders if schema == info.schema)
 
 
 class RowDecoder:

@@ -9,7 +9,7 @@ from typing import Any
 from pystate.api.state import StateKind
 from pystate.checkpoint.key_text import parse_key
 from pystate.checkpoint.reader import SnapshotReader
-from pystate.checkpoint.state_rows import RowDecoder, value_decoder
+from pystate.checkpoint.state_rows import PartDecoders, RowDecoder, value_decoder
 from pystate.common.errors import SnapshotError, UsageError
 from pystate.common.option_types import nearest_name
 from pystate.common.type_info import TypeInformation
@@ -77,7 +77,8 @@ def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = 
     if name in keyed:
         state = keyed[name]
         wanted = None if key is None else [parse_key(key, state.key_type)]
-        return KeyedSelection(RowDecoder(state.info, state.key_type), reader.keyed_rows(uid, name, keys=wanted))
+        decoder = PartDecoders(state.parts, state.key_type).common
+        return KeyedSelection(decoder, reader.keyed_rows(uid, name, keys=wanted))
     others = {other.name: other for other in reader.operator_states(uid)}
     if name not in others:
         known = [*keyed, *others]

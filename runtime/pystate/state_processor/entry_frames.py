@@ -105,7 +105,7 @@ def merged(uid: str, entries: Sequence[KeyedEntries]) -> KeyedEntries:
         shifted = one.frame.withColumn("state", F.col("state") + F.lit(len(states)))
         frame = frame.unionByName(shifted)
         states += one.states
-    names = [state.name for state in states]
+    names = [name for one in entries for name in {state.name for state in one.states}]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         message = f"State {twice!r} of operator {uid!r} is written twice."
@@ -177,7 +177,7 @@ class _Target:
             codec = KeyCodec(self.key_type)
             for (group, state), of_state in groupby(rows, itemgetter(0, 1)):
                 info = self.states[state]
-                writer.write(info.name, group, _in_order(info, codec, (row[2:] for row in of_state)))
+                writer.write(info.key, group, _in_order(info, codec, (row[2:] for row in of_state)))
             writer.finish()
 
         return self.location.write_state(f"{self.prefix}-{subtask}-keyed", write, INLINE_BYTES)

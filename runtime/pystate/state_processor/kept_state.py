@@ -24,6 +24,7 @@ from pystate.checkpoint.reader import SnapshotReader
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import CorruptSnapshotError
 from pystate.common.key_groups import key_group
+from pystate.state.base.canonical import StateMetaInfo
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
 from pystate.state_processor.results import collect, result_batch, result_schema
@@ -172,9 +173,10 @@ def rehashed(spark: SparkSession, snapshot: SnapshotReader, operator: OperatorSt
     Raises:
         SnapshotError: A file can't be read.
     """
-    states = tuple(state.info for state in snapshot.keyed_states(operator.uid))
+    summaries = snapshot.keyed_states(operator.uid)
+    states = tuple(replace(part, part=number) for state in summaries for number, part in enumerate(state.parts))
     splits = keyed_splits(snapshot, operator, None, None, SPLIT_BYTES)
-    task = _Rehash(SplitSource.of(snapshot, operator), [info.name for info in states], max_parallelism)
+    task = _Rehash(SplitSource.of(snapshot, operator), [info.schema for info in states], max_parallelism)
     return KeyedEntries(key_type_of(operator), states, frame_of(spark, splits, ENTRY_SCHEMA, task))
 
 
@@ -183,7 +185,7 @@ class _Rehash:
     """Reads entries with their new key groups."""
 
     source: SplitSource
-    names: list[str]
+    schemas: list[StateMetaInfo]
     max_parallelism: int
 
     def __call__(self, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
@@ -192,12 +194,10 @@ class _Rehash:
 
     def _rows(self, split: KeyedSplit) -> Iterator[EntryRow]:
         with self.source.open(split) as (reader, _):
-            known = {info.name for info in reader.header.states}
-            for number, name in enumerate(self.names):
-                if name not in known:
-                    continue
+            for info in reader.header.states:
+                number = self.schemas.index(info.schema)
                 for group in split.key_groups:
-                    for key, sub_key, value in reader.entries(name, group):
+                    for key, sub_key, value in reader.entries(info, group):
                         yield key_group(key[0], key[1:], self.max_parallelism), number, key, sub_key, value
 
 

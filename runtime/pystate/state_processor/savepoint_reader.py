@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pystate.checkpoint.metadata import CheckpointMetadata
 from pystate.checkpoint.reader import KeyFilter, SnapshotReader, rows_by_key, rows_of
-from pystate.checkpoint.state_rows import RowDecoder, StateRow, readable_key_type, value_decoder
+from pystate.checkpoint.state_rows import PartDecoders, RowDecoder, StateRow, readable_key_type, value_decoder
 from pystate.common.errors import SnapshotError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.slot.records import RecordCodec
-from pystate.state.base.canonical import CanonicalReader
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
 from pystate.state.base.keys import key_type_name
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state_processor.columns import (
@@ -143,16 +143,13 @@ class SavepointReader:
         snapshot = self._snapshot
         operator = snapshot.operator(uid)
         found = snapshot.keyed_state(uid, state)
-        decoder = RowDecoder(
-            found.info, found.key_type, read_key_type=key_type, type_info=type_info, read_user_key_type=user_key_type
-        )
-        wanted = None if keys is None else KeyFilter.of(keys, decoder.key_type, operator.max_parallelism)
-        splits = keyed_splits(snapshot, operator, [state], wanted, split_bytes)
-        source = SplitSource.of(snapshot, operator)
         options = (key_type, type_info, user_key_type)
         where = f"operator {uid!r}, state {state!r}"
-        task = _StateTask(source, state, found.info, found.key_type, options, wanted, per_entry, raw, where)
-        return frame_of(self._spark, splits, schema_of(task.columns()), task)
+        source = SplitSource.of(snapshot, operator)
+        task = _StateTask(source, state, found.parts, found.key_type, options, None, per_entry, raw, where)
+        wanted = None if keys is None else KeyFilter.of(keys, task.decoders().common.key_type, operator.max_parallelism)
+        splits = keyed_splits(snapshot, operator, [state], wanted, split_bytes)
+        return frame_of(self._spark, splits, schema_of(task.columns()), replace(task, wanted=wanted))
 
     def read_list_state(self, uid: str, name: str, *, type_info: TypeInformation | None = None) -> DataFrame:
         """Return the elements of a list state: `subtask` (that wrote it), `value`.
@@ -249,7 +246,7 @@ class _StateTask:
 
     source: SplitSource
     state: str
-    info: Any
+    parts: tuple[StateMetaInfo, ...]
     key_type: TypeInformation | None
     options: tuple[TypeInformation | None, TypeInformation | None, TypeInformation | None]
     wanted: KeyFilter | None
@@ -259,18 +256,19 @@ class _StateTask:
 
     def columns(self) -> list[Any]:
         """Return the columns of the frame."""
-        return RAW_COLUMNS if self.raw else keyed_columns(self._decoder(), per_entry=self.per_entry)
+        return RAW_COLUMNS if self.raw else keyed_columns(self.decoders().common, per_entry=self.per_entry)
 
     def __call__(self, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
         """Read a split."""
         with self.source.open(split) as (reader, _):
-            if self.state in {info.name for info in reader.header.states}:
+            if reader.parts(self.state):
                 yield from batches_of(self.columns(), self._rows(reader, split.key_groups), self.where)
 
-    def _decoder(self) -> RowDecoder:
+    def decoders(self) -> PartDecoders:
+        """Return what makes rows of the files' entries."""
         key_type, type_info, user_key_type = self.options
-        return RowDecoder(
-            self.info, self.key_type, read_key_type=key_type, type_info=type_info, read_user_key_type=user_key_type
+        return PartDecoders(
+            self.parts, self.key_type, read_key_type=key_type, type_info=type_info, read_user_key_type=user_key_type
         )
 
     def _rows(self, reader: CanonicalReader, groups: tuple[int, ...]) -> Iterator[Any]:
@@ -282,9 +280,9 @@ class _StateTask:
                     entries = (entry for entry in entries if entry[0] in keys)
                 yield from raw_rows(group, entries)
             return
-        decoder = self._decoder()
-        rows: Iterator[StateRow] = rows_of(reader, self.state, decoder, groups, self.wanted)
-        yield from rows_by_key(rows) if is_gathered(decoder, per_entry=self.per_entry) else rows
+        decoders = self.decoders()
+        rows: Iterator[StateRow] = rows_of(reader, self.state, decoders, groups, self.wanted)
+        yield from rows_by_key(rows) if is_gathered(decoders.common, per_entry=self.per_entry) else rows
 
 
 @dataclass(frozen=True)

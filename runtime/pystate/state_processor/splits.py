@@ -75,7 +75,7 @@ def _sizes(reader: CanonicalReader, names: set[str] | None) -> dict[int, int]:
     sizes: dict[int, int] = {}
     for info in reader.header.states:
         if names is None or info.name in names:
-            for group, size in reader.key_group_bytes(info.name).items():
+            for group, size in reader.key_group_bytes(info).items():
                 sizes[group] = sizes.get(group, 0) + size
     return sizes
 

@@ -28,6 +28,7 @@ from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta
 
 CANONICAL = "canonical"
 _RAW = "raw bytes"
+_OR = " | "
 
 
 @dataclass
@@ -38,10 +39,10 @@ class StateFigures:
         name: Its name; empty for raw state.
         kind: VALUE, LIST, MAP and so on for keyed state; OPERATOR LIST, UNION LIST, BROADCAST for operator state; RAW KEYED
             or RAW for what the function wrote itself.
-        type: Of its values, with its map keys where it has them.
+        type: Of its values, with its map keys where it has them; several, where subtasks had not declared it alike.
         entries: How many entries are stored, see `docs/savepoints.md`; None where only the backend can tell.
         size: Their bytes; None where only the backend can tell.
-        ttl: Whether values have a time to live.
+        ttl: Whether values have a time to live, be it those of some subtasks.
     """
 
     name: str
@@ -55,6 +56,12 @@ class StateFigures:
         """Add what a subtask has of it."""
         self.entries = entries if self.entries is None else self.entries + (entries or 0)
         self.size = size if self.size is None else self.size + (size or 0)
+
+    def take(self, other: StateFigures) -> None:
+        """Add what another subtask says of it."""
+        if other.type not in self.type.split(_OR):
+            self.type += f"{_OR}{other.type}"
+        self.ttl = self.ttl or other.ttl
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able data."""
@@ -130,6 +137,7 @@ def _operator(location: SnapshotLocation, operator: OperatorState) -> OperatorFi
                 known.size = (known.size or 0) + (found.size or 0)  # every subtask has all entries
             else:
                 known.count(found.entries, found.size)
+                known.take(found)
     figures.states = sorted(states.values(), key=lambda state: (state.kind in _MODES.values(), state.name))
     return figures
 
@@ -156,7 +164,7 @@ def _keyed(location: SnapshotLocation, handle: AnyKeyedStateHandle) -> Iterator[
         reader = canonical_reader(handle, file, location.uri)
         for info in reader.header.states:
             found = _described(info)
-            found.count(reader.entry_count(info.name), sum(reader.key_group_bytes(info.name).values()))
+            found.count(reader.entry_count(info), sum(reader.key_group_bytes(info).values()))
             yield found
 
 

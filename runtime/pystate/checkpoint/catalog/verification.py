@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from pystate.checkpoint.catalog.decoding import keyed_problems, operator_problems
 from pystate.checkpoint.catalog.inspection import canonical_reader, native_meta
 from pystate.checkpoint.handles import FileStateHandle, StateHandle
 from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
@@ -14,8 +15,8 @@ from pystate.checkpoint.operator_state_handle import RAW_STATE_NAME, OperatorSta
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import PystateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.canonical import CanonicalHeader
-from pystate.state.base.schema import StateSchema
+from pystate.state.base.canonical import CanonicalHeader, StateMetaInfo
+from pystate.state.base.schema import StateSchema, common_schema
 from pystate.state.base.serializers import serializer_from_snapshot
 from pystate.state.operator.format import OperatorStateReader
 from pystate.state.operator.raw_state import RAW_KEYED_FORMAT, RAW_OPERATOR_FORMAT, read_raw_state
@@ -59,14 +60,22 @@ class Verification:
         location: Where it is.
         metadata: What its `_metadata` says.
         read_logs: Reads the content of the sources' logs; raises PystateError where it is unsound.
+        deep: Whether every key and value is decoded, too.
     """
 
     def __init__(
-        self, location: SnapshotLocation, metadata: CheckpointMetadata, read_logs: Callable[[bytes], object] | None = None
+        self,
+        location: SnapshotLocation,
+        metadata: CheckpointMetadata,
+        read_logs: Callable[[bytes], object] | None = None,
+        *,
+        deep: bool = False,
     ) -> None:
         self._location = location
         self._metadata = metadata
         self._read_logs = read_logs
+        self._deep = deep
+        self._schemas: dict[tuple[str, str], list[StateMetaInfo]] = {}
         self._checks = list(self._all_checks())
 
     @property
@@ -96,12 +105,37 @@ class Verification:
                 found.append(Problem(check.part, place, error.message))
             done += check.handle.size
             progress(done)
+        found += self._schema_problems()
+        if self._deep:
+            found += self._decoding_problems({problem.part for problem in found})
         return found
+
+    def _schema_problems(self) -> Iterator[Problem]:
+        """Say which states are described in the files in ways that don't go together."""
+        for (uid, name), schemas in self._schemas.items():
+            if len(schemas) > 1 and common_schema(schemas) is None:
+                told = " and as ".join(str(StateSchema.from_meta_info(one)) for one in schemas)
+                what = f"State {name!r} is described as {told}; no one of them takes over the others."
+                yield Problem(f"operator {uid!r}", "", f"{what} It can't be restored at another parallelism.")
+
+    def _decoding_problems(self, damaged: set[str]) -> Iterator[Problem]:
+        """Decode everything in those parts in which nothing has been found yet."""
+        for operator in self._metadata.operators:
+            for index, state in sorted(operator.subtasks.items()):
+                part = _part(operator, index)
+                if part not in damaged:
+                    try:
+                        for keyed in state.keyed_state:
+                            yield from (Problem(part, "", what) for what in keyed_problems(self._location, operator, keyed))
+                        for handle in state.operator_state:
+                            yield from (Problem(part, "", what) for what in operator_problems(self._location, handle))
+                    except PystateError as error:
+                        yield Problem(part, "", error.message)
 
     def _all_checks(self) -> Iterator[_Check]:
         for operator in self._metadata.operators:
             for index, state in sorted(operator.subtasks.items()):
-                part = f"operator {operator.uid!r}, subtask {index}"
+                part = _part(operator, index)
                 for keyed in state.keyed_state:
                     yield from self._keyed(part, operator, keyed)
                 for handle in state.operator_state:
@@ -129,7 +163,7 @@ class Verification:
         self._check_header(reader.header, operator, keyed.key_group_range)
         for key_group in reader.key_groups():
             for state in reader.header.states:
-                for _ in reader.entries(state.name, key_group):
+                for _ in reader.entries(state, key_group):
                     pass
 
     def _check_native(self, file: BinaryIO, operator: OperatorState, keyed: IncrementalKeyedStateHandle) -> None:
@@ -148,6 +182,9 @@ class Verification:
             raise PystateError(message)
         for state in header.states:
             StateSchema.from_meta_info(state)
+            known = self._schemas.setdefault((operator.uid, state.name), [])
+            if state.schema not in known:
+                known.append(state.schema)
 
     def _operator_check(self, handle: OperatorStateHandle) -> Callable[[BinaryIO], None]:
         def check(file: BinaryIO) -> None:
@@ -185,6 +222,10 @@ class Verification:
     def _logs_check(self, file: BinaryIO) -> None:
         if self._read_logs is not None:
             self._read_logs(file.read())
+
+
+def _part(operator: OperatorState, subtask: int) -> str:
+    return f"operator {operator.uid!r}, subtask {subtask}"
 
 
 def _key_group_problems(operator: OperatorState) -> Iterator[Problem]:

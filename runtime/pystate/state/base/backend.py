@@ -348,9 +348,11 @@ def check_header_fits(header: CanonicalHeader, backend: KeyedStateBackend) -> No
 
 
 def restored_entries(
-    reader: CanonicalReader, backend: KeyedStateBackend, state_name: str
+    reader: CanonicalReader, backend: KeyedStateBackend, state: StateMetaInfo
 ) -> Iterator[tuple[int, Iterator[Entry]]]:
-    """Iterate over the entries of a state that are the backend's: (key group, entries); key groups without any are left out.
+    """Iterate over the entries of a part of a state that are the backend's: (key group, entries).
+
+    Key groups without any are left out.
 
     The first key of each key group is decoded and checked to hash to it. Where the file has keys of another type than the
     backend, all keys are decoded, which checks that each is one of the backend's type; its bytes are then the same.
@@ -362,14 +364,14 @@ def restored_entries(
     for key_group in reader.key_groups():
         if key_group not in backend.key_group_range:
             continue
-        entries = reader.entries(state_name, key_group)
+        entries = reader.entries(state, key_group)
         first = next(entries, None)
         if first is None:
             continue
         key = codec.decode(first[0])
         if codec.key_group(key, backend.max_parallelism) != key_group:
             shown = codec.external(key)
-            message = f"State {state_name!r} has key {shown!r} in key group {key_group}, where it doesn't belong."
+            message = f"State {state.name!r} has key {shown!r} in key group {key_group}, where it doesn't belong."
             raise CorruptSnapshotError(message)
         if reader.header.key_type != codec.key_type:
             entries = _decoded(entries, codec)

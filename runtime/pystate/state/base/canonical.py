@@ -20,7 +20,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import msgpack
@@ -66,6 +66,8 @@ class StateMetaInfo:
         serializer: The snapshot of the serializer of its values, elements or map values.
         user_key: `{"type": ...}` with the type of the map keys, None for untyped; None where the state is no map.
         ttl: Whether each value begins with the 8 bytes of a timestamp.
+        part: 0, but where a file has entries of one state under several schemas: then each is a part with a number of its
+            own. Such are states that came from subtasks of which some had declared them anew, and others had not.
     """
 
     name: str
@@ -73,6 +75,17 @@ class StateMetaInfo:
     serializer: dict[str, Any]
     user_key: dict[str, Any] | None = None
     ttl: bool = False
+    part: int = 0
+
+    @property
+    def key(self) -> str:
+        """What tells it from all other states and parts of states: its name, where it has but one part."""
+        return self.name if self.part == 0 else f"\0{self.part}\0{self.name}"
+
+    @property
+    def schema(self) -> StateMetaInfo:
+        """The same, whichever part it is."""
+        return self if self.part == 0 else replace(self, part=0)
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as msgpack-able data."""
@@ -82,6 +95,7 @@ class StateMetaInfo:
             "serializer": self.serializer,
             "user_key": self.user_key,
             "ttl": self.ttl,
+            **({} if self.part == 0 else {"part": self.part}),
         }
 
     @staticmethod
@@ -94,7 +108,8 @@ class StateMetaInfo:
         info = StateMetaInfo(**plain)
         texts = isinstance(info.name, str) and isinstance(info.kind, str)
         user_key = info.user_key is None or (isinstance(info.user_key, dict) and info.user_key.keys() == {"type"})
-        if not texts or not isinstance(info.serializer, dict) or not user_key or not isinstance(info.ttl, bool):
+        flags = isinstance(info.ttl, bool) and type(info.part) is int and info.part >= 0
+        if not texts or not isinstance(info.serializer, dict) or not user_key or not flags:
             message = "a state is not described as it should be"
             raise ValueError(message)
         return info
@@ -150,7 +165,7 @@ class CanonicalHeader:
         if not 1 <= header.max_parallelism <= MAX_PARALLELISM_LIMIT or end >= header.max_parallelism:
             message = f"key groups {start}..{end} of {header.max_parallelism}"
             raise ValueError(message)
-        if len({s.name for s in states}) != len(states):
+        if len({s.key for s in states}) != len(states):
             message = "two states of one name"
             raise ValueError(message)
         return header
@@ -173,7 +188,7 @@ class CanonicalWriter:
         self._sink = sink
         self._header = header
         self._block_bytes = block_bytes
-        self._states = {state.name: number for number, state in enumerate(header.states)}
+        self._states = {state.key: number for number, state in enumerate(header.states)}
         self._index: list[int] = []
         self._finished = False
         self.entries = 0
@@ -193,12 +208,12 @@ class CanonicalWriter:
             rest = memoryview(rest)[written:]
         self.bytes += len(data)
 
-    def write(self, state_name: str, key_group: int, entries: Iterable[Entry]) -> None:
+    def write(self, state_key: str, key_group: int, entries: Iterable[Entry]) -> None:
         """Write entries (key, sub-key, value) of one state and key group; may be called again for the same pair."""
         if key_group not in self._header.key_group_range:
             message = f"Key group {key_group} is not in the file's range {self._header.key_group_range}."
-            raise SnapshotError(message, where=state_name)
-        state = self._states[state_name]
+            raise SnapshotError(message, where=state_key)
+        state = self._states[state_key]
         pending: list[bytes] = []
         size, limit = 0, self._block_bytes
         for entry in entries:
@@ -348,37 +363,45 @@ class CanonicalReader:
         """Return the key groups that have entries, ascending."""
         return sorted({key_group for _, key_group in self._blocks})
 
-    def entry_count(self, state_name: str) -> int:
-        """Return the number of entries of a state, from the index."""
-        number = self._number(state_name)
-        return sum(block.entries for (state, _), blocks in self._blocks.items() if state == number for block in blocks)
+    def parts(self, state_name: str) -> list[StateMetaInfo]:
+        """Return what the file says of a state: one description, or one for each of its parts; none for an unknown state."""
+        return [state for state in self.header.states if state.name == state_name]
 
-    def key_group_bytes(self, state_name: str) -> dict[int, int]:
-        """Return how many bytes the blocks of each key group of a state have, from the index."""
-        number = self._number(state_name)
-        return {
-            key_group: sum(block.length for block in blocks)
-            for (state, key_group), blocks in self._blocks.items()
-            if state == number
-        }
+    def entry_count(self, state: str | StateMetaInfo) -> int:
+        """Return the number of entries of a state, or of one part of it, from the index."""
+        numbers = self._numbers(state)
+        return sum(block.entries for (number, _), blocks in self._blocks.items() if number in numbers for block in blocks)
 
-    def _number(self, state_name: str) -> int:
-        for number, state in enumerate(self.header.states):
-            if state.name == state_name:
-                return number
-        message = f"The snapshot has no state {state_name!r}."
-        raise SnapshotError(message, where=self._where)
+    def key_group_bytes(self, state: str | StateMetaInfo) -> dict[int, int]:
+        """Return how many bytes the blocks of each key group of a state, or of one part of it, have, from the index."""
+        numbers = self._numbers(state)
+        found: dict[int, int] = {}
+        for (number, key_group), blocks in self._blocks.items():
+            if number in numbers:
+                found[key_group] = found.get(key_group, 0) + sum(block.length for block in blocks)
+        return found
 
-    def entries(self, state_name: str, key_group: int) -> Iterator[Entry]:
-        """Iterate over (key, sub-key, value) bytes of a state and key group, block by block.
+    def _numbers(self, wanted: str | StateMetaInfo) -> list[int]:
+        if isinstance(wanted, str):
+            found = [number for number, state in enumerate(self.header.states) if state.name == wanted]
+        else:
+            found = [number for number, state in enumerate(self.header.states) if state == wanted]
+        if not found:
+            name = wanted if isinstance(wanted, str) else wanted.name
+            message = f"The snapshot has no state {name!r}."
+            raise SnapshotError(message, where=self._where)
+        return found
+
+    def entries(self, state: str | StateMetaInfo, key_group: int) -> Iterator[Entry]:
+        """Iterate over (key, sub-key, value) bytes of a state, or of one part of it, and key group, block by block.
 
         Raises:
             CorruptSnapshotError: A block is damaged.
             SnapshotError: There is no such state.
         """
-        state = self._number(state_name)
-        for block in self._blocks.get((state, key_group), ()):
-            yield from self._read_block(state, key_group, block)
+        for number in self._numbers(state):
+            for block in self._blocks.get((number, key_group), ()):
+                yield from self._read_block(number, key_group, block)
 
     def _read_block(self, state: int, key_group: int, block: _Block) -> list[Entry]:
         data = self._read(block.offset, block.length)

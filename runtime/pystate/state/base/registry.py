@@ -1,14 +1,19 @@
 """The states of one backend by name: those the job declared, and those a snapshot brought that nobody has declared yet.
 
 Restored entries stay as they were written until a descriptor says what they are. States that are never declared go into the
-next snapshot with the same bytes, so a job may leave a state alone for a while. Generic in where a backend keeps things: the
-store of a declared state, and the raw entries of an undeclared one.
+next snapshot with the same bytes, so a job may leave a state alone for a while.
+
+The files of one snapshot may say different things of a state: a job that was restored with another type, or with a time to
+live, converts a subtask's entries when the subtask declares the state, which may be late. So entries are kept by schema, as
+parts of the state, and all are converted when it is declared; until then each part goes into snapshots as it is.
+
+Generic in where a backend keeps things: the store of a declared state, and the raw entries of an undeclared one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import BinaryIO, Generic, TypeVar
 
 from pystate.api.state import StateDescriptor, StateKind
@@ -51,14 +56,14 @@ class StateRegistry(Generic[S, R]):
     Args:
         create_store: Makes the store of a new state.
         create_raw: Makes room for the raw entries of a restored state.
-        adopt: Makes the store of a state out of its raw entries, with what must be done to them.
+        adopt: Makes the store of a state out of the raw entries of its parts, with what must be done to each.
     """
 
     def __init__(
         self,
         create_store: Callable[[str, StateSchema], S],
         create_raw: Callable[[StateMetaInfo], R],
-        adopt: Callable[[str, StateSchema, R, Migration | None], S],
+        adopt: Callable[[str, StateSchema, Sequence[tuple[R, Migration | None]]], S],
     ) -> None:
         self._create_store = create_store
         self._create_raw = create_raw
@@ -70,12 +75,12 @@ class StateRegistry(Generic[S, R]):
         return ((name, state) for name, state in list(self._states.items()) if isinstance(state, RegisteredState))
 
     def undeclared(self) -> Iterator[tuple[str, R]]:
-        """Iterate over (name, raw entries) of the restored states that weren't declared."""
-        return ((name, state.raw) for name, state in list(self._states.items()) if isinstance(state, RestoredState))
+        """Iterate over (key, raw entries) of the parts of the restored states that weren't declared."""
+        return ((key, state.raw) for key, state in list(self._states.items()) if isinstance(state, RestoredState))
 
     def names(self) -> list[str]:
         """Return the names of all states."""
-        return list(self._states)
+        return list(dict.fromkeys(state.info.name for state in self._states.values()))
 
     def meta_infos(self) -> list[StateMetaInfo]:
         """Return what a snapshot says about the states."""
@@ -114,10 +119,13 @@ class StateRegistry(Generic[S, R]):
                 return known
             message = f"State {name!r} was declared as {known.schema} before, and now as {schema}."
             raise StateDeclarationError(message, hint="give one of them another name")
-        if known is None:
-            store = self._create_store(name, schema)
+        parts = self._parts(name)
+        if parts:
+            store = self._adopt(name, schema, [(part.raw, resolve_migration(part.info, schema, now)) for part in parts])
         else:
-            store = self._adopt(name, schema, known.raw, resolve_migration(known.info, schema, now))
+            store = self._create_store(name, schema)
+        for part in parts[1:]:
+            del self._states[part.info.key]
         state = RegisteredState(schema, info, store)
         self._states[name] = state
         return state
@@ -140,45 +148,53 @@ class StateRegistry(Generic[S, R]):
             CorruptSnapshotError, RestoreError, StateError: See `KeyedStateBackend.restore`.
         """
         self.check_empty()
-        seen: set[tuple[str, int]] = set()
+        seen: dict[tuple[str, int], int] = {}  # the file that has the entries
         try:
-            for source in sources:
+            for number, source in enumerate(sources):
                 reader = CanonicalReader(source)
                 check_header_fits(reader.header, backend)
                 for info in reader.header.states:
                     raw, kind = self._restored(info)
-                    for key_group, entries in restored_entries(reader, backend, info.name):
-                        if (info.name, key_group) in seen:
+                    for key_group, entries in restored_entries(reader, backend, info):
+                        if seen.setdefault((info.name, key_group), number) != number:
                             message = f"State {info.name!r} has key group {key_group} twice: the files overlap."
                             raise RestoreError(message)
-                        seen.add((info.name, key_group))
                         take(raw, key_group, _checked_sub_keys(info.name, kind, entries))
         except BaseException:
             self._states.clear()
             raise
 
     def add_restored(self, info: StateMetaInfo, raw: R | None = None) -> R:
-        """Take in a state of a snapshot; return where its raw entries go, the same place for all parts of the snapshot.
+        """Take in a state of a snapshot; return where its raw entries go, the same place for all files with the same schema.
 
         Args:
-            info: What the snapshot says about it.
-            raw: Where they are already, for a state that isn't known yet; None to make room for them.
+            info: What the file says about it.
+            raw: Where they are already, for a schema that isn't known yet; None to make room for them.
 
         Raises:
-            CorruptSnapshotError: Another part of the snapshot says something else about the state.
+            CorruptSnapshotError: The state is declared, or another file says that it is of another kind.
             RestoreError: It is of a kind this version doesn't know.
         """
         return self._restored(info, raw)[0]
 
     def _restored(self, info: StateMetaInfo, raw: R | None = None) -> tuple[R, StateKind]:
         kind = kind_of(info)
-        known = self._states.get(info.name)
-        if known is None:
-            known = self._states[info.name] = RestoredState(info, self._create_raw(info) if raw is None else raw)
-        if not isinstance(known, RestoredState) or known.info != info:
-            message = f"State {info.name!r} has different types in the files of one snapshot."
+        parts = self._parts(info.name)
+        if any(part.info.kind != info.kind for part in parts) or (not parts and info.name in self._states):
+            message = f"State {info.name!r} is of different kinds in the files of one snapshot."
             raise CorruptSnapshotError(message)
-        return known.raw, kind
+        for part in parts:
+            if part.info.schema == info.schema:
+                return part.raw, kind
+        numbered = replace(info, part=len(parts))
+        part = RestoredState(numbered, self._create_raw(numbered) if raw is None else raw)
+        self._states[numbered.key] = part
+        return part.raw, kind
+
+    def _parts(self, name: str) -> list[RestoredState[R]]:
+        """Return what snapshots brought of a state that wasn't declared."""
+        found = (state for state in self._states.values() if isinstance(state, RestoredState))
+        return [state for state in found if state.info.name == name]
 
 
 def _checked_sub_keys(name: str, kind: StateKind, entries: Iterator[Entry]) -> Iterator[Entry]:

@@ -14,8 +14,8 @@ time to live, each value, element and map value begins with the time of its last
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pystate.api.state import MapStateDescriptor, StateDescriptor, StateKind
@@ -253,6 +253,35 @@ def resolve_migration(info: StateMetaInfo, new: StateSchema, now: int) -> Migrat
         convert = _conversion(old.values, new.values, resolution.migrate)
     convert = timed_conversion(convert, old.has_ttl, new.has_ttl, now)
     return None if convert is None and check_user_keys is None else Migration(convert, check_user_keys)
+
+
+def common_schema(infos: Sequence[StateMetaInfo]) -> StateMetaInfo | None:
+    """Return the schema, among those of a state's parts, as which the entries of all parts can be read; None: there is none.
+
+    Of several it is the one with the most fields. Values have a time to live if those of any part have one.
+
+    Raises:
+        CorruptSnapshotError, RestoreError: What the snapshot says of the state can't be read.
+    """
+    timed = any(info.ttl for info in infos)
+    found = []
+    for info in infos:
+        candidate = replace(info.schema, ttl=timed)
+        schema = StateSchema.from_meta_info(candidate)
+        if all(_takes_over(other, schema) for other in infos):
+            found.append((candidate, schema))
+    if not found:
+        return None
+    return max(found, key=lambda one: 0 if one[1].values.type_info is None else len(one[1].values.type_info.elements))[0]
+
+
+def _takes_over(info: StateMetaInfo, schema: StateSchema) -> bool:
+    StateSchema.from_meta_info(info)  # what is damaged is told, as against what is only different
+    try:
+        resolve_migration(info, schema, 0)
+    except RestoreError:
+        return False
+    return True
 
 
 def _conversion(old: TypeSerializer, new: TypeSerializer, migrate: Callable[[Any], Any] | None) -> Convert:

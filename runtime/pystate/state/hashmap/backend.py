@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import BinaryIO
 
 from pystate.api.state import State, StateDescriptor
@@ -69,11 +70,12 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
     def _create_table(self, name: str, schema: StateSchema) -> _TableState:
         return _TableState(StateTable(self.key_group_range), form_for(name, schema, self.key_codec))
 
-    def _adopt(self, name: str, schema: StateSchema, raw: RawEntries, migration: Migration | None) -> _TableState:
+    def _adopt(self, name: str, schema: StateSchema, parts: Sequence[tuple[RawEntries, Migration | None]]) -> _TableState:
         state = self._create_table(name, schema)
-        for key_group, entries in raw.items():
-            migrated = entries if migration is None else migration.entries(schema.kind, entries)
-            state.form.fill(state.table.base[key_group], migrated)
+        for key_group in sorted({key_group for raw, _ in parts for key_group in raw}):
+            found = ((raw.get(key_group, ()), migration) for raw, migration in parts)
+            migrated = (old if migration is None else migration.entries(schema.kind, old) for old, migration in found)
+            state.form.fill(state.table.base[key_group], chain.from_iterable(migrated))
         return state
 
     def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:

@@ -134,22 +134,28 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     def _create_rows(self, info: StateMetaInfo) -> _RestoredRows:
         return _RestoredRows(self._database.family(info.name), info.kind == StateKind.LIST.value)
 
-    def _adopt(self, name: str, schema: StateSchema, raw: _RestoredRows, migration: Migration | None) -> Table:
-        family = raw.family if migration is None else self._migrated(name, schema.kind, raw.family, migration)
-        return self._table(name, schema, family, raw.next_number)
+    def _adopt(self, name: str, schema: StateSchema, parts: Sequence[tuple[_RestoredRows, Migration | None]]) -> Table:
+        next_number = max(raw.next_number for raw, _ in parts)
+        (first, migration), *others = parts
+        if migration is None and not others:
+            return self._table(name, schema, first.family, next_number)
+        return self._table(name, schema, self._migrated(name, schema.kind, parts), next_number)
 
-    def _migrated(self, name: str, kind: StateKind, old: ColumnFamily, migration: Migration) -> ColumnFamily:
+    def _migrated(self, name: str, kind: StateKind, parts: Sequence[tuple[_RestoredRows, Migration | None]]) -> ColumnFamily:
         """Write all rows anew, into another column family: if one can't be converted, the old ones are untouched."""
         database, family = self._database, self._database.family(name)
         try:
-            for key_group, entries in entries_of(database.freeze(old)):
-                database.write(family, restored_rows(key_group, migration.entries(kind, entries)))
+            for raw, migration in parts:
+                for key_group, entries in entries_of(database.freeze(raw.family)):
+                    migrated = entries if migration is None else migration.entries(kind, entries)
+                    database.write(family, restored_rows(key_group, migrated))
             database.end_write()
         except BaseException:
             database.discard_write()
             database.drop_family(family)
             raise
-        database.drop_family(old)
+        for raw, _ in parts:
+            database.drop_family(raw.family)
         return family
 
     def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:

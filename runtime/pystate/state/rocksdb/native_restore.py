@@ -79,7 +79,7 @@ class RestoredDatabases:
             return
         meta, families = self._metas[self.base], self.database.families()
         for info in meta.header.states:
-            state = meta.states[info.name]
+            state = meta.states[info.key]
             yield info, families[state.family], state.next_number
 
     def other_states(self) -> Iterator[tuple[StateMetaInfo, int, Iterator[Row]]]:
@@ -92,13 +92,13 @@ class RestoredDatabases:
                 continue
             wanted = self._wanted(meta)
             if not wanted:
-                yield from ((info, meta.states[info.name].next_number, iter(())) for info in meta.header.states)
+                yield from ((info, meta.states[info.key].next_number, iter(())) for info in meta.header.states)
                 continue
             database = self._open(index)
             try:
                 families = database.families()
                 for info in meta.header.states:
-                    state = meta.states[info.name]
+                    state = meta.states[info.key]
                     start, end = _prefix(wanted.start), _prefix(wanted.end + 1)
                     with contextlib.closing(database.scan(families[state.family], start, end)) as rows:
                         yield info, state.next_number, self._checked(rows, meta)

@@ -45,7 +45,7 @@ class NativeMeta:
     Attributes:
         header: Of keys and states, as in a canonical file.
         backend_id: Which backend took the snapshot.
-        states: By state name, those of the header.
+        states: By the key of a state, those of the header.
     """
 
     header: CanonicalHeader
@@ -84,7 +84,7 @@ class NativeMeta:
             if not isinstance(state.family, str) or type(number) is not int or not 0 <= number <= _MAX_NUMBER:
                 message = f"a state is {state}"
                 raise ValueError(message)
-        if not isinstance(backend_id, str) or states.keys() != {info.name for info in header.states}:
+        if not isinstance(backend_id, str) or states.keys() != {info.key for info in header.states}:
             message = "the states are not those of the column families"
             raise ValueError(message)
         if len({state.family for state in states.values()}) != len(states):
