@@ -192,6 +192,7 @@ def described(root, handles):
         operators=[operator],
         source_position=None,
     )
+    (root / "_metadata").unlink(missing_ok=True)
     SnapshotLocation(str(root)).write_metadata(write_metadata(metadata))
     return SnapshotReader(str(root))
 
@@ -243,7 +244,7 @@ def test_schemas_that_do_not_go_together_are_found_and_never_restored_in_silence
         handles.append(one.snapshot(f"of-{index}", native=kind[1])[index])
     reader = described(tmp_path, handles)
     (problem,) = Verification(reader.location, reader.metadata).problems()
-    assert "'state' is described as VALUE of INTEGER and as VALUE of " in problem.what
+    assert "'state' is described as VALUE of INT and as VALUE of STRING" in problem.what
     with pytest.raises(RestoreError, match="no one of them takes over the others"):
         reader.keyed_rows(UID, "state")
     with pytest.raises(RestoreError, match="was written as VALUE of"):
