@@ -387,11 +387,12 @@ class CoordinatorState:
         """Let a checkpoint that was triggered wait for its place, None for one that couldn't be.
 
         Returns:
-            Whether it is still wanted: it hasn't failed meanwhile, and the attempt hasn't ended.
+            Whether it is still wanted: it hasn't failed meanwhile, no other one has taken its place while the storage hung,
+            and the attempt hasn't ended.
         """
         with self._lock:
-            self._triggering = False
-            in_time = self._attempt is not None and not (entry is not None and entry.pending.is_aborted)
+            in_time = self._attempt is not None and self._running.rider is None
+            in_time = in_time and not (entry is not None and entry.pending.is_aborted)
             if entry is not None and in_time:
                 self._running.add_rider(entry)
                 self._wait_for_epoch(entry)
