@@ -11,20 +11,22 @@ import typer.main
 from pystate_cli.command_line import application
 from pystate_cli.flink_flags import FLAGS_WITHOUT_MEANING
 
+CLUSTER = ("-m", "--jobmanager", "-yid", "--yarnapplicationId", "-z", "--zookeeperNamespace")
+"""Options of the flink client's modes "default" and "yarn-cluster"."""
+
 FLINK: dict[str, list[str]] = {
     "run": [
         "-c", "--class", "-C", "--classpath", "-cm", "--claimMode", "-d", "--detached", "-n", "--allowNonRestoredState",
         "-p", "--parallelism", "-py", "--python", "-pyarch", "--pyArchives", "-pyclientexec", "--pyClientExecutable",
         "-pyexec", "--pyExecutable", "-pyfs", "--pyFiles", "-pym", "--pyModule", "-pypath", "--pyPythonPath", "-pyreq",
-        "--pyRequirements", "-rm", "--restoreMode", "-s", "--fromSavepoint", "-sae", "--shutdownOnAttachedExit",
-        "-D", "-e", "--executor", "-t", "--target", "-m", "--jobmanager", "-z", "--zookeeperNamespace",
+        "--pyRequirements", "-rm", "--restoreMode", "-s", "--fromSavepoint", "-sae", "--shutdownOnAttachedExit", *CLUSTER,
     ],
     "info": ["-c", "--class", "-p", "--parallelism"],
-    "list": ["-a", "--all", "-r", "--running", "-s", "--scheduled", "-m", "--jobmanager"],
-    "stop": ["-d", "--drain", "-detached", "-p", "--savepointPath", "-type", "--type", "-m", "-yid", "--yarnapplicationId"],
-    "cancel": ["-s", "--withSavepoint", "-m", "--jobmanager", "-yid"],
-    "savepoint": ["-d", "--dispose", "-detached", "-j", "--jarfile", "-type", "--type", "-m", "-yid"],
-    "checkpoint": ["-full", "--full", "-m", "-yid"],
+    "list": ["-a", "--all", "-r", "--running", "-s", "--scheduled", *CLUSTER],
+    "stop": ["-d", "--drain", "-detached", "-p", "--savepointPath", "-type", "--type", *CLUSTER],
+    "cancel": ["-s", "--withSavepoint", *CLUSTER],
+    "savepoint": ["-d", "--dispose", "-detached", "-j", "--jarfile", "-type", "--type", *CLUSTER],
+    "checkpoint": ["-full", "--full", *CLUSTER],
 }  # fmt: skip
 GENERIC = ("-D", "-e", "--executor", "-t", "--target")
 """Options of the flink client's "Generic CLI mode", which each of its actions has."""
