@@ -100,6 +100,13 @@ def _is_everywhere(path: str) -> bool:
     return scheme not in ("file", "local")
 
 
+def starting_path(text: str, configuration: Configuration) -> str:
+    """Return the path of the snapshot that a path or an id means; a path need not lead to one."""
+    if not means_id(text):
+        return absolute_path(text)
+    return find_by_id(text, configured_directories(configuration, checkpoints=True)).uri
+
+
 def means_id(text: str) -> bool:
     """Whether a word means a snapshot by its id, not by its path."""
     if os.sep in text or ":" in text:  # as nearly always: nothing needs to be imported to see it

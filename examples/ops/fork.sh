@@ -15,7 +15,8 @@
 #
 # What happens:
 #   1. A savepoint of JOB is taken. JOB goes on as before.
-#   2. A and B start from it. Each has its state, its source positions and its checkpoints to itself from there on: they
+#   2. Both programs are tried on it (`pystate info -s`). Where one does not fit nothing is started.
+#   3. A and B start from it. Each has its state, its source positions and its checkpoints to itself from there on: they
 #      share nothing but the savepoint, which neither of them changes. If B can't start, A is cancelled again.
 #
 # stdout is the ids of both jobs, a line each, and nothing else. `pystate savepoints tree` shows the branches once the
@@ -44,9 +45,9 @@ read -r -a run_options <<<"${RUN_OPTIONS:-}"
 
 if [ -n "${SAVEPOINT:-}" ]; then
     savepoint=$SAVEPOINT
-    say "1/2 Taking the savepoint that is there: $savepoint"
+    say "1/3 Taking the savepoint that is there: $savepoint"
 else
-    say "1/2 Taking a savepoint of job $job, which goes on."
+    say "1/3 Taking a savepoint of job $job, which goes on."
     # ${...:+...} leaves the directory out where none is given; `pystate savepoint` prints the path alone on stdout.
     if ! savepoint=$(pystate savepoint --message "fork" "$job" ${SAVEPOINT_DIR:+"$SAVEPOINT_DIR"}); then
         say "No savepoint was written, and nothing was started."
@@ -55,12 +56,22 @@ else
     say "Savepoint: $savepoint"
 fi
 
+say "2/3 Trying $program_a and $program_b on it."
+for which in a b; do
+    program=$program_a
+    [ "$which" = a ] || program=$program_b
+    if ! FORK=$which pystate info -s "$savepoint" ${run_options[@]+"${run_options[@]}"} "$program" "$@" >&2; then
+        say "$program does not fit the savepoint; the reason is above. Nothing was started."
+        exit 1
+    fi
+done
+
 # start WHICH PROGRAM ARGUMENTS...: -d returns once the job has its state back
 start() {
     FORK=$1 pystate run -d -s "$savepoint" ${run_options[@]+"${run_options[@]}"} "${@:2}"
 }
 
-say "2/2 Starting $program_a and $program_b from it."
+say "3/3 Starting $program_a and $program_b from it."
 if ! job_a=$(start a "$program_a" "$@"); then
     say "$program_a did not start; the reason is above. No fork runs."
     exit 1

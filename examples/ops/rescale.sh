@@ -14,9 +14,10 @@
 # `pystate rescale JOB -p PARALLELISM` does the same in one command, with the program, the arguments and the environment that the
 # job was submitted with. This script is for a program or arguments that change with the parallelism.
 #
-# What happens: the job is stopped with a savepoint and the same program is started from it with -p PARALLELISM. The
-# state is spread anew over the subtasks. PARALLELISM can't be above the max parallelism the state was made with
-# (`pipeline.max-parallelism`, 128 for most jobs): then the job is started again as it was.
+# What happens: the program is tried with -p PARALLELISM on a savepoint of the running job (`pystate info -s`), which is deleted
+# again; where it does not fit the job goes on as it was. PARALLELISM can't be above the max parallelism the state was made with
+# (`pipeline.max-parallelism`, 128 for most jobs). Then the job is stopped with a savepoint and the same program is started from
+# it with -p PARALLELISM: the state is spread anew over the subtasks. If that fails the job is started again as it was.
 #
 # stdout is the id of the job that runs now and nothing else. Exit code 0: it has the new parallelism; 1: it has not.
 
@@ -42,7 +43,20 @@ esac
 
 read -r -a run_options <<<"${RUN_OPTIONS:-}"
 
-say "1/2 Stopping job $job with a savepoint."
+say "1/3 Trying parallelism $parallelism on a savepoint of job $job, which goes on."
+if ! trial=$(pystate savepoint -type native --message "tried for a rescale" "$job" ${SAVEPOINT_DIR:+"$SAVEPOINT_DIR"}); then
+    say "No savepoint was written. The job goes on as before."
+    exit 1
+fi
+fits=yes
+pystate info -s "$trial" ${run_options[@]+"${run_options[@]}"} -p "$parallelism" "$program" "$@" >&2 || fits=no
+pystate savepoint -d "$trial" || say "The savepoint that was tried is left: $trial"
+if [ "$fits" = no ]; then
+    say "It does not fit; the reason is above. The job goes on as before."
+    exit 1
+fi
+
+say "2/3 Stopping job $job with a savepoint."
 if ! savepoint=$(pystate stop ${SAVEPOINT_DIR:+-p "$SAVEPOINT_DIR"} "$job"); then
     if [ -n "$savepoint" ]; then
         say "The savepoint is written, but the job did not end in order: look at it with pystate list -a."
@@ -56,7 +70,7 @@ say "Savepoint: $savepoint"
 
 start() { pystate run -d -s "$savepoint" ${run_options[@]+"${run_options[@]}"} "$@"; }
 
-say "2/2 Starting $program from it with parallelism $parallelism."
+say "3/3 Starting $program from it with parallelism $parallelism."
 if new_job=$(start -p "$parallelism" "$program" "$@"); then
     say "Done. Watch it: pystate checkpoints --watch $new_job"
     printf '%s\n' "$new_job"

@@ -1,4 +1,4 @@
-"""`pystate info [OPTIONS] job.py [ARGUMENTS]`."""
+"""`pystate info [-s PATH] [OPTIONS] job.py [ARGUMENTS]`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.home import read_json, write_json
+from pystate_cli.completions import complete_savepoint
+from pystate_cli.console import Console
 from pystate_cli.failures import failure_of
-from pystate_cli.options import JsonOption, VerboseOption
+from pystate_cli.options import JOB_MANAGER_NAMES, JSON_NAMES, JsonOption, VerboseOption
 from pystate_cli.program_check import check_program
 from pystate_cli.program_words import (
     COMMON_FLAGS,
     COMMON_WITH_VALUE,
+    PYTHON_ARCHIVES_NAMES,
+    PYTHON_EXECUTABLE_NAMES,
     ConfDirOption,
     JobFileArgument,
     ParallelismOption,
@@ -30,28 +34,64 @@ from pystate_cli.program_words import (
     python_properties,
     with_job_file_behind_options,
 )
+from pystate_cli.savepoint_places import starting_path
 from pystate_cli.session import Session
+from pystate_cli.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES, claim_mode_property
 from pystate_cli.views.plan_view import plan_view
 
 PLANNER = (sys.executable, "-m", "pystate.driver.program_plan")
 _FIELDS = ("id", "type", "pact", "contents", "parallelism", "uid", "predecessors")
-_FLAGS = frozenset((*COMMON_FLAGS, "--json"))
+_SAVEPOINT = ("-s", "--fromSavepoint")
+_ALLOW_NON_RESTORED = ("-n", "--allowNonRestoredState")
+_TARGET = ("-t", "--target", "-e", "--executor")
+_NAME = ("--name",)
+_FLAGS = frozenset((*_ALLOW_NON_RESTORED, *JSON_NAMES, *COMMON_FLAGS))
+_WITH_VALUE = frozenset((*_SAVEPOINT, *_TARGET, *_NAME, *CLAIM_MODE_NAMES, *RESTORE_MODE_NAMES, *COMMON_WITH_VALUE))
+_AS_FOR_RUN = "Taken as run takes it; it changes nothing here."
 
 
 def info(
     context: typer.Context,
     job_file: JobFileArgument,
     arguments: ProgramArgumentsArgument = None,
+    savepoint_path: Annotated[
+        str | None,
+        typer.Option(
+            *_SAVEPOINT,
+            metavar="PATH|ID",
+            help="Show what the program would make of this savepoint or checkpoint; exit code 1 where it does not fit.",
+            autocompletion=complete_savepoint,
+        ),
+    ] = None,
+    allow_non_restored_state: Annotated[
+        bool,
+        typer.Option(*_ALLOW_NON_RESTORED, help="Leave out state that no operator of the job claims.", show_default=False),
+    ] = False,
     parallelism: ParallelismOption = None,
     properties: PropertyOption = None,
     conf_dir: ConfDirOption = None,
     python_files: PythonFilesOption = None,
+    python_archives: Annotated[
+        str | None, typer.Option(*PYTHON_ARCHIVES_NAMES, metavar="PATH#NAME", help=_AS_FOR_RUN)
+    ] = None,
+    python_executable: Annotated[
+        str | None, typer.Option(*PYTHON_EXECUTABLE_NAMES, metavar="PATH", help=_AS_FOR_RUN)
+    ] = None,
+    claim_mode: Annotated[str | None, typer.Option(*CLAIM_MODE_NAMES, metavar="MODE", help=_AS_FOR_RUN)] = None,
+    restore_mode: Annotated[str | None, typer.Option(*RESTORE_MODE_NAMES, metavar="MODE", help=_AS_FOR_RUN)] = None,
+    target: Annotated[str | None, typer.Option(*_TARGET, metavar="TARGET", help=_AS_FOR_RUN)] = None,
+    job_name: Annotated[str | None, typer.Option(*_NAME, metavar="NAME", help=_AS_FOR_RUN)] = None,
     as_json: JsonOption = False,
+    job_manager: Annotated[
+        str | None, typer.Option(*JOB_MANAGER_NAMES, metavar="HOST:PORT", help="Not asked: no job manager is needed.")
+    ] = None,
     verbose: VerboseOption = False,
-) -> None:
+) -> int:
     """Show the plan of a program without running its job: a tree on a terminal, Flink's JSON in a pipe.
 
-    The program is executed up to its execute(); what it prints goes to stderr.
+    The program is executed up to its execute(); what it prints goes to stderr. With -s it is a dry run of a restore: each
+    operator and source of the snapshot beside the program's, without starting Spark, and exit code 1 where something does
+    not fit. The types of values are declared in open(), and compared when the slots restore them.
     """
     from pystate.common.configuration import parse_dynamic_properties
 
@@ -61,29 +101,58 @@ def info(
     if path.suffix == ".py":
         check_program(path)
     settings = [*(properties or ()), *python_properties(python_files, None, None)]
+    settings += claim_mode_property(claim_mode, restore_mode)  # checked, as run checks it
     configuration = session.configuration(conf_dir, parse_dynamic_properties(settings)).configuration
     request = {
         "job_file": str(path),
         "arguments": arguments or [],
         "parallelism": parallelism,
         "configuration": configuration.to_dict(),
+        "savepoint_path": None if savepoint_path is None else starting_path(savepoint_path, configuration),
+        "allow_non_restored_state": allow_non_restored_state,
     }
     with console.waiting(f"Executing {path.name} up to execute()"):
         answer = _answer(request)
     for notice in answer["notices"]:
         console.warning(notice)
+    restore = answer.get("restore")
     nodes = [{name: node[name] for name in _FIELDS if name in node} for node in answer["plan"]["nodes"]]
     if as_json:
-        console.result_json({"nodes": nodes})
+        console.result_json({"nodes": nodes} if restore is None else {"nodes": nodes, "restore": restore})
     elif not console.is_terminal:
-        console.result(json.dumps({"nodes": nodes}, indent=2))  # to the letter what Flink prints
+        if restore is None:
+            console.result(json.dumps({"nodes": nodes}, indent=2))  # to the letter what Flink prints
     else:
         console.render(plan_view(answer, console.width, unicode=console.has_unicode))
+    return 0 if restore is None else _tell_restore(console, restore, as_json=as_json)
+
+
+def _tell_restore(console: Console, restore: dict[str, Any], *, as_json: bool) -> int:
+    from pystate_cli.views.restore_fit import problem_lines, restore_lines, restore_parts
+
+    if console.is_terminal and not as_json:
+        console.result("")
+        for part in restore_parts(restore, console.width, unicode=console.has_unicode):
+            console.render(part)
+    elif not as_json:
+        for line in restore_lines(restore):
+            console.result(line)
+    if restore["fits"]:
+        console.story("The snapshot fits, as far as can be seen without slots: they compare the types of values.")
+        return 0
+    for line in problem_lines(restore):
+        console.story(line)
+    misfits = [one for one in (*restore["operators"], *restore["sources"]) if one["problem"] is not None]
+    count = len(misfits)
+    message = f"The snapshot does not fit the program: {count} problem{'' if count == 1 else 's'}."
+    gone = any(one["program"] is None for one in misfits)
+    hint = "-n leaves out state and sources that the program has no more" if gone else None
+    raise RestoreError(message, where=restore["path"], hint=hint)
 
 
 def info_words(words: list[str]) -> list[str]:
     """Return the arguments of `info` with the value of Flink's `-py` as the positional it stands for."""
-    return with_job_file_behind_options(words, _FLAGS, COMMON_WITH_VALUE, "info")
+    return with_job_file_behind_options(words, _FLAGS, _WITH_VALUE, "info")
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

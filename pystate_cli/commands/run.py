@@ -15,7 +15,7 @@ from pystate_cli.attached_run import AttachedRun
 from pystate_cli.completions import complete_savepoint
 from pystate_cli.detached_start import DetachedStart
 from pystate_cli.job_manager import ensure_job_manager, find_job_manager
-from pystate_cli.options import JSON_NAMES, JobManagerOption, JsonOption, VerboseOption, absolute_path
+from pystate_cli.options import JSON_NAMES, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.program_check import check_program
 from pystate_cli.program_words import (
     COMMON_FLAGS,
@@ -32,7 +32,7 @@ from pystate_cli.program_words import (
     python_properties,
     with_job_file_behind_options,
 )
-from pystate_cli.savepoint_places import check_starting_snapshot
+from pystate_cli.savepoint_places import check_starting_snapshot, starting_path
 from pystate_cli.session import Session, show_warnings
 from pystate_cli.snapshot_options import (
     CLAIM_MODE_NAMES,
@@ -43,7 +43,7 @@ from pystate_cli.snapshot_options import (
 )
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration
+    pass
 
 _DETACHED = ("-d", "--detached")
 _SAVEPOINT = ("-s", "--fromSavepoint")
@@ -145,7 +145,7 @@ def run(
         session.console.warning("--restoreMode is deprecated, please use --claimMode instead")
     configuration = session.configuration(conf_dir, parse_dynamic_properties(settings)).configuration
     execution_target(configuration)
-    starting = None if savepoint_path is None else _starting_snapshot(savepoint_path, configuration)
+    starting = None if savepoint_path is None else starting_path(savepoint_path, configuration)
     check_starting_snapshot(starting or configuration.get(StateRecoveryOptions.SAVEPOINT_PATH), here=job_manager is None)
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     if job_manager is None:
@@ -194,12 +194,3 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 def run_words(words: list[str]) -> list[str]:
     """Return the arguments of `run` with the value of Flink's `-py` as the positional it stands for."""
     return with_job_file_behind_options(words, _FLAGS, _WITH_VALUE, "run")
-
-
-def _starting_snapshot(text: str, configuration: Configuration) -> str:
-    """Return the path of the snapshot that a path or an id means; a path need not lead to one."""
-    from pystate_cli.savepoint_places import configured_directories, find_by_id, means_id
-
-    if not means_id(text):
-        return absolute_path(text)
-    return find_by_id(text, configured_directories(configuration, checkpoints=True)).uri

@@ -22,7 +22,13 @@ Script = Callable[..., "subprocess.CompletedProcess[str]"]
 def script(manager, tmp_path, monkeypatch) -> Script:
     commands = tmp_path / "bin"
     commands.mkdir()
-    (commands / "pystate").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pystate_cli "$@"\n')
+    # the savepoints of fake drivers have nothing in them that could be tried, or deleted
+    (commands / "pystate").write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$*" >>"{tmp_path}/calls"\n'
+        f'case "$1 $2" in info*) exec cat "{tmp_path}/fits" >&2 ;; "savepoint -d") exit 0 ;; esac\n'
+        f'exec "{sys.executable}" -m pystate_cli "$@"\n'
+    )
+    (tmp_path / "fits").write_text("it fits\n")
     (commands / "pystate").chmod(0o755)
     monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
     for name in ("SAVEPOINT", "SAVEPOINT_DIR", "RUN_OPTIONS"):
@@ -37,6 +43,11 @@ def script(manager, tmp_path, monkeypatch) -> Script:
 
 def submission(manager, job: str) -> dict[str, object]:
     return dict(read_json(manager.home.job(job).submission))
+
+
+def calls(tmp_path: Path, *commands: str) -> list[str]:
+    """Return what the script has called of these commands, in order."""
+    return [line for line in (tmp_path / "calls").read_text().splitlines() if line.split()[0] in commands]
 
 
 def start(manager, *words: str) -> str:
@@ -70,6 +81,40 @@ def test_upgrade_starts_the_new_program_where_the_old_one_stopped(manager, scrip
     assert given["savepoint_path"] == f"{tmp_path}/my savepoints/savepoint-{old[:6]}-0123456789ab"
     assert given["arguments"] == ["an argument", "-p"]
     assert (given["parallelism"], given["allow_non_restored_state"]) == (3, True)
+    trial = f"{tmp_path}/my savepoints/savepoint-{old[:6]}-0123456789ab"
+    asked = [line.split()[0] for line in calls(tmp_path, "savepoint", "info", "stop", "run")]
+    assert asked == ["savepoint", "info", "savepoint", "stop", "run"], "tried before the old job is stopped"
+    assert calls(tmp_path, "info") == [f"info -s {trial} -p 3 -n {manager.job_file} an argument -p"]
+    assert f"savepoint -d {trial}" in calls(tmp_path, "savepoint"), "what was tried is deleted"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("upgrade.sh", ("word count", "PROGRAM")), ("rescale.sh", ("word count", "5", "PROGRAM"))]
+)
+def test_the_old_job_goes_on_where_the_program_does_not_fit(manager, script, tmp_path, monkeypatch, name, words):
+    old = start(manager)
+    monkeypatch.setenv("SAVEPOINT_DIR", str(tmp_path))
+    (tmp_path / "fits").unlink()
+
+    done = script(name, *(str(manager.job_file) if word == "PROGRAM" else word for word in words))
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "fit; the reason is above. The job goes on as before." in done.stderr
+    assert manager.state(old) == "RUNNING"
+    assert calls(tmp_path, "stop", "run") == []
+    assert len(calls(tmp_path, "savepoint")) == 2, "what was tried is deleted"
+
+
+def test_fork_starts_nothing_where_a_program_does_not_fit(manager, script, tmp_path, monkeypatch):
+    origin = start(manager)
+    monkeypatch.setenv("SAVEPOINT_DIR", str(tmp_path))
+    (tmp_path / "fits").unlink()
+
+    done = script("fork.sh", origin, manager.job_file, manager.job_file)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "does not fit the savepoint; the reason is above. Nothing was started." in done.stderr
+    assert calls(tmp_path, "run") == []
 
 
 def test_upgrade_leaves_the_old_job_alone_when_its_savepoint_fails(manager, script, tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ Each of these would else be found when a Spark session is there, half a minute l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from pystate.api.job_graph import (
     KeyByTransformation,
@@ -16,8 +16,10 @@ from pystate.api.job_graph import (
     Transformation,
     TwoInputTransformation,
 )
+from pystate.checkpoint.metadata import OperatorState
 from pystate.checkpoint.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.common.configuration import Configuration
+from pystate.common.errors import RestoreError
 from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
 from pystate.driver.closure_check import check_closures
 from pystate.driver.restore import key_type_changed, load_snapshot
@@ -68,24 +70,49 @@ def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Co
         CorruptSnapshotError: It lacks the state of some key groups.
     """
     with_state = {operator.uid: operator for operator in snapshot.metadata.operators if operator.has_state}
+    vertices = vertices_of(graph, uids, configuration, with_state.keys())
+    allow = configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
+    StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=allow).assign()
+    for step in graph.transformations():
+        uid = uids[id(step)]
+        refusal = None if uid not in with_state else key_type_refusal(uid, step, with_state[uid])
+        if refusal is not None:
+            raise refusal
+
+
+def vertices_of(
+    graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, with_state: Collection[str]
+) -> list[JobVertex]:
+    """Return the operators of a program that may keep state, or have some in a snapshot.
+
+    Args:
+        graph: The program.
+        uids: The uid of every step, by `id(step)`.
+        configuration: The options in force.
+        with_state: The uids that have state in the snapshot.
+    """
     parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
     max_parallelism = max(0, configuration.get(PipelineOptions.MAX_PARALLELISM))
     steps = [(uids[id(step)], step) for step in graph.transformations()]
-    vertices = [
+    return [
         JobVertex(uid, step.name, step.parallelism or parallelism, step.max_parallelism or max_parallelism or None)
         for uid, step in steps
         if _is_operator(step) and (uid in with_state or _may_keep_state(step))
     ]
-    allow = configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
-    StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=allow).assign()
-    for uid, step in steps:
-        operator = with_state.get(uid)
-        if operator is None or not operator.has_keyed_state:
-            continue
-        for key_by in _key_bys(step):
-            refusal = key_type_changed(step.name, uid, operator, key_by.key_type)
-            if refusal is not None:
-                raise refusal
+
+
+def key_type_refusal(uid: str, step: Transformation, operator: OperatorState) -> RestoreError | None:
+    """Return the error for a step whose declared key type is not that of its state; None where they fit.
+
+    Args:
+        uid: The step's.
+        step: Of the program.
+        operator: What the snapshot says of it.
+    """
+    if not operator.has_keyed_state:
+        return None
+    refusals = (key_type_changed(step.name, uid, operator, key_by.key_type) for key_by in _key_bys(step))
+    return next((refusal for refusal in refusals if refusal is not None), None)
 
 
 def _is_operator(step: Transformation) -> bool:

@@ -17,10 +17,13 @@ from pystate.api.job_graph import StreamGraph
 from pystate.api.json_plan import json_plan
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError, PystateError
+from pystate.common.file_system_settings import initialize
 from pystate.common.home import read_json, write_json
-from pystate.common.options import CoreOptions, PipelineOptions
+from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
 from pystate.datastream.executor import Executor, JobExecutionResult, register_executor
 from pystate.driver.__main__ import program_place, program_trace, submission_configuration
+from pystate.driver.restore import load_snapshot
+from pystate.driver.restore_check import check_against
 from pystate.driver.status import failure_dict
 from pystate.spark.python_files import add_python_files
 from pystate.spark.session import create_session
@@ -36,11 +39,13 @@ class PlanExecutor(Executor):
     Args:
         configuration: What file and command line say.
         folder: For the log of a Spark session, where the program asks for one.
+        restores: Whether to tell what the program would make of the snapshot that it is to start from.
     """
 
-    def __init__(self, configuration: Configuration, folder: Path) -> None:
+    def __init__(self, configuration: Configuration, folder: Path, *, restores: bool = False) -> None:
         self._configuration = configuration
         self._folder = folder
+        self._restores = restores
         self._session: Any = None
         self.plan: dict[str, Any] | None = None
 
@@ -65,6 +70,7 @@ class PlanExecutor(Executor):
         auto_uids = bool(configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
         try:
             plan = json_plan(graph, parallelism, auto_uids=auto_uids)
+            restore = self._restore(graph, configuration, auto_uids=auto_uids) if self._restores else None
         except PystateError as error:
             self.plan = {"failure": failure_dict(error, traceback.format_exc())}
             raise _PlanTaken from error
@@ -73,8 +79,15 @@ class PlanExecutor(Executor):
             "parallelism": parallelism,
             "notices": [*graph.notices, *configuration.notices()],
             "plan": plan,
+            "restore": restore,
         }
         raise _PlanTaken
+
+    @staticmethod
+    def _restore(graph: StreamGraph, configuration: Configuration, *, auto_uids: bool) -> dict[str, Any]:
+        initialize(configuration)
+        snapshot = load_snapshot(str(configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)))
+        return check_against(graph, graph.assign_uids(auto=auto_uids), configuration, snapshot).to_json()
 
 
 def take_plan(job_file: Path, arguments: list[str], executor: PlanExecutor) -> dict[str, Any]:
@@ -106,7 +119,8 @@ def main(words: list[str]) -> int:
     """Answer one request."""
     asked, answer = Path(words[0]), Path(words[1])
     request = read_json(asked)
-    executor = PlanExecutor(submission_configuration(request), asked.parent)
+    restores = request.get("savepoint_path") is not None
+    executor = PlanExecutor(submission_configuration(request), asked.parent, restores=restores)
     write_json(answer, take_plan(Path(request["job_file"]), list(request["arguments"]), executor), mode=0o600)
     executor.close()
     return 0
