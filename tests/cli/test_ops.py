@@ -51,7 +51,7 @@ def calls(tmp_path: Path, *commands: str) -> list[str]:
 
 
 def start(manager, *words: str) -> str:
-    job = manager.submit("--name", "word count", *words)
+    job = manager.submit("--name", "word count", "--write-savepoint", *words)
     manager.wait_for(job, "RUNNING")
     return str(job)
 
@@ -253,7 +253,7 @@ def old_savepoints(directory: Path, count: int) -> list[Path]:
 
 
 def test_the_nightly_savepoint_keeps_the_last_ones(manager, script, tmp_path):
-    job = start(manager, "--write-savepoint")
+    job = start(manager)
     directory = tmp_path / "nightly savepoints"
     old = old_savepoints(directory, 4)
     other = directory / "something else"
@@ -269,7 +269,8 @@ def test_the_nightly_savepoint_keeps_the_last_ones(manager, script, tmp_path):
 
 @pytest.mark.parametrize("words", [("--savepoint-fails",), ()])
 def test_nothing_is_deleted_without_a_new_savepoint(manager, script, tmp_path, words):
-    job = start(manager, *words)  # without --write-savepoint the fake's savepoint has no _metadata
+    job = manager.submit(*words)  # without --write-savepoint the fake's savepoint has no _metadata
+    manager.wait_for(job, "RUNNING")
     old = old_savepoints(tmp_path / "nightly", 4)
 
     done = script("nightly_savepoint.sh", job, tmp_path / "nightly", 1)
@@ -279,7 +280,7 @@ def test_nothing_is_deleted_without_a_new_savepoint(manager, script, tmp_path, w
 
 
 def test_two_nightly_savepoints_at_once_are_one(manager, script, tmp_path):
-    job = start(manager, "--write-savepoint", "--savepoint", "2")
+    job = start(manager, "--savepoint", "2")
     directory = tmp_path / "nightly"
     command = [str(OPS / "nightly_savepoint.sh"), job, str(directory)]
     first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

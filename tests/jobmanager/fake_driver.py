@@ -20,7 +20,7 @@ and those in FAKE_DRIVER_ARGUMENTS.
 --cancel S          seconds in CANCELLING (default 0.1)
 --savepoint S       seconds a savepoint takes (default 0.1)
 --savepoint-fails   savepoints fail
---write-savepoint   savepoints have a file _metadata
+--write-savepoint   savepoints are real ones, of another job's state
 --most N            FAILED instead of RUNNING at a parallelism above N
 --die-above N       the process dies in front of RUNNING at a parallelism above N
 --slow-above N      a minute in INITIALIZING at a parallelism above N
@@ -299,8 +299,10 @@ class FakeDriver:
             result["location"] = f"{target}/savepoint-{self.job_id[:6]}-0123456789ab"
             if "--write-savepoint" in self.arguments:
                 folder = Path(result["location"])
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / "_metadata").write_bytes(b"a savepoint")
+                if not folder.exists():
+                    from tests.checkpoint.snapshots import write_savepoint  # dear, and seldom needed
+
+                    write_savepoint(str(target), job_id=self.job_id, operator_state=False)
         write_json(self.directory.operation(request["trigger_id"]), result)
         if "failure" not in result and (op == "stop" or request.get("cancel_job")):
             self.end_state = "FINISHED" if op == "stop" else "CANCELED"
