@@ -60,6 +60,29 @@ def test_what_is_to_be_typed_exists(page):
             assert option in known, f"{page.name}: `pystate {' '.join(path)}` has no {option}"
 
 
+GUARANTEES = re.compile(r"## Guarantees\n(.*?)\n## ", re.DOTALL)
+WAYS_OUT = ("print", "for_each_batch", "add_sink")
+"""The methods of a stream that let its elements leave the job."""
+
+
+def test_the_guarantees_name_every_way_out_of_a_job():
+    from pystate.datastream import DataStream, DataStreamSink
+
+    methods = {name: method for name, method in vars(DataStream).items() if not name.startswith("_")}
+    ways = [name for name, method in methods.items() if returned(method) == DataStreamSink.__name__]
+    assert sorted(ways) == sorted(WAYS_OUT)
+    chapter = GUARANTEES.search((ROOT / "README.md").read_text("utf-8"))
+    assert chapter is not None
+    chinese = (ROOT / "README.zh.md").read_text("utf-8").partition("## 保证")[2].partition("\n## ")[0]
+    for way in WAYS_OUT:
+        assert f"`{way}`" in chapter[1]
+        assert f"`{way}`" in chinese
+
+
+def returned(method: Any) -> str:
+    return str(getattr(method, "__annotations__", {}).get("return"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target, anchor in LINK.findall(page.read_text("utf-8")):

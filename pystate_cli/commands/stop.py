@@ -40,7 +40,9 @@ def stop(
     ] = None,
     drain: Annotated[
         bool,
-        typer.Option("-d", "--drain", help="Let all timers fire first, for a job that ends for good.", show_default=False),
+        typer.Option(
+            "-d", "--drain", help="Refused: it needs event time, which this version does not have.", show_default=False
+        ),
     ] = False,
     detached: DetachedOption = False,
     format_type: FormatOption = None,
