@@ -456,7 +456,7 @@ class ExecutionAttempt:
 
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return bounded_text(lines[0]) if lines else type(error).__name__
 
 
 def stage_failure(error: Exception) -> PystateError:

@@ -35,9 +35,8 @@ from pystate.slot.task_operator import SubtaskRuntimeContext
 from pystate.spark.job_plan import edges_of
 from pystate.spark.level import Level, LevelWriter
 from pystate.spark.ready_batches import ReadyBatches
+from pystate.spark.short_errors import BatchStage, with_short_errors
 from pystate.spark.source_metrics import StageReport
-
-BatchStage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 EPOCH_PROPERTY = "streaming.sql.batchId"
 QUERY_PROPERTY = "sql.streaming.queryId"
@@ -115,7 +114,7 @@ def chain_stage(task: TaskSpec, environment: JobEnvironment, level: Level, repor
             ready.close()
             compiled.close()
 
-    return run
+    return with_short_errors(run)
 
 
 def _emit_until_ready(elements: Iterator[Any], emit: Emit, ready: list[pa.RecordBatch]) -> bool:
