@@ -5,6 +5,9 @@ from __future__ import annotations
 MAX_MESSAGE = 2 << 10
 """Characters of an error's message that go through Spark and the control connections; the stack trace has more of it."""
 
+MAX_TRACE = 64 << 10
+"""Characters of a stack trace that go over the control connections; what is kept of it is less."""
+
 
 def bounded_text(text: str, most: int = MAX_MESSAGE, beginning: int | None = None) -> str:
     """Return a text without its middle where it is too long: it matters most how it began and how it ended.

@@ -25,7 +25,7 @@ from pystate.checkpoint.metadata import TaskState
 from pystate.checkpoint.native_state import SharedTarget
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import SnapshotLocation
-from pystate.common.bounded_text import bounded_text
+from pystate.common.bounded_text import MAX_TRACE, bounded_text
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.options import StateBackendOptions
@@ -518,4 +518,4 @@ def user_stack_trace(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OUR_CODE):
         trace = trace.tb_next
-    return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
+    return bounded_text("".join(traceback.format_exception(type(error), error, trace or error.__traceback__)), MAX_TRACE)
