@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from pystate.checkpoint import keyed_files
 from pystate.checkpoint.catalog.garbage import named_files
 from pystate.checkpoint.catalog.inspection import inspect_operators
 from pystate.checkpoint.catalog.verification import Verification
 from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
 from pystate.checkpoint.metadata import CheckpointMetadata, read_metadata, write_metadata
-from pystate.checkpoint.reader import SnapshotReader
+from pystate.checkpoint.reader import KeyFilter, SnapshotReader
+from pystate.checkpoint.state_table import select_state, state_table
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.type_info import Types
+from pystate.state_processor.splits import keyed_splits
 from tests.fixtures.restoring import restored_all_kinds
 
 SNAPSHOTS = Path(__file__).parent.parent / "fixtures" / "snapshots" / "v0.1.0"
@@ -65,6 +68,40 @@ def test_a_moved_one_is_read_offline_with_the_same_content_as_a_canonical_one(na
         assert list(ours.keyed_rows("typed", name)) == list(canonical.keyed_rows("typed", name))
     one = [row.value for row in ours.keyed_rows("typed", "reducing", keys=["dög"])]
     assert one == [row.value for row in canonical.keyed_rows("typed", "reducing", keys=["dög"])] != []
+
+
+READS = {
+    "rows": lambda reader: list(reader.keyed_rows("typed", "reducing")),
+    "entries": lambda reader: list(reader.keyed_entries("typed", "list")),
+    "a table": lambda reader: list(state_table(select_state(reader, "typed", "map")).rows),
+    "a count": lambda reader: reader.keyed_states("typed"),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_each_subtask_is_converted_once(native, monkeypatch, read):
+    converted = []
+    create = keyed_files.create_state_backend
+    monkeypatch.setattr(
+        keyed_files, "create_state_backend", lambda *args, **named: converted.append(1) or create(*args, **named)
+    )
+    assert read(SnapshotReader(str(native)))
+    assert len(converted) == len(handles_of(metadata_of(native)[1])) == 2
+
+
+def test_only_the_tasks_of_spark_convert(native, monkeypatch):
+    def refuse(*_, **__):
+        pytest.fail("converted where reading is only planned")
+
+    monkeypatch.setattr(keyed_files, "create_state_backend", refuse)
+    reader = SnapshotReader(str(native))
+    operator = reader.operator("typed")
+    assert reader.keyed_state("typed", "map").kind == "MAP"
+    splits = keyed_splits(reader, operator, ["map"], None, 1)
+    assert [len(split.key_groups) for split in splits] == [len(one.key_group_range) for one in handles_of(reader.metadata)]
+    wanted = KeyFilter.of(["dög"], Types.STRING(), operator.max_parallelism)
+    (split,) = keyed_splits(reader, operator, None, wanted, 1)
+    assert split.key_groups == tuple(wanted.by_group)
 
 
 def test_a_moved_one_restores_at_another_parallelism(native):

@@ -15,10 +15,11 @@ from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.type_info import TypeInformation
 from pystate.state.base.backend import unreadable_native
-from pystate.state.base.canonical import CanonicalReader
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend, name_of
 from pystate.state.base.native import NativeSource
+from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta
 
 _CANONICAL = "canonical"
 _NATIVE_BACKEND = "rocksdb"
@@ -43,6 +44,25 @@ def place_of(location: SnapshotLocation, handle: StateHandle) -> str:
     if not isinstance(handle, FileStateHandle):
         return f"{location.uri}/_metadata"
     return handle.path if handle.is_absolute else f"{location.uri}/{handle.path}"
+
+
+def described_states(
+    location: SnapshotLocation, operator: OperatorState, handle: AnyKeyedStateHandle
+) -> tuple[StateMetaInfo, ...]:
+    """Return what keyed state of one subtask says of its states; no entry is read, and no file is converted.
+
+    Raises:
+        CorruptSnapshotError: It is missing or damaged, or not what the metadata says.
+        RestoreError: It is of a format that can't be read.
+        SnapshotError: It can't be read.
+    """
+    if isinstance(handle, IncrementalKeyedStateHandle):
+        if handle.format != ROCKSDB_FORMAT:
+            raise unreadable_native([handle.format], _NATIVE_BACKEND)
+        with location.open(handle.meta) as file:
+            return NativeMeta.read(file, place_of(location, handle.meta)).header.states
+    with open_keyed_state(location, operator, handle, partly=True) as reader:
+        return reader.header.states
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from pystate.api.state import StateKind
 from pystate.checkpoint.handles import StateHandle
-from pystate.checkpoint.keyed_files import key_type_of, open_keyed_state, place_of
+from pystate.checkpoint.keyed_files import described_states, key_type_of, open_keyed_state, place_of
 from pystate.checkpoint.metadata import (
     AnyKeyedStateHandle,
     CheckpointMetadata,
@@ -31,20 +31,16 @@ from pystate.state.operator.raw_state import RAW_KEYED_FORMAT, RAW_OPERATOR_FORM
 
 
 @dataclass(frozen=True)
-class KeyedStateSummary:
-    """A keyed state of an operator.
+class KeyedStateDescription:
+    """What a keyed state of an operator is.
 
     Attributes:
         parts: What the files say of it: one description, or several where subtasks had not declared it alike.
         key_type: The declared type of the keys, None where it isn't declared.
-        entries: Values, map entries, parts of lists.
-        bytes: Of its blocks in the files.
     """
 
     parts: tuple[StateMetaInfo, ...]
     key_type: TypeInformation | None
-    entries: int
-    bytes: int
 
     @property
     def info(self) -> StateMetaInfo:
@@ -60,6 +56,19 @@ class KeyedStateSummary:
     def kind(self) -> str:
         """The state's kind, a `StateKind` value."""
         return self.parts[0].kind
+
+
+@dataclass(frozen=True)
+class KeyedStateSummary(KeyedStateDescription):
+    """A keyed state of an operator, counted.
+
+    Attributes:
+        entries: Values, map entries, parts of lists.
+        bytes: Of its blocks in canonical files.
+    """
+
+    entries: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -139,34 +148,48 @@ class SnapshotReader:
     # -- keyed state
 
     def keyed_states(self, uid: str) -> list[KeyedStateSummary]:
-        """Return the keyed states of an operator; of the files only the indexes are read.
+        """Return the keyed states of an operator, counted.
+
+        Of canonical files only the indexes are read; a backend's own files are brought here and converted to count them.
 
         Raises:
             SnapshotError: There is no such operator, or a file is damaged.
         """
         operator = self.operator(uid)
-        found: dict[str, KeyedStateSummary] = {}
+        entries: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for handle in _keyed_handles(operator):
             with open_keyed_state(self.location, operator, handle, partly=True) as reader:
                 for info in reader.header.states:
-                    entries = reader.entry_count(info)
-                    size = sum(reader.key_group_bytes(info).values())
-                    known = found.get(info.name)
-                    if known is None:
-                        found[info.name] = KeyedStateSummary((info.schema,), key_type_of(operator), entries, size)
-                        continue
-                    parts = known.parts if info.schema in known.parts else (*known.parts, info.schema)
-                    entries, size = known.entries + entries, known.bytes + size
-                    found[info.name] = replace(known, parts=parts, entries=entries, bytes=size)
-        return list(found.values())
+                    entries[info.name] = entries.get(info.name, 0) + reader.entry_count(info)
+                    sizes[info.name] = sizes.get(info.name, 0) + sum(reader.key_group_bytes(info).values())
+        return [
+            KeyedStateSummary(state.parts, state.key_type, entries[state.name], sizes[state.name])
+            for state in self.described_states(uid)
+        ]
 
-    def keyed_state(self, uid: str, name: str) -> KeyedStateSummary:
-        """Return a keyed state of an operator.
+    def described_states(self, uid: str) -> list[KeyedStateDescription]:
+        """Return what the keyed states of an operator are, from headers alone: of no format is any entry read.
+
+        Raises:
+            SnapshotError: There is no such operator, or a file is damaged.
+        """
+        operator = self.operator(uid)
+        found: dict[str, tuple[StateMetaInfo, ...]] = {}
+        for handle in _keyed_handles(operator):
+            for info in described_states(self.location, operator, handle):
+                known = found.get(info.name, ())
+                found[info.name] = known if info.schema in known else (*known, info.schema)
+        key_type = key_type_of(operator) if found else None
+        return [KeyedStateDescription(parts, key_type) for parts in found.values()]
+
+    def keyed_state(self, uid: str, name: str) -> KeyedStateDescription:
+        """Return what a keyed state of an operator is, from headers alone.
 
         Raises:
             SnapshotError: There is no such operator or state, or a file is damaged.
         """
-        states = self.keyed_states(uid)
+        states = self.described_states(uid)
         for state in states:
             if state.name == name:
                 return state

@@ -73,7 +73,7 @@ def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = 
         SnapshotError: There is no such operator or state, or a file is damaged.
         UsageError: The text is no key, or the state has none.
     """
-    keyed = {state.name: state for state in reader.keyed_states(uid)}
+    keyed = {state.name: state for state in reader.described_states(uid)}
     if name in keyed:
         state = keyed[name]
         wanted = None if key is None else [parse_key(key, state.key_type)]

@@ -173,8 +173,8 @@ def rehashed(spark: SparkSession, snapshot: SnapshotReader, operator: OperatorSt
     Raises:
         SnapshotError: A file can't be read.
     """
-    summaries = snapshot.keyed_states(operator.uid)
-    states = tuple(replace(part, part=number) for state in summaries for number, part in enumerate(state.parts))
+    described = snapshot.described_states(operator.uid)
+    states = tuple(replace(part, part=number) for state in described for number, part in enumerate(state.parts))
     splits = keyed_splits(snapshot, operator, None, None, SPLIT_BYTES)
     task = _Rehash(SplitSource.of(snapshot, operator), [info.schema for info in states], max_parallelism)
     return KeyedEntries(key_type_of(operator), states, frame_of(spark, splits, ENTRY_SCHEMA, task))

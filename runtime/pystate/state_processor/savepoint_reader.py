@@ -231,8 +231,8 @@ class SavepointReader:
             raise SnapshotError(message, hint="give output_type=Types.ROW_NAMED([...], [...])")
         snapshot = self._snapshot
         operator = snapshot.operator(uid)
-        summaries = snapshot.keyed_states(uid)
-        written = summaries[0].key_type if summaries else None
+        described = snapshot.described_states(uid)
+        written = described[0].key_type if described else None
         wanted_type = readable_key_type(written, key_type, f"The keys of operator {uid!r}")
         wanted = None if keys is None else KeyFilter.of(keys, wanted_type, operator.max_parallelism)
         splits = keyed_splits(snapshot, operator, None, wanted, split_bytes)

@@ -43,7 +43,9 @@ def keyed_splits(
     wanted: KeyFilter | None,
     split_bytes: int,
 ) -> list[KeyedSplit]:
-    """Cut the keyed state of an operator; of the files only the indexes are read.
+    """Cut the keyed state of an operator; of canonical files only the indexes are read, of a backend's own nothing.
+
+    The latter are converted as a whole: by one task, and only there.
 
     Args:
         snapshot: Where it is.
@@ -61,13 +63,15 @@ def keyed_splits(
         for handle in subtask.keyed_state:
             if wanted is not None and not any(group in handle.key_group_range for group in wanted.by_group):
                 continue
+            if isinstance(handle, IncrementalKeyedStateHandle):
+                groups = range(handle.start_key_group, handle.end_key_group + 1)
+                splits.append(KeyedSplit(handle, tuple(one for one in groups if wanted is None or one in wanted.by_group)))
+                continue
             with open_keyed_state(snapshot.location, operator, handle, partly=True) as reader:
                 sizes = _sizes(reader, names)
             if wanted is not None:
                 sizes = {group: size for group, size in sizes.items() if group in wanted.by_group}
-            # a backend's own files are converted as a whole: by one task
-            limit = sum(sizes.values()) + 1 if isinstance(handle, IncrementalKeyedStateHandle) else split_bytes
-            splits += [KeyedSplit(handle, groups) for groups in _cut(sizes, limit)]
+            splits += [KeyedSplit(handle, of_split) for of_split in _cut(sizes, split_bytes)]
     return splits
 
 
