@@ -95,7 +95,6 @@ class CoordinatorState:
         self._storage_step: StorageStep | None = None  # under way on a thread of its own, as it may hang
         self._storage_deadline = 0.0
         self._beginning = False  # an epoch is about to begin: no barrier may be placed in front of it any more
-        self._triggering = False  # a checkpoint is being triggered whose place among the epochs is not open yet
         self._stopped = False  # a savepoint is complete behind which no epoch may begin
         self._job_ends = False
         self._closed = False
@@ -404,8 +403,6 @@ class CoordinatorState:
         with self._lock:
             if self._storage_step is step:
                 self._storage_step = None
-                if isinstance(step, TriggerCheckpoint):
-                    self._triggering = False
             self._lock.notify_all()
 
     def await_storage(self, timeout_s: float) -> dict[int, SnapshotLocation]:
@@ -572,7 +569,8 @@ class CoordinatorState:
 
     def _overtakes(self) -> bool:
         """Whether an epoch that is to carry a barrier would overtake the barrier before, or one that is being triggered."""
-        placed = self._triggering or self._running.rider is not None
+        # the place of one that is being triggered is not open yet
+        placed = isinstance(self._storage_step, TriggerCheckpoint) or self._running.rider is not None
         return self._settings.every_epoch and (placed or self._running.for_recovery)
 
     def _snapshot_request(self, entry: RunningCheckpoint, epoch: int) -> SnapshotRequest:
@@ -613,7 +611,6 @@ class CoordinatorState:
             return None
         self._storage_step = None
         if hung is not None:
-            self._triggering = self._triggering and not isinstance(hung, TriggerCheckpoint)
             return GiveUpStorageStep(hung)
         self._storage_step = self._next_storage_step()
         self._storage_deadline = now + self._settings.timeout_s
@@ -627,15 +624,12 @@ class CoordinatorState:
         late = self._failed.take_late()
         if late:
             return DiscardLateParts(late)
-        if self._attempt is None or self._triggering or self._running.rider is not None:
+        if self._attempt is None or self._running.rider is not None:
             return None
         if self._beginning and self._settings.every_epoch:  # the epoch brings a barrier of its own
             return None
         request = self._decider.next_request(len(self._running))
-        if request is None:
-            return None
-        self._triggering = True
-        return TriggerCheckpoint(request)
+        return None if request is None else TriggerCheckpoint(request)
 
     def _wait_s(self) -> float:
         if any(entry.sources is not None and not entry.committed for entry in self._running):
