@@ -14,6 +14,7 @@ from pystate.datastream import (
     CheckpointStorage,
     CustomStateBackend,
     EmbeddedRocksDBStateBackend,
+    ExternalizedCheckpointCleanup,
     ExternalizedCheckpointRetention,
     FileSystemCheckpointStorage,
     FsStateBackend,
@@ -259,3 +260,36 @@ def test_the_environment_sets_mode_and_savepoint_directory() -> None:
         "execution.checkpointing.mode": "AT_LEAST_ONCE",
     }
     assert env.get_default_savepoint_directory() == "/s"
+
+
+def test_names_of_old_versions_mean_those_of_today() -> None:
+    config = environment().get_checkpoint_config()
+    assert ExternalizedCheckpointCleanup is ExternalizedCheckpointRetention
+    config.enable_externalized_checkpoints(ExternalizedCheckpointCleanup.RETAIN_ON_CANCELLATION)
+    assert config.get_externalized_checkpoint_cleanup() is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
+    config.set_externalized_checkpoint_cleanup(ExternalizedCheckpointCleanup.DELETE_ON_CANCELLATION)
+    assert config.get_externalized_checkpoint_retention() is ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION
+
+
+@pytest.mark.parametrize("options", [FILE, {**FILE, "execution.checkpointing.every-epoch": "true"}])
+def test_checkpoints_may_be_switched_off_by_the_program(options: dict[str, str]) -> None:
+    env = environment(options)
+    config = env.get_checkpoint_config()
+    assert config.is_checkpointing_enabled()
+    assert not config.disable_checkpointing().is_checkpointing_enabled()
+    assert config.get_checkpoint_interval() == -1
+    env.enable_checkpointing(3_000)
+    assert config.get_checkpoint_interval() == 3_000
+
+
+def test_asynchronous_snapshots_by_the_name_of_pyflink() -> None:
+    for backend in (
+        MemoryStateBackend(using_asynchronous_snapshots=False),
+        FsStateBackend("/mine", using_asynchronous_snapshots=False),
+    ):
+        assert not backend.is_using_asynchronous_snapshots()
+        env = environment()
+        env.set_state_backend(backend)
+        assert env.get_configuration().get_string("state.backend.async", "") == "false"
+    assert FsStateBackend("/mine", using_asynchronous_snapshots=None) == FsStateBackend("/mine", asynchronous=True)
+    assert not MemoryStateBackend(asynchronous=False).is_using_asynchronous_snapshots()

@@ -91,6 +91,15 @@ def test_a_row_that_nothing_can_carry_is_refused_with_its_place_and_size(monkeyp
     assert len(str(refusal.value)) < 300
 
 
+@pytest.mark.parametrize("key_type", [TEXT, None], ids=["native", "encoded"])
+def test_a_key_that_nothing_can_carry_is_refused_like_its_row(monkeypatch, key_type):
+    monkeypatch.setattr(record_sizes, "MAX_ROW_BYTES", BYTES_PER_BATCH)
+    spec = OutputSpec(0, OutputKind.EDGE, "out", TEXT, KeyColumn("key", key_type), lambda text: text * BYTES_PER_BATCH)
+    with pytest.raises(RecordError, match=r"^A row of 8,388,6\d\d bytes is too large") as refusal:
+        collected(spec, ["", "x"])
+    assert refusal.value.where == "out"
+
+
 def test_a_row_that_is_nearly_too_large_is_measured_to_the_byte(monkeypatch):
     monkeypatch.setattr(record_sizes, "MAX_ROW_BYTES", BYTES_PER_BATCH)
     assert [batch.num_rows for batch in collected(frame(TEXT), ["x" * BYTES_PER_BATCH])] == [1]

@@ -59,6 +59,10 @@ class ExternalizedCheckpointRetention(str, Enum):
     NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
 
 
+ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
+"""Its name up to Flink 1.20."""
+
+
 class RecoveryClaimMode(str, Enum):
     """Whose the snapshot is that a job is started from."""
 

@@ -55,7 +55,7 @@ from pystate.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from pystate.common.options import CheckpointingMode, ExternalizedCheckpointRetention
+from pystate.common.options import CheckpointingMode, ExternalizedCheckpointCleanup, ExternalizedCheckpointRetention
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -101,6 +101,7 @@ __all__ = [
     "DataStreamSink",
     "Distribution",
     "EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointCleanup",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",

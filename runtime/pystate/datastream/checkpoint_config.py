@@ -44,6 +44,12 @@ class CheckpointConfig:
         self._configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, checkpoint_interval)
         return self
 
+    def disable_checkpointing(self) -> CheckpointConfig:
+        """Take no periodic checkpoints, whatever command line and file say; savepoints are taken when they are asked for."""
+        self._configuration.remove_config(CheckpointingOptions.CHECKPOINTING_INTERVAL.key)
+        self._configuration.remove_config(CheckpointingOptions.EVERY_EPOCH.key)
+        return self
+
     def get_checkpoint_timeout(self) -> int:
         """Return how long a checkpoint may take."""
         return self._configuration.get(CheckpointingOptions.CHECKPOINTING_TIMEOUT)
@@ -93,6 +99,18 @@ class CheckpointConfig:
         """Set what becomes of the last checkpoints of a cancelled job."""
         self._configuration.set(CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION, retention)
         return self
+
+    def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
+        """`set_externalized_checkpoint_retention` by its name up to Flink 1.14."""
+        return self.set_externalized_checkpoint_retention(cleanup_mode)
+
+    def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
+        """`set_externalized_checkpoint_retention` by its name up to Flink 1.20."""
+        return self.set_externalized_checkpoint_retention(cleanup_mode)
+
+    def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointRetention:
+        """`get_externalized_checkpoint_retention` by its name up to Flink 1.20."""
+        return self.get_externalized_checkpoint_retention()
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
         """Return where the state of checkpoints goes; None where that follows from other settings."""

@@ -6,7 +6,7 @@ What a program sets so goes above the command line and the file.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError
@@ -84,13 +84,17 @@ class MemoryStateBackend(StateBackend):
     Attributes:
         max_state_size: The most bytes of one state of one subtask in a checkpoint, up to 10 MB.
         asynchronous: Whether snapshots are written while the next epochs run.
+        using_asynchronous_snapshots: The same by PyFlink's name; None leaves it to `asynchronous`.
     """
 
     max_state_size: int = DEFAULT_MAX_STATE_SIZE
     asynchronous: bool = True
+    using_asynchronous_snapshots: InitVar[bool | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, using_asynchronous_snapshots: bool | None) -> None:
         """Check the arguments."""
+        if using_asynchronous_snapshots is not None:
+            object.__setattr__(self, "asynchronous", using_asynchronous_snapshots)
         if self.max_state_size > MAX_FRAME_BYTES:
             most = MemorySizeType().format(MAX_FRAME_BYTES)
             message = (
@@ -98,6 +102,10 @@ class MemoryStateBackend(StateBackend):
                 "MAX_FRAME_BYTES)."
             )
             raise ConfigurationError(message, where="MemoryStateBackend", hint="use FsStateBackend, or keep the default")
+
+    def is_using_asynchronous_snapshots(self) -> bool:
+        """Return whether snapshots are written while the next epochs run."""
+        return self.asynchronous
 
     def apply_to(self, configuration: Configuration) -> None:
         """Set backend, storage, size and mode."""
@@ -112,10 +120,21 @@ class FsStateBackend(StateBackend):
     Attributes:
         path: Where checkpoints go.
         asynchronous: Whether snapshots are written while the next epochs run.
+        using_asynchronous_snapshots: The same by PyFlink's name; None leaves it to `asynchronous`.
     """
 
     path: str
     asynchronous: bool = True
+    using_asynchronous_snapshots: InitVar[bool | None] = None
+
+    def __post_init__(self, using_asynchronous_snapshots: bool | None) -> None:
+        """Read the argument under its other name."""
+        if using_asynchronous_snapshots is not None:
+            object.__setattr__(self, "asynchronous", using_asynchronous_snapshots)
+
+    def is_using_asynchronous_snapshots(self) -> bool:
+        """Return whether snapshots are written while the next epochs run."""
+        return self.asynchronous
 
     def apply_to(self, configuration: Configuration) -> None:
         """Set backend, storage, directory and mode."""

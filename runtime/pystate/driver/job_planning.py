@@ -11,6 +11,7 @@ from pystate.common.execution_target import local_threads
 from pystate.common.options import CoreOptions, PipelineOptions, PystateOptions
 from pystate.common.state_settings import StateSettings
 from pystate.spark.application import check_cores
+from pystate.spark.determinism import non_determinism_notices
 from pystate.spark.epoch_bounds import EpochBounds
 from pystate.spark.executor_check import check_executors, modules_of_workers
 from pystate.spark.job_plan import JobPlan, check_column_names
@@ -59,6 +60,8 @@ def plan_job(
     plan = JobPlanner(graph, uids, parallelism, max_parallelism if max_parallelism > 0 else None).plan(types)
     state_settings = StateSettings.of(configuration)
     plan.warnings.extend(notice for _, notices in bounded for notice in notices)
+    for source, frame in zip(sources, frames, strict=True):
+        plan.warnings.extend(non_determinism_notices(source, frame))
     check_state_backend(state_settings.backend)
     for warning in [*plan.warnings, *state_settings.notices]:
         say(f"WARNING: {warning}")
