@@ -40,8 +40,9 @@ class Cluster:
     def pause(self, seconds):
         self.now += seconds
 
-    def wait(self, needed=6, timeout_s=60.0, *, restart=True, given_up=lambda: False):
-        watch = CoreWatch(self, 2, needed, timeout_s, restart=restart, say=self.said.append, clock=lambda: self.now)
+    def wait(self, needed=6, timeout_s=60.0, *, restart=True, least=None, given_up=lambda: False):
+        options = {"restart": restart, "say": self.said.append, "least": least, "clock": lambda: self.now}
+        watch = CoreWatch(self, 2, needed, timeout_s, **options)
         watch.wait(given_up, self.pause)
 
 
@@ -104,6 +105,17 @@ def test_cores_that_come_end_the_wait_and_an_attempt_that_is_over_does():
     assert cluster.now < 1
     assert cluster.said == []
     Cluster(FORGETFUL).wait(given_up=lambda: True)
+
+
+def test_a_job_that_has_run_before_goes_on_with_what_is_left_of_its_cluster():
+    cluster = Cluster(None, cores=[0, 4])
+    cluster.wait(least=3)
+    assert 15 <= cluster.now < 16, "the others may still come"
+    assert cluster.said == ["The job goes on with 4 of 6 cores, and more slowly."]
+    with pytest.raises(JobExecutionError, match="needs 6 cores"):
+        Cluster(None, cores=[0, 2]).wait(least=3)
+    with pytest.raises(JobExecutionError, match="needs 6 cores"):
+        Cluster(None, cores=[0, 4]).wait(restart=False)
 
 
 STARTING = MasterView(MASTER, 2, 16, 16, (Application("app-2", "pystate 1f", 16),))

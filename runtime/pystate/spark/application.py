@@ -11,7 +11,7 @@ from pystate.common.errors import ConfigurationError, JobExecutionError, SparkLo
 from pystate.common.execution_target import local_threads
 from pystate.common.options import SparkOptions
 from pystate.spark.application_fate import ApplicationFate, application_fate, cores_sentence, is_blocked, lost_sentence
-from pystate.spark.session import needed_cores
+from pystate.spark.session import least_cores, needed_cores
 from pystate.spark.standalone_master import (
     DEFAULT_MASTER_PORT,
     MASTER_PORT_KEY,
@@ -92,7 +92,9 @@ def check_cores(
     needed = needed_cores(parallelism)
     threads = local_threads(str(spark.sparkContext.master))
     if threads is None:
-        CoreWatch(SparkExecutors(spark), parallelism, needed, timeout_s, restart=restart, say=say).wait()
+        # what is left of a cluster will do for a job that has run before, though not at full speed
+        least = least_cores(parallelism) if restart else needed
+        CoreWatch(SparkExecutors(spark), parallelism, needed, timeout_s, restart=restart, say=say, least=least).wait()
     elif threads < needed:
         raise _too_few(parallelism, needed, threads, "", f"the Spark master {spark.sparkContext.master} has {threads}")
 
@@ -107,6 +109,7 @@ class CoreWatch:
         timeout_s: How long they may take to come.
         restart: Whether the job has run before.
         say: Takes a sentence for people: what is waited for.
+        least: With how many the job goes on where no more have come after a while; `needed` where None.
         clock: Seconds.
     """
 
@@ -119,11 +122,13 @@ class CoreWatch:
         *,
         restart: bool,
         say: Callable[[str], object],
+        least: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._executors = executors
         self._parallelism = parallelism
         self._needed = needed
+        self._least = needed if least is None else least
         self._timeout_s = timeout_s
         self._restart = restart
         self._say = say
@@ -157,6 +162,9 @@ class CoreWatch:
         if cores >= self._needed:
             return True
         waited = self._clock() - self._began
+        if cores >= self._least and waited >= min(_SLOW_S, self._timeout_s):
+            self._say(f"The job goes on with {cores} of {self._needed} cores, and more slowly.")
+            return True
         timed_out = waited >= self._timeout_s
         if not timed_out and waited < self._look_again_s:
             return False
