@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 
@@ -9,7 +10,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import JobCancelledError
-from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
+from pystate.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource
 from tests.faults.workload import COUNTED, Watched, counting, state_in
 
@@ -127,3 +128,46 @@ def test_an_epoch_of_a_million_rows_is_one_transaction(run_job, spark, tmp_path)
     assert sizes[0] == 1_000_000
     path = job.savepoint(tmp_path / "savepoints", cancel=True)
     assert state_in(path) == {f"w{n}": 1000 for n in range(1000)}
+
+
+class Client(MapFunction):
+    """Writes down, by process, what becomes of it."""
+
+    def __init__(self, notes):
+        self.notes = notes
+
+    def note(self, event):
+        with (self.notes / str(os.getpid())).open("a") as file:
+            file.write(f"{event}\n")
+
+    def open(self, runtime_context):
+        self.attempt = runtime_context.get_attempt_number()
+        self.note(f"open {self.attempt}")
+
+    def map(self, value):
+        self.note(f"map {self.attempt}")
+        return value
+
+    def close(self):
+        self.note(f"close {self.attempt}")
+
+
+def test_functions_in_front_of_the_first_shuffle_are_opened_once_per_worker(run_job, tmp_path):
+    watched, sink, notes = Watched(tmp_path), CountEpochs(), tmp_path / "notes"
+    notes.mkdir()
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        source = FileSource(str(watched.folder), monitor_interval_ms=1000, max_files_per_epoch=1)
+        words = env.from_source(source).map(Client(notes), Types.STRING())
+        words.key_by(lambda word: word, Types.STRING()).process(Sum(), COUNTED).uid("sum").for_each_batch(sink)
+        env.execute("clients")
+
+    watched.add(6)
+    job = run_job(program)
+    job.wait_for(lambda: sum(sink.sizes) == 240)
+    job.cancel()
+    assert len(sink.sizes) >= 6
+    life = [Counter(file.read_text().splitlines()) for file in notes.iterdir()]
+    assert sum(events["map 0"] for events in life) == 240
+    assert {events["open 0"] for events in life} == {1}, "one for each epoch, or partition"

@@ -11,7 +11,7 @@ from pystate.slot.output import OutputKind, OutputSpec, Routing
 from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn
 from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.spark import exchange
+from pystate.spark import exchange, source_stage
 from pystate.spark.exchange import SlotDirectory, chain_stage, exchange_stage
 from pystate.spark.level import Level, Port
 from pystate.spark.ready_batches import ReadyBatches
@@ -115,7 +115,7 @@ def test_what_a_function_makes_of_one_element_waits_in_a_file_past_the_bound(mon
             super().append(batch)
             waiting.append(sum(one.nbytes for one in self.in_memory))
 
-    monkeypatch.setattr(exchange, "ReadyBatches", Watched)
+    monkeypatch.setattr(source_stage, "ReadyBatches", Watched)
     batches = [pa.RecordBatch.from_arrays([pa.array([60, 0, 5])], names=["value"])]
     lines = [text for batch in source_of_many(20 << 20)(iter(batches)) for text in batch.column(0).to_pylist()]
     assert [int(line) for line in lines] == [*range(60), *range(5)]

@@ -94,7 +94,10 @@ class Function(ABC):  # noqa: B024 - the root of all functions; none of its meth
     """The root of all user functions."""
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027 - optional hook
-        """Prepare for work in a subtask; called once per execution attempt, before the first element."""
+        """Prepare for work, before the first element.
+
+        Called once per subtask and execution attempt; in front of the first shuffle once per Python worker of Spark's.
+        """
 
     def close(self) -> None:  # noqa: B027 - optional hook
         """Release what `open` acquired."""

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from pystate.common.control import Address, Peer, connect, send_message
 from pystate.common.errors import ControlError, JobGraphError
-from pystate.slot.chain import CompiledChain, OperatorSpec
 from pystate.slot.kept_output import KeptOutput
-from pystate.slot.operators.one_input import Emit
-from pystate.slot.output import OutputSpec
-from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.protocol import (
     Admission,
     BatchSender,
@@ -28,15 +23,13 @@ from pystate.slot.protocol import (
     receive_kept,
     send_trailer,
 )
-from pystate.slot.records import RecordCodec
 from pystate.slot.task import JobEnvironment, TaskSpec
-from pystate.slot.task_metrics import TaskMetrics
-from pystate.slot.task_operator import SubtaskRuntimeContext
 from pystate.spark.job_plan import edges_of
 from pystate.spark.level import Level, LevelWriter
-from pystate.spark.ready_batches import ReadyBatches
 from pystate.spark.short_errors import BatchStage, with_short_errors
 from pystate.spark.source_metrics import StageReport
+from pystate.spark.source_stage import SourceStageSpec, level_index
+from pystate.spark.worker_stages import ShippedStage
 
 EPOCH_PROPERTY = "streaming.sql.batchId"
 QUERY_PROPERTY = "sql.streaming.queryId"
@@ -68,62 +61,13 @@ def chain_stage(task: TaskSpec, environment: JobEnvironment, level: Level, repor
         level: The first level of tasks.
         report: Takes what each task of Spark's has measured.
     """
-    chain = task.chain
+    stage = ShippedStage(SourceStageSpec(task, environment, level))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        ready = ReadyBatches(environment.kept_output_bytes)
         context = TaskContext.get()
-        partition = 0 if context is None else context.partitionId()
-        writer = LevelWriter(level, partition)
-        edges = {edge.tag: edge for edge in chain.all_outputs()}
-        index_of = {tag: _index(level, edge) for tag, edge in edges.items()}
-
-        metrics = TaskMetrics(task)
-
-        def sink(edge: OutputSpec, batch: pa.RecordBatch) -> None:
-            metrics.batch_out(edge.tag, batch.num_rows, batch.nbytes)
-            ready.append(writer.write(index_of[edge.tag], batch))
-
-        def make_context(operator: OperatorSpec) -> SubtaskRuntimeContext:
-            made = SubtaskRuntimeContext(operator, task, partition, environment, None)
-            metrics.operators[operator.uid] = made.metrics
-            return made
-
-        buffers = {tag: OutputBuffer(edge, sink) for tag, edge in edges.items()}
-        compiled = CompiledChain(chain, buffers, make_context)
-        decode = RecordCodec(task.inputs[0].type_info, task.name).decode
-        emit = compiled.emit
-        compiled.open()
-        try:
-            for batch in batches:
-                elements = iter(decode(batch))
-                more = True
-                while more:
-                    with metrics.busy:
-                        more = _emit_until_ready(elements, emit, ready.in_memory)
-                    yield from ready.drain()
-                metrics.batch_in(batch.num_rows, batch.nbytes)
-            with metrics.busy:
-                for buffer in buffers.values():
-                    buffer.flush()
-            if report is not None:
-                metrics.sample_gauges()
-                report(partition, metrics.collect(0.0))
-            yield from ready.drain()
-        finally:
-            ready.close()
-            compiled.close()
+        yield from stage.run(0 if context is None else context.partitionId(), batches, report)
 
     return with_short_errors(run)
-
-
-def _emit_until_ready(elements: Iterator[Any], emit: Emit, ready: list[pa.RecordBatch]) -> bool:
-    """Emit elements until a batch is ready; return whether there may be more."""
-    for element in elements:
-        emit(element)
-        if ready:
-            return True
-    return False
 
 
 def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None, held_bytes: int) -> BatchStage:
@@ -135,7 +79,7 @@ def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None,
         next_level: The next one; None where the outputs of these tasks are only kept.
         held_bytes: How much of the rows that wait for broadcast ones is held in memory.
     """
-    edges = {task.uid: [(edge.tag, _index(next_level, edge)) for edge in edges_of(task)] for task in level.tasks}
+    edges = {task.uid: [(edge.tag, level_index(next_level, edge)) for edge in edges_of(task)] for task in level.tasks}
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -226,14 +170,6 @@ class InputSender:
             for data in self._held.batches(input_index):
                 self._sender.send(input_index, schema, data)
         return self._sender.end() + self._held.rows
-
-
-def _index(level: Level | None, edge: OutputSpec) -> int:
-    index = None if level is None else level.index_of(edge)
-    if index is None:
-        message = f"There is no way from {edge.name!r} to its task."
-        raise ControlError(message)
-    return index
 
 
 def fetch_stage(slots: SlotDirectory, uid: str, tag: int, epoch: int) -> BatchStage:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.slot.process import SlotDescription, run_slot
 from pystate.spark.executor_check import reason_of_end
+from pystate.spark.worker_stages import become_slot
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -60,6 +61,7 @@ class SlotJob:
         description = self._description
 
         def slot(index: int, _: Iterable[int]) -> Iterable[Any]:
+            become_slot()
             run_slot(description, index)
             return iter(())
 

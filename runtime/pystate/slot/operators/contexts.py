@@ -86,6 +86,11 @@ class SubtaskRuntimeContext(RuntimeContext):
         self._backend = backend
         self.metrics = OperatorMetrics(_scope(operator, task, subtask, environment))
 
+    def move_to(self, subtask: int) -> None:
+        """Let the operator be one of another subtask: in front of the first shuffle functions serve several."""
+        self._subtask = subtask
+        self.metrics.scope = _scope(self._operator, self._task, subtask, self._environment)
+
     def get_task_name(self) -> str:
         """Return the operator's name."""
         return self._operator.name

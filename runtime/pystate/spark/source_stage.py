@@ -1,0 +1,155 @@
+"""A source's stateless chain at work, in one Python worker of Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.errors import ControlError
+from pystate.common.metric_catalog import BY_NAME
+from pystate.common.metrics import MetricKind, MetricSample
+from pystate.slot.chain import CompiledChain, OperatorSpec
+from pystate.slot.operators.one_input import Emit
+from pystate.slot.output import OutputSpec
+from pystate.slot.output_buffer import OutputBuffer
+from pystate.slot.records import RecordCodec
+from pystate.slot.task import JobEnvironment, TaskSpec
+from pystate.slot.task_metrics import TaskMetrics
+from pystate.slot.task_operator import SubtaskRuntimeContext
+from pystate.spark.level import Level, LevelWriter
+from pystate.spark.ready_batches import ReadyBatches
+from pystate.spark.source_metrics import StageReport
+
+
+@dataclass
+class SourceStageSpec:
+    """What a stage runs.
+
+    Attributes:
+        task: The source with its chain.
+        environment: The job.
+        level: The first level of tasks, to which, or through which, all outputs of the chain lead.
+    """
+
+    task: TaskSpec
+    environment: JobEnvironment
+    level: Level
+
+
+class SourceStage:
+    """A chain whose functions are opened once, and then run over the rows of one partition after another.
+
+    Args:
+        spec: What to run.
+    """
+
+    def __init__(self, spec: SourceStageSpec) -> None:
+        self._spec = spec
+        self._contexts: list[tuple[OperatorSpec, SubtaskRuntimeContext]] = []
+        chain = spec.task.chain
+        self._index_of = {edge.tag: level_index(spec.level, edge) for edge in chain.all_outputs()}
+        self._buffers = {edge.tag: OutputBuffer(edge, self._sink) for edge in chain.all_outputs()}
+        self._compiled = CompiledChain(chain, self._buffers, self._make_context)
+        self._decode = RecordCodec(spec.task.inputs[0].type_info, spec.task.name).decode
+        self._told: dict[Any, Any] = {}
+        self._begin(0)
+
+    def open(self, partition: int) -> None:
+        """Open the functions, for the first partition that is run."""
+        self._begin(partition)
+        self._compiled.open()
+
+    def close(self) -> None:
+        """Close the functions, once."""
+        self._compiled.close()
+
+    def run(
+        self, partition: int, batches: Iterator[pa.RecordBatch], report: StageReport | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what the chain makes of the rows of a partition.
+
+        Args:
+            partition: Which.
+            batches: Its rows.
+            report: Takes what was measured of this partition alone.
+        """
+        self._begin(partition)
+        ready, metrics, emit = self._ready, self._metrics, self._compiled.emit
+        try:
+            for batch in batches:
+                elements = iter(self._decode(batch))
+                more = True
+                while more:
+                    with metrics.busy:
+                        more = _emit_until_ready(elements, emit, ready.in_memory)
+                    yield from ready.drain()
+                metrics.batch_in(batch.num_rows, batch.nbytes)
+            with metrics.busy:
+                for buffer in self._buffers.values():
+                    buffer.flush()
+            if report is not None:
+                metrics.sample_gauges()
+                report(partition, [self._since_last(sample) for sample in metrics.collect(0.0)])
+            yield from ready.drain()
+        finally:
+            ready.close()
+
+    def _begin(self, partition: int) -> None:
+        self._partition = partition
+        self._ready = ReadyBatches(self._spec.environment.kept_output_bytes)
+        self._writer = LevelWriter(self._spec.level, partition)
+        self._metrics = TaskMetrics(self._spec.task)
+        for operator, context in self._contexts:
+            context.move_to(partition)
+            self._metrics.operators[operator.uid] = context.metrics
+
+    def _make_context(self, operator: OperatorSpec) -> SubtaskRuntimeContext:
+        made = SubtaskRuntimeContext(operator, self._spec.task, self._partition, self._spec.environment, None)
+        self._contexts.append((operator, made))
+        self._metrics.operators[operator.uid] = made.metrics
+        return made
+
+    def _sink(self, edge: OutputSpec, batch: pa.RecordBatch) -> None:
+        self._metrics.batch_out(edge.tag, batch.num_rows, batch.nbytes)
+        self._ready.append(self._writer.write(self._index_of[edge.tag], batch))
+
+    def _since_last(self, sample: MetricSample) -> MetricSample:
+        """Return what a function's own metric has counted since it was last told: those who listen add up."""
+        if not sample.groups and sample.name in BY_NAME:
+            return sample  # measured of this partition alone
+        key = (sample.operator, sample.groups, sample.name, sample.kind)
+        before, value = self._told.get(key), sample.value
+        self._told[key] = value
+        if before is None or sample.kind is MetricKind.GAUGE:
+            return sample
+        if isinstance(value, dict) and isinstance(before, dict):
+            counted: dict[str, Any] = {name: value[name] - before[name] for name in ("count", "sum") if name in value}
+            return replace(sample, value={**value, **counted})
+        if isinstance(value, (int, float)) and isinstance(before, (int, float)):
+            return replace(sample, value=value - before)
+        return sample
+
+
+def level_index(level: Level | None, edge: OutputSpec) -> int:
+    """Return the number of the port that an edge leads to.
+
+    Raises:
+        ControlError: The rows don't come this way.
+    """
+    index = None if level is None else level.index_of(edge)
+    if index is None:
+        message = f"There is no way from {edge.name!r} to its task."
+        raise ControlError(message)
+    return index
+
+
+def _emit_until_ready(elements: Iterator[Any], emit: Emit, ready: list[pa.RecordBatch]) -> bool:
+    """Emit elements until a batch is ready; return whether there may be more."""
+    for element in elements:
+        emit(element)
+        if ready:
+            return True
+    return False
