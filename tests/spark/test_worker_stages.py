@@ -174,6 +174,7 @@ def test_accumulators_of_spark_that_a_function_holds_count_in_each_task():
 
 END = """
 import os, signal, sys
+leave = os._exit
 sys.path[:0] = {path!r}
 os.environ["SPARK_REUSE_WORKER"] = "1"
 from tests.spark import test_worker_stages as stages
@@ -186,7 +187,13 @@ class Leaves(stages.MapFunction):
         open({mark!r}, "a").write("closed once\\n")
         {close}
 
-stages.run(stages.shipped(Leaves()), 0, ["a"])
+stage = stages.shipped(Leaves())
+stages.run(stage, 0, ["a"])
+if os.fork() == 0:
+    os._exit(0)  # a child of the function's closes nothing
+os.wait()
+os._exit = leave  # as a slot does at its end
+stages.run(stage, 0, ["a"])
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Spark's worker does it when it begins to wait for the next task
 os.kill(os.getpid(), signal.SIGHUP)  # Spark's daemon sends it while the connection closes
 os._exit(3)

@@ -118,7 +118,9 @@ class _Worker:
     def __init__(self) -> None:
         self.stages: dict[str, _KeptStage] = {}
         self._watches_exit = False
+        self._process = 0
         self._set_handler = signal.signal
+        self._leave: Callable[[int], Any] = os._exit
 
     @property
     def is_reused(self) -> bool:
@@ -147,26 +149,17 @@ class _Worker:
         """
         if not self._watches_exit:
             self._watches_exit = True
-            leave = os._exit
-
-            def close_and_leave(status: int) -> None:
-                self.close()
-                leave(status)
-
-            def set_others(number: int, handler: Any) -> Any:
-                # Spark's worker does it whenever it begins to wait for a task
-                if number == signal.SIGHUP and handler is signal.SIG_DFL and self.stages:
-                    handler = signal.SIG_IGN
-                return self._set_handler(number, handler)
-
-            os._exit = close_and_leave  # type: ignore[assignment]
-            signal.signal = set_others  # type: ignore[assignment]
+            self._process = os.getpid()
+            signal.signal = self._set_unless_idle  # type: ignore[assignment]
             atexit.register(self.close)
+        if os._exit != self._close_and_leave:  # a slot that this process has been meanwhile puts back what it knew
+            self._leave = os._exit
+            os._exit = self._close_and_leave  # type: ignore[assignment]
         self._heed_hang_up(heed=False)
 
     def close(self) -> None:
         """Close everything; the process ends where that takes too long."""
-        if not self.stages:
+        if not self.stages or os.getpid() != self._process:  # a child that functions have forked has nothing to close
             return
         if _in_main_thread():  # as it is in Spark's workers
             for number in _DEADLY:
@@ -175,6 +168,16 @@ class _Worker:
             signal.alarm(CLOSE_SECONDS)
         while self.stages:
             _close(self.stages.popitem()[1])
+
+    def _close_and_leave(self, status: int) -> None:
+        self.close()
+        self._leave(status)
+
+    def _set_unless_idle(self, number: int, handler: Any) -> Any:
+        # Spark's worker makes SIGHUP deadly whenever it begins to wait for a task
+        if number == signal.SIGHUP and handler is signal.SIG_DFL and self.stages:
+            handler = signal.SIG_IGN
+        return self._set_handler(number, handler)
 
     def _heed_hang_up(self, *, heed: bool) -> None:
         if self._watches_exit and _in_main_thread():
