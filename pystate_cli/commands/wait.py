@@ -128,7 +128,8 @@ class _Fate:
         """Return whether it has just been decided."""
         state = job_state(client, self.job_id)
         if self._has_happened(client, state):
-            self.state = state
+            # the checkpoint may have been the first sign of a job that was just starting
+            self.state = state if self.event is Event.RUNNING else job_state(client, self.job_id)
             return True
         if not state.is_terminal:
             return False

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import PystateError
-from pystate.common.home import read_json
 from pystate_cli.doctor.finding import Finding, fail, ok, warn
-from pystate_cli.rest_client import NoJobManagerError
+from pystate_cli.rest_client import BACK_AGAIN, NoJobManagerError
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration
@@ -46,7 +45,7 @@ def check_job_manager(home: PystateHome, configuration: Configuration, address: 
     except NoJobManagerError as error:
         if address is not None:
             yield fail("job manager", error.message, error.hint or "pystate cluster status")
-        elif read_json(home.jobmanager) is None:
+        elif error.hint != BACK_AGAIN:
             yield ok("job manager", "none runs; the first pystate run starts one")
         else:
             yield warn("job manager", error.message, error.hint or "pystate cluster start")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -170,6 +171,11 @@ def test_a_job_manager_that_was_stopped_has_left_its_jobs_too(manager, killed, p
         "  try: pystate cluster start brings it back, and it finds its jobs again\n"
     )
     assert pystate("cluster", "stop").err.endswith("1 job goes on without it.\n")
+    checks = {check["name"]: check for check in json.loads(pystate("doctor", "--json").out)["checks"]}
+    assert (checks["job manager"]["status"], checks["job manager"]["hint"]) == (
+        "warn",
+        "pystate cluster start brings it back, and it finds its jobs again",
+    )
 
 
 def test_a_job_manager_that_dies_under_a_command_is_said_to_leave_its_jobs(manager):
