@@ -88,6 +88,34 @@ def test_a_missing_uid():
         check(program(uid=None), **{"pipeline.auto-generate-uids": "false"})
 
 
+def reading(path):
+    env = StreamExecutionEnvironment()
+    env.read_text_file(str(path)).print()
+    return StreamGraph(env._sources)
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(JobGraphError, match=f"reads {tmp_path}/gone, which does not exist") as error:
+        check(reading(tmp_path / "gone"))
+
+    assert error.value.where.startswith(f"{__file__}, line ")
+    with pytest.raises(JobGraphError):
+        check(reading(f"file://{tmp_path}/gone"))
+
+
+def test_files_that_are_there_or_of_which_this_machine_knows_nothing(tmp_path, monkeypatch):
+    for path in (tmp_path, f"file:{tmp_path}", f"{tmp_path}/*.txt", "s3a://bucket/gone", "hdfs://name/gone"):
+        assert check(reading(path)) is None
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    assert check(reading("/gone")) is None
+
+
+def test_a_job_that_goes_on_is_not_ended_by_what_is_away_for_a_while(tmp_path):
+    settings = Configuration({"execution.state-recovery.path": f"{tmp_path}/savepoint"})
+
+    assert check_before_spark(reading(tmp_path / "gone"), settings, starts=False) is None
+
+
 def with_a_lock():
     function = Forward()
     function.lock = threading.Lock()

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from pystate.common.configuration import Configuration
-from pystate.common.home import JobDirectory, PystateHome
+from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.job_status import JobStatus
 from pystate.driver import __main__ as driver
 from pystate.driver.embedded import LocalExecutor
@@ -47,6 +47,13 @@ def test_a_driver_that_lost_its_spark_leaves_its_job_to_the_next_one(run):
 def test_a_program_that_fails_has_failed(run):
     code, state = run("1 / 0")
     assert (code, state) == (1, JobStatus.FAILED)
+
+
+def test_what_pystate_refuses_while_the_program_is_read_names_the_programs_line(run, tmp_path):
+    run("from pystate.datastream import ValueStateDescriptor\n\nValueStateDescriptor('')\n")
+
+    failure = read_json(JobDirectory(tmp_path).status)["failure"]
+    assert failure["where"] == f'File "{tmp_path}/job.py", line 3, in <module>'
 
 
 def test_a_program_that_gives_up_before_its_job_has_failed(run):

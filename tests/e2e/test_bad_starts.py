@@ -1,12 +1,20 @@
 """Jobs that can't start, on real Spark: each ends with one sentence that names the place, and nothing is lost."""
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
-from pystate.common import Duration
-from pystate.common.errors import CheckpointFailedError, CorruptSnapshotError, JobCancelledError
+from pystate.common import Duration, Types
+from pystate.common.errors import (
+    CheckpointFailedError,
+    CorruptSnapshotError,
+    JobCancelledError,
+    RecordError,
+    StateDeclarationError,
+    UserFunctionError,
+)
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 
@@ -108,3 +116,50 @@ def test_a_snapshot_with_a_bad_file_is_refused_by_the_name_of_the_file(run_job, 
         assert str(copy if pattern == "_metadata" else file) in place
         assert "\n" not in error.value.message
         assert rows == []
+
+
+class NeverTheSame(Count):
+    def open(self, runtime_context):
+        message = f"no answer at {time.time_ns()}"
+        raise ConnectionError(message)
+
+
+class WrongKind(Count):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_map_state(ValueStateDescriptor("count"))
+
+
+class HalfASurrogate(Count):
+    def process_element(self, value, ctx):
+        yield "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "attempts", "line"),
+    [
+        (NeverTheSame(), UserFunctionError, 3, "raise ConnectionError(message)"),
+        (WrongKind(), StateDeclarationError, 1, "get_map_state(ValueStateDescriptor"),
+        (HalfASurrogate(), RecordError, 3, None),
+    ],
+)
+def test_a_job_that_fails_in_the_same_way_at_each_start_ends(run_job, folder, function, kind, attempts, line):
+    def build():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(folder))
+        stream = env.from_source(source.monitor_continuously(Duration.of_millis(100)).build())
+        counted = stream.key_by(lambda word: word).process(function, Types.STRING()).uid("count")
+        counted.for_each_batch(lambda frame, epoch: frame.collect())
+        env.execute("ends")
+
+    quick = {f"restart-strategy.exponential-delay.{name}-backoff": "10 ms" for name in ("initial", "max")}
+    job = run_job(build, {"execution.checkpointing.interval": "200 ms", **quick})
+    with pytest.raises(kind) as error:
+        job.result()
+
+    assert job.status["state"] == "FAILED"
+    assert job.status["failure_count"] == attempts
+    assert "(uid count)" in error.value.where or "uid count" in error.value.where
+    if line is not None:
+        text = Path(__file__).read_text().splitlines()
+        number = next(number for number, one in enumerate(text, 1) if line in one)
+        assert f'File "{__file__}", line {number}, in open' in error.value.where

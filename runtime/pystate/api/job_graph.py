@@ -119,6 +119,7 @@ class SourceTransformation(Transformation):
         single_column: The elements are the values of the only column instead of rows.
         bounded: The source has an end.
         watches_files: Where the job doesn't end by itself, files that come later are read too.
+        path: Of a source of files, where they are; a path, a URL, or a pattern.
     """
 
     frame: Callable[[], Any] | None = None
@@ -126,6 +127,7 @@ class SourceTransformation(Transformation):
     single_column: bool = False
     bounded: bool = False
     watches_files: bool = False
+    path: str | None = None
 
 
 @dataclass(eq=False)

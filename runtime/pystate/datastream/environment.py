@@ -129,6 +129,7 @@ class StreamExecutionEnvironment:
             single_column=source.single_column,
             bounded=source.bounded,
             watches_files=True,
+            path=source.path,
             output_type=type_info or (Types.STRING() if source.single_column else None),
         )
         return self._add_source(step)

@@ -20,6 +20,7 @@ from pystate.common.file_system_settings import SETTINGS_VARIABLE
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
+from pystate.common.user_frames import add_user_frame
 from pystate.datastream.executor import JobExecutionResult, register_executor
 from pystate.driver.control_endpoint import ControlEndpoint
 from pystate.driver.driver_term import leader_of_this_process
@@ -146,6 +147,8 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
         return 1
     except BaseException as error:
         traceback.print_exc()
+        if isinstance(error, PystateError):
+            add_user_frame(error, "".join(traceback.format_exception(error)))
         failed = failure_dict(error, program_trace(error, job_file))
         failed["where"] = failed["where"] or program_place(error, job_file)
         status.update(JobStatus.FAILED, failure=failed)

@@ -5,6 +5,8 @@ Each of these would else be found when a Spark session is there, half a minute l
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 
 from pystate.api.job_graph import (
@@ -19,12 +21,15 @@ from pystate.api.job_graph import (
 from pystate.checkpoint.metadata import OperatorState
 from pystate.checkpoint.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.common.configuration import Configuration
-from pystate.common.errors import RestoreError
+from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
 from pystate.driver.closure_check import check_closures
 from pystate.driver.restore import key_type_changed, load_snapshot
 from pystate.driver.restored_state import Snapshot
 from pystate.slot.chain import needs_slot
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
 def check_before_spark(graph: StreamGraph, configuration: Configuration, *, starts: bool = True) -> Snapshot | None:
@@ -33,21 +38,25 @@ def check_before_spark(graph: StreamGraph, configuration: Configuration, *, star
     Args:
         graph: The program.
         configuration: The options in force.
-        starts: Whether the job begins with this; one that goes on has checkpoints of its own, and may have deleted the
-            snapshot that it was started from.
+        starts: Whether the job begins with this. One that goes on has checkpoints of its own, and may have deleted the
+            snapshot that it was started from; a storage that is away for a while must not end it.
 
     Returns:
         The snapshot that the job is started from; None where it begins with nothing.
 
     Raises:
-        JobGraphError: A uid is missing or used twice, or a function can't be sent to the slots.
+        JobGraphError: A uid is missing or used twice, a function can't be sent to the slots, or the files that a source
+            reads are not there.
         RestoreError: There is no snapshot at `execution.state-recovery.path`, or it doesn't fit the program.
         CorruptSnapshotError: It is damaged.
     """
     uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
     check_closures(graph, uids)
+    if not starts:
+        return None
+    _check_paths(graph, configuration)
     path = configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
-    if path is None or not starts:
+    if path is None:
         return None
     snapshot = load_snapshot(path)
     check_restore(graph, uids, configuration, snapshot)
@@ -113,6 +122,19 @@ def key_type_refusal(uid: str, step: Transformation, operator: OperatorState) ->
         return None
     refusals = (key_type_changed(step.name, uid, operator, key_by.key_type) for key_by in _key_bys(step))
     return next((refusal for refusal in refusals if refusal is not None), None)
+
+
+def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
+    """Refuse local paths that lead nowhere, as Spark does later: for a pattern files may still come."""
+    elsewhere = any(key.endswith("fs.defaultFS") for key in configuration.key_set()) or "HADOOP_CONF_DIR" in os.environ
+    for source in graph.live_sources():
+        path = source.path or ""
+        local = path.removeprefix("file://").removeprefix("file:")
+        is_local = local != path or not (elsewhere or _SCHEME.match(path))
+        if path and is_local and not _PATTERN.search(path) and not os.path.exists(local):
+            message = f"The source {source.name!r} reads {path}, which does not exist."
+            hint = "make the folder, or mend the path; a relative one begins where the job was started"
+            raise JobGraphError(message, where=source.place, hint=hint)
 
 
 def _is_operator(step: Transformation) -> bool:
