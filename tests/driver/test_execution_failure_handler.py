@@ -26,8 +26,8 @@ LOST = JobExecutionError("A slot was lost.")
 
 @pytest.fixture
 def handler(tmp_path):
-    def make(*, taken_over=False, latest_checkpoint=lambda: None, **options):
-        one = ExecutionFailureHandler(Configuration({**TWICE, **options}), JobDirectory(tmp_path), latest_checkpoint)
+    def make(*, taken_over=False, saved_batch=lambda: None, **options):
+        one = ExecutionFailureHandler(Configuration({**TWICE, **options}), JobDirectory(tmp_path), saved_batch)
         one.begin(taken_over=taken_over)
         return one
 
@@ -132,7 +132,7 @@ def test_failures_of_other_lines_or_kinds_or_of_the_machines_are_other_failures(
 
 def test_a_job_that_has_completed_a_checkpoint_goes_by_its_restart_strategy_alone(handler):
     completed = []
-    one = handler(**OFTEN, latest_checkpoint=lambda: completed[-1] if completed else None)
+    one = handler(**OFTEN, saved_batch=lambda: completed[-1] if completed else None)
     failures(one, 12, 12)
     completed.append(1)
 
@@ -164,7 +164,7 @@ def test_misused_state_ends_a_job_that_fails_twice_in_the_same_way_before_it_run
 @pytest.mark.parametrize("kind", [RecordError, StateError])
 def test_data_of_the_wrong_type_that_comes_back_behind_one_checkpoint_ends_the_job(handler, kind):
     completed = [7]
-    one = handler(**OFTEN, latest_checkpoint=lambda: completed[-1])
+    one = handler(**OFTEN, saved_batch=lambda: completed[-1])
 
     def fails(text="1.5 is no int64"):
         one.attempt_created()
@@ -174,4 +174,4 @@ def test_data_of_the_wrong_type_that_comes_back_behind_one_checkpoint_ends_the_j
     assert [fails(), fails()] == [7, 7]
     completed.append(8)
     assert [fails(), fails("True is no int64"), fails(), fails()] == [7, 7, 7, None]
-    assert one.describe() == "the job failed 3 times of the same data, and no checkpoint was completed in between"
+    assert one.describe() == "the job failed 3 times of the same data, and no checkpoint came past it"

@@ -25,20 +25,20 @@ class ExecutionFailureHandler:
     Args:
         configuration: The options in force.
         directory: The job's files.
-        latest_checkpoint: Returns the id of the job's own latest checkpoint that holds rows it has read; None for none.
+        saved_batch: Returns the number of the last batch whose rows a checkpoint of the job holds; None for none.
     """
 
     def __init__(
         self,
         configuration: Configuration,
         directory: JobDirectory,
-        latest_checkpoint: Callable[[], int | None] = lambda: None,
+        saved_batch: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._directory = directory
         self._strategy = restart_strategy(configuration)
         self._was_running = False
         self._failed_at_start: tuple[str, str] | None = None
-        self._latest_checkpoint = latest_checkpoint
+        self._saved_batch = saved_batch
         self._checkpointing = is_checkpointing_enabled(configuration)
         self._repeated = RepeatedFailures()
         self._wrong_data = RepeatedFailures()
@@ -95,7 +95,7 @@ class ExecutionFailureHandler:
         if self._fails_at_start_again(error):
             return "the job failed twice in the same way before it ran"
         if self._meets_wrong_data_again(error):
-            return f"the job failed {MOST_FAILURES} times of the same data, and no checkpoint was completed in between"
+            return f"the job failed {MOST_FAILURES} times of the same data, and no checkpoint came past it"
         return self._fails_at_one_place(error, stack_trace)
 
     def _fails_at_start_again(self, error: PystateError) -> bool:
@@ -111,11 +111,11 @@ class ExecutionFailureHandler:
         if not isinstance(error, (RecordError, StateError)):
             return False
         site = FailureSite(f"{type(error).__name__}: {error.message}", task_in(error.where or ""))
-        return self._wrong_data.count((site, self._latest_checkpoint()))
+        return self._wrong_data.count((site, self._saved_batch()))
 
     def _fails_at_one_place(self, error: PystateError, stack_trace: str) -> str | None:
         """Return the place where a job that has never completed a checkpoint has failed too often."""
-        if self._latest_checkpoint() is not None or (self._was_running and not self._checkpointing):
+        if self._saved_batch() is not None or (self._was_running and not self._checkpointing):
             self._repeated.forget()  # without checkpoints no other sign is there that a job has come anywhere
             return None
         site = FailureSite.of(error, stack_trace)

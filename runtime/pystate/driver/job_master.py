@@ -111,7 +111,7 @@ class JobMaster:
         self._lock = threading.Lock()
         self._number = status.attempt
         self._started_behind = -1  # the last batch of the snapshot that the job was started from
-        self._failures = ExecutionFailureHandler(configuration, directory, self._latest_checkpoint)
+        self._failures = ExecutionFailureHandler(configuration, directory, self._saved_batch)
         self._state_settings = StateSettings.of(configuration)
         self._metrics = JobMetrics(spark.sparkContext)
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
@@ -327,12 +327,12 @@ class JobMaster:
         self._status.update(JobStatus.RESTARTING, failure=failure, attempt=self._number)
         self._cancelled.wait(delay_ms / 1000)
 
-    def _latest_checkpoint(self) -> int | None:
-        """Return the job's own latest checkpoint that holds rows it has read; one can complete before the first epoch."""
+    def _saved_batch(self) -> int | None:
+        """Return the last batch whose rows a checkpoint of the job holds; one can complete before the first epoch, too."""
         snapshot = self.coordinator.latest_snapshot()
         if snapshot is None or snapshot.starting or read_up_to(snapshot) <= self._started_behind:
             return None
-        return snapshot.metadata.checkpoint_id
+        return read_up_to(snapshot)
 
     def _check_spark(self, error: PystateError) -> None:
         """End this driver's part of the job if its Spark application is gone, of which a failure may be the first sign.

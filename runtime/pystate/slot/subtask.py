@@ -27,7 +27,7 @@ from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.bounded_text import MAX_TRACE, bounded_text
 from pystate.common.configuration import Configuration
-from pystate.common.errors import ControlError, PystateError, UserFunctionError
+from pystate.common.errors import ControlError, PystateError, RecordError, UserFunctionError
 from pystate.common.options import StateBackendOptions
 from pystate.slot.chain import OperatorSpec
 from pystate.slot.epoch_ledger import Asker, ClaimResult, EpochLedger, TaskOutcome
@@ -501,6 +501,8 @@ class _UserCode:
         stack_trace = user_stack_trace(error)
         if isinstance(error, PystateError):
             failure = error
+            if isinstance(error, RecordError) and error.where is not None:
+                failure.where = f"{where}, {error.where}"  # it knows the stream, we the operator
             failure.where = failure.where or where
         else:
             hint = None if isinstance(error, Exception) else _NO_END
