@@ -17,6 +17,7 @@ from pystate.datastream import (
 from pystate.slot.output import OutputKind, OutputSpec
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.testing import KeyedOneInputOperatorTestHarness
+from tests.slot.harness import SlotHarness
 
 LONE = "a\ud800b"
 
@@ -86,6 +87,23 @@ def test_an_element_that_travels_as_text_is_the_authors_error_and_names_the_step
     with pytest.raises(RecordError, match="half of a surrogate pair") as error:
         buffer.flush()
     assert error.value.where == "to counts"
+
+
+class Half(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield "\ud800", 1
+
+
+def test_the_error_names_the_operator_and_the_stream(tmp_path):
+    slot = SlotHarness(tmp_path, Half())
+    try:
+        with pytest.raises(RecordError):
+            slot.run_epoch(0, ["a"])
+    finally:
+        slot.close()
+
+    ((error, _),) = slot.coordinator.failures
+    assert error.where == "count (uid count), subtask 0, out"
 
 
 def test_an_untyped_element_travels_and_a_printed_one_is_shown():
