@@ -404,9 +404,8 @@ class ExecutionAttempt:
 
     def _measure_alignment(self, epoch: int) -> None:
         stages, triggered = self._coordinator.state.stages_of_barrier(epoch)
-        if stages and self._query is not None:
-            context, group = self._spark.sparkContext, str(self._query.runId)
-            measured = {uid: alignment_ms(context, group, stage, triggered) for uid, stage in stages.items()}
+        if stages:
+            measured = {uid: alignment_ms(self._stages.ends(stage - 1), triggered) for uid, stage in stages.items()}
             self._coordinator.state.report_alignment(epoch, measured)
 
     def _deliver(self, sink: SinkPlan, epoch: int) -> None:

@@ -69,6 +69,16 @@ class StageStore:
         read, written = sum(task.read for task in tasks), sum(task.written for task in tasks)
         return StageFacts(stage_id, partitions, False, read, written, tuple(tasks))
 
+    def ends(self, stage_id: int) -> list[int]:
+        """Return when the successful tasks of a stage's last attempt ended, ms since 1970."""
+        last = self._last_attempt(stage_id)
+        told = [] if last is None else self._told(stage_id, last["attemptId"])
+        return [
+            task["launchTime"] + task["duration"]
+            for task in told
+            if task["status"] == "SUCCESS" and task.get("duration") is not None
+        ]
+
     def outcome(self, stage_id: int, task_attempt_id: int) -> TaskOutcome:
         """Return what became of a task attempt."""
         last = self._last_attempt(stage_id)
@@ -88,8 +98,10 @@ class StageStore:
         return dict(json.loads(self._json.writeValueAsString(found)))
 
     def _tasks(self, stage_id: int, attempt: int) -> list[TaskFacts]:
-        listed = json.loads(self._json.writeValueAsString(self._store.taskList(stage_id, attempt, _MAX_TASKS)))
-        return [_task(task) for task in listed]
+        return [_task(task) for task in self._told(stage_id, attempt)]
+
+    def _told(self, stage_id: int, attempt: int) -> list[dict[str, Any]]:
+        return list(json.loads(self._json.writeValueAsString(self._store.taskList(stage_id, attempt, _MAX_TASKS))))
 
 
 _SCALA_MODULE = "com.fasterxml.jackson.module.scala.DefaultScalaModule$"
