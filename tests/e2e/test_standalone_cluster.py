@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -173,6 +175,65 @@ def test_a_job_on_a_cluster_survives_an_executor_and_resumes_at_another_parallel
     second.wait_for(lambda: first.seen | second.seen >= watched.pairs)
     assert state_in(second.savepoint(tmp_path / "savepoints")) == dict(watched.words)
     assert not first.seen & second.seen, "nothing is read again"
+
+
+class Deleter:
+    """Deletes the shuffle files of one executor as they appear."""
+
+    def __init__(self, executor) -> None:
+        self.executor = executor
+        self.deleted = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Deleter:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.001):
+            for path in self.executor.shuffle_files():
+                with contextlib.suppress(FileNotFoundError):
+                    path.unlink()
+                    self.deleted += 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_rows_whose_shuffle_files_vanish_under_a_running_job_are_neither_lost_nor_doubled(cluster, start, tmp_path):
+    cluster.start()
+    watched = Watched(tmp_path)
+    options = {
+        "parallelism.default": "2",
+        "execution.checkpointing.interval": "500 ms",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1000",
+        "restart-strategy.fixed-delay.delay": "100 ms",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "200",
+    }
+    job = start(watched, **options)
+    watched.add(3, words_per_file=3000, different=300)
+    job.wait_for(lambda: job.seen >= watched.pairs)
+
+    with Deleter(cluster.executors()[0]) as deleter:
+        for _ in range(4):
+            watched.add(6, words_per_file=3000, different=300)
+            before = deleter.deleted
+            job.wait_for(lambda before=before: deleter.deleted > before + 20, 120)
+    job.wait_for(lambda: job.seen >= watched.pairs, 240)
+
+    # an executor dies while epochs run
+    watched.add(12, words_per_file=3000, different=300)
+    attempt, seen = job.status["attempt"], len(job.seen)
+    job.wait_for(lambda: len(job.seen) > seen)
+    kill(cluster.executor_pids()[0])
+    job.wait_for(lambda: job.status["attempt"] > attempt and job.seen >= watched.pairs, 240)
+    assert state_in(job.savepoint(tmp_path / "savepoints")) == dict(watched.words)
+    assert job.seen == watched.pairs
 
 
 @pytest.mark.slow

@@ -2,12 +2,12 @@
 
     python -m tests.faults.campaign --kills 200 --seed 1 [--backend rocksdb]
 
-kills slots, Python workers of the micro-batch and the daemon that forks both, at any moment: in an epoch, a barrier, an
-upload, a restore. The job has keyed value, list and map state and a sink with operator state, at parallelism 2. In the end
-all state must be what one pass over the input gives, and every row must have come out. The seed gives the input, the victims
-and the pauses; which step a kill meets depends on the machine. The report goes to stdout; that of the long form is in
-`benchmarks/results/fault_campaign.md`. `test_campaign.py` runs the same with fewer kills (`--campaign-kills`,
-`--campaign-seed`, `--campaign-backend`).
+kills slots, Python workers of the micro-batch and the daemon that forks both, and deletes, empties, cuts or corrupts the
+newest shuffle's files, at any moment: in an epoch, a barrier, an upload, a restore. The job has keyed value, list and map state
+and a sink with operator state, at parallelism 2. In the end all state must be what one pass over the input gives, and every row
+must have come out. The seed gives the input, the victims and the pauses; which step a kill meets depends on the machine. The
+report goes to stdout; that of the long form is in `benchmarks/results/fault_campaign.md`. `test_campaign.py` runs the same with
+fewer kills (`--campaign-kills`, `--campaign-seed`, `--campaign-backend`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import pytest
 
 from pystate.common.errors import JobCancelledError
 from tests.faults.processes import children, daemons, kill
+from tests.faults.shuffle_files import Damage, ShuffleFiles
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, lost_and_doubled
 
 OPTIONS = {
@@ -31,7 +32,7 @@ OPTIONS = {
     "restart-strategy.fixed-delay.attempts": "100000",
     "restart-strategy.fixed-delay.delay": "0 ms",
 }
-KINDS = ("slot", "worker", "slot", "worker", "daemon")
+KINDS = ("slot", "worker", "slot", "worker", "daemon", "shuffle", "shuffle")
 LONGEST_PAUSE_S = 1.5
 
 
@@ -40,7 +41,7 @@ class Report:
     """What a campaign came to.
 
     Attributes:
-        kills: By kind of victim.
+        kills: By kind of victim, broken shuffles among them.
         restarts: How often the job was started again.
         lost: Records that are missing in state or output.
         doubled: Records that are in state twice, and rows with a count that never was.
@@ -98,6 +99,12 @@ def run_campaign(
             watched.add(chance.randrange(1, 4))
         time.sleep(chance.random() * LONGEST_PAUSE_S)
         kind = chance.choice(KINDS)
+        if kind == "shuffle":
+            damage = chance.choice(list(Damage))
+            files = ShuffleFiles.of(spark)
+            if files.damage(max(files.by_shuffle(), default=0), damage):
+                report.kills[f"shuffle {damage.value}"] += 1
+            continue
         victims = _victims(job, spark)[kind]
         if victims:
             kill(chance.choice(victims))
