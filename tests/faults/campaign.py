@@ -3,11 +3,11 @@
     python -m tests.faults.campaign --kills 200 --seed 1 [--backend rocksdb]
 
 kills slots, Python workers of the micro-batch and the daemon that forks both, and deletes, empties, cuts or corrupts the
-newest shuffle's files, at any moment: in an epoch, a barrier, an upload, a restore. The job has keyed value, list and map state
-and a sink with operator state, at parallelism 2. In the end all state must be what one pass over the input gives, and every row
-must have come out. The seed gives the input, the victims and the pauses; which step a kill meets depends on the machine. The
-report goes to stdout; that of the long form is in `benchmarks/results/fault_campaign.md`. `test_campaign.py` runs the same with
-fewer kills (`--campaign-kills`, `--campaign-seed`, `--campaign-backend`).
+newest shuffle's files, at any moment: in an epoch, a barrier, an upload, a restore. The job has keyed value, list and map
+state and a sink with operator state, at parallelism 2. In the end all state must be what one pass over the input gives, and
+every row must have come out. The seed gives the input, the victims and the pauses; which step a kill meets depends on the
+machine. The report goes to stdout; that of the long form is in `benchmarks/results/fault_campaign.md`. `test_campaign.py`
+runs the same with fewer kills (`--campaign-kills`, `--campaign-seed`, `--campaign-backend`).
 """
 
 from __future__ import annotations
