@@ -217,7 +217,7 @@ def test_rows_whose_shuffle_files_vanish_under_a_running_job_are_neither_lost_no
     }
     job = start(watched, **options)
     watched.add(3, words_per_file=3000, different=300)
-    job.wait_for(lambda: job.seen >= watched.pairs)
+    job.wait_for(lambda: job.seen >= watched.pairs, 180)
 
     with Deleter(cluster.executors()[0]) as deleter:
         for _ in range(4):

@@ -25,8 +25,8 @@ def retried(stage_id, partitions, *tasks):
     return StageFacts(stage_id, partitions, False, 0, 0, tasks)
 
 
-def verdict(*facts, prepared=PREPARED):
-    return judge(prepared, {one.stage_id: one for one in facts}.__getitem__)
+def verdict(*facts, prepared=PREPARED, repeatable=True):
+    return judge(prepared, {one.stage_id: one for one in facts}.__getitem__, repeatable=repeatable)
 
 
 def test_an_epoch_is_whole_where_both_sides_of_the_shuffle_and_the_subtasks_agree():
@@ -86,6 +86,15 @@ def test_a_partition_that_has_other_rows_the_second_time_is_told():
     (wrong,) = verdict(retried(WRITES, 2, *MAPS, again), clean(READS, 2, read=100)).wrong
     assert "partitions 1 of stage 4 had other rows" in wrong
     assert "not deterministic" in wrong
+
+
+def test_input_that_is_known_not_to_repeat_itself_must_not_be_written_again():
+    failed_first = (replace(MAPS[0], task_attempt_id=49, outcome=FAILED, written=3), *MAPS)
+    reads = clean(READS, 2, read=100)
+    assert verdict(retried(WRITES, 2, *failed_first), reads, repeatable=False).wrong == (), "nobody has read of that one"
+    again = retried(WRITES, 2, *MAPS, replace(MAPS[0], task_attempt_id=90))
+    (wrong,) = verdict(again, reads, repeatable=False).wrong
+    assert "partitions 0 of stage 4 were run again" in wrong
 
 
 def test_as_many_subtasks_as_tasks():

@@ -43,6 +43,7 @@ from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.process import Deployment, folder_prefix
 from pystate.slot.task import JobEnvironment
 from pystate.spark.application import CoreWatch, SparkExecutors, driver_address
+from pystate.spark.determinism import non_determinism
 from pystate.spark.exchange import SlotDirectory, fetch_output
 from pystate.spark.input_proof import judge
 from pystate.spark.job_plan import JobPlan, SinkPlan
@@ -150,6 +151,7 @@ class ExecutionAttempt:
         self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._slot_count, self._slots_ended)
         self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
         self._stages = StageStore(spark.sparkContext)
+        self._repeatable = not any(non_determinism(frame).expressions for frame in frames)
         self._end: AttemptEnd | None = None
         self._lost_slot: tuple[int, str, str] | None = None
         self._ended = threading.Condition()
@@ -391,7 +393,7 @@ class ExecutionAttempt:
         deadline = time.monotonic() + _PROOF_TIMEOUT_S
         while True:
             self._stages.catch_up(_PROOF_TIMEOUT_S)
-            verdict = judge(prepared, self._stages.stage)
+            verdict = judge(prepared, self._stages.stage, repeatable=self._repeatable)
             if verdict.waits_for is None:
                 break
             if time.monotonic() >= deadline:

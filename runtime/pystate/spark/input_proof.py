@@ -72,12 +72,16 @@ class Verdict:
     wrong: tuple[str, ...] = ()
 
 
-def judge(prepared: Mapping[SubtaskId, PreparedEpoch], stage: Callable[[int], StageFacts]) -> Verdict:
+def judge(
+    prepared: Mapping[SubtaskId, PreparedEpoch], stage: Callable[[int], StageFacts], *, repeatable: bool = True
+) -> Verdict:
     """Say whether all rows of an epoch have arrived.
 
     Args:
         prepared: What each subtask has told.
         stage: Returns what Spark says of a stage.
+        repeatable: Whether a partition that is written again has the same rows, as far as is known. Where it hasn't, rows
+            may have moved between subtasks of which some had read before; no number shows it, so none may be written again.
     """
     behind: dict[int, dict[SubtaskId, PreparedEpoch]] = defaultdict(dict)
     for subtask, share in prepared.items():
@@ -86,7 +90,7 @@ def judge(prepared: Mapping[SubtaskId, PreparedEpoch], stage: Callable[[int], St
     for stage_id, shares in sorted(behind.items()):
         # a stage with one shuffle in front of it is numbered right behind the one that writes it: Spark's scheduler makes
         # the stages of a job in one step, what is read first, first
-        for verdict in (_tasks(stage(stage_id), shares), _shuffle(stage(stage_id - 1), stage_id, shares)):
+        for verdict in (_tasks(stage(stage_id), shares), _shuffle(stage(stage_id - 1), stage_id, shares, repeatable)):
             if verdict.waits_for is not None:
                 return verdict
             wrong += verdict.wrong
@@ -116,22 +120,26 @@ def _tasks(facts: StageFacts, shares: Mapping[SubtaskId, PreparedEpoch]) -> Verd
     return Verdict(wrong=tuple(wrong))
 
 
-def _shuffle(facts: StageFacts, behind: int, shares: Mapping[SubtaskId, PreparedEpoch]) -> Verdict:
+def _shuffle(facts: StageFacts, behind: int, shares: Mapping[SubtaskId, PreparedEpoch], repeatable: bool) -> Verdict:
     """Hold the rows that were read behind a shuffle against those that were written in front of it."""
     taken = sum(share.rows_read for share in shares.values())
     written = facts.written
     if not facts.is_clean:
-        by_partition: dict[int, set[int]] = defaultdict(set)
+        by_partition: dict[int, list[int]] = defaultdict(list)
         for task in facts.tasks:
             if task.outcome is TaskOutcome.SUCCEEDED:
-                by_partition[task.partition].add(task.written)
+                by_partition[task.partition].append(task.written)
         if len(by_partition) < facts.partitions:
             return Verdict(waits_for=f"the ends of all tasks of {_name(facts)}")
-        changed = sorted(partition for partition, counts in by_partition.items() if len(counts) > 1)
+        again = sorted(partition for partition, counts in by_partition.items() if len(counts) > 1)
+        if again and not repeatable:
+            ran = f"partitions {', '.join(map(str, again))} of {_name(facts)} were run again"
+            return Verdict(wrong=(f"{ran}, and the DataFrame in front of key_by() is not deterministic",))
+        changed = [partition for partition in again if len(set(by_partition[partition])) > 1]
         if changed:
-            again = f"partitions {', '.join(map(str, changed))} of {_name(facts)} had other rows when they were run again"
-            return Verdict(wrong=(f"{again}; something in front of key_by() is not deterministic",))
-        written = sum(next(iter(counts)) for counts in by_partition.values())
+            other = f"partitions {', '.join(map(str, changed))} of {_name(facts)} had other rows when they were run again"
+            return Verdict(wrong=(f"{other}; something in front of key_by() is not deterministic",))
+        written = sum(counts[0] for counts in by_partition.values())
     if written == taken:
         return Verdict()
     return Verdict(wrong=(f"{_name(facts)} has written {written} rows, the subtasks behind stage {behind} took {taken}",))
