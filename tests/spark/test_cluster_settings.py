@@ -107,6 +107,8 @@ def test_a_session_on_a_cluster_names_no_path_of_this_machine(master, tmp_path):
         ("spark.sql.execution.pyspark.udf.killOnIdleTimeout", "true"),
         ("spark.sql.streaming.minBatchesToRetain", "9"),
         ("spark.sql.streaming.minBatchesToRetain", "many"),
+        ("spark.ui.retainedStages", "20"),
+        ("spark.ui.retainedTasks", "100"),
     ],
 )
 def test_what_slots_can_not_live_with_is_refused(tmp_path, key, value):

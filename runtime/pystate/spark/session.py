@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,8 +42,15 @@ _REFUSED = {
     "spark.python.worker.killOnIdleTimeout": "a slot looks idle to Spark, and one that is killed takes state with it",
     "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "an exchange that waits for its slot looks idle to Spark",
 }
-_MIN_BATCHES = "spark.sql.streaming.minBatchesToRetain"
-_FEWEST_BATCHES = 10
+_LEAST = {
+    "spark.sql.streaming.minBatchesToRetain": (10, "Spark would delete its logs of epochs that checkpoints need"),
+    "spark.ui.retainedStages": (100, "Spark would forget the stages of an epoch before it is proven to be whole"),
+    "spark.ui.retainedTasks": (10_000, "Spark would forget the tasks of an epoch before it is proven to be whole"),
+    "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": (
+        10_000,
+        "an epoch counts when Spark tells of all its tasks",
+    ),
+}
 
 
 def needed_cores(parallelism: int) -> int:
@@ -76,7 +83,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         if users.get(key, "false").lower() == "true":
             message = f"{key} = true can't be used: {reason}."
             raise ConfigurationError(message, where=key, hint=f"leave {key} out")
-    _check_batches(users.get(_MIN_BATCHES))
+    _check_least(users)
     if users.get("spark.submit.deployMode", "client").lower() == "cluster":
         message = "spark.submit.deployMode = cluster can't be used: the driver runs under the job manager."
         raise ConfigurationError(message, where="spark.submit.deployMode", hint="leave it out")
@@ -126,24 +133,20 @@ def check_session(spark: SparkSession) -> None:
         if str(spark.conf.get(key, "false")).lower() == "true":
             message = f"{key} = true can't be used: {reason}."
             raise ConfigurationError(message, where=key, hint=f"leave {key} out, in the program and in spark-defaults.conf")
-    _check_batches(spark.conf.get(_MIN_BATCHES, None))
+    _check_least({key: value for key in _LEAST if (value := spark.conf.get(key, None)) is not None})
 
 
-def _check_batches(text: str | None) -> None:
-    """Refuse that Spark forgets its logs of an epoch before a checkpoint, or a restore, has read them.
+def _check_least(settings: Mapping[str, str]) -> None:
+    """Refuse that Spark forgets too early what a checkpoint, a restore, or the proof of an epoch reads.
 
     Raises:
         ConfigurationError: So it would.
     """
-    if text is None:
-        return
-    try:
-        enough = int(text) >= _FEWEST_BATCHES
-    except ValueError:
-        enough = False
-    if not enough:
-        message = f"{_MIN_BATCHES} = {text} can't be used: Spark would delete its logs of epochs that checkpoints need."
-        raise ConfigurationError(message, where=_MIN_BATCHES, hint=f"leave it out, or set {_FEWEST_BATCHES} or more")
+    for key, (least, reason) in _LEAST.items():
+        text = settings.get(key, str(least))
+        if not text.isdecimal() or int(text) < least:
+            message = f"{key} = {text} can't be used: {reason}."
+            raise ConfigurationError(message, where=key, hint=f"leave it out, or set {least} or more")
 
 
 def create_session(configuration: Configuration, app_name: str, log: Path) -> SparkSession:
