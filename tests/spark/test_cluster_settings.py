@@ -144,3 +144,9 @@ def test_batches_between_spark_and_python_are_bounded_by_bytes_unless_the_user_s
     key = "spark.sql.execution.arrow.maxBytesPerBatch"
     assert spark_settings(Configuration({}), tmp_path / "spark.log")[key] == str(8 << 20)
     assert spark_settings(Configuration({key: "1g"}), tmp_path / "spark.log")[key] == "1g"
+
+
+def test_spark_compares_what_a_task_writes_when_it_is_run_again(tmp_path):
+    settings = spark_settings(Configuration({}), tmp_path / "spark.log")
+    checksum = "spark.sql.shuffle.orderIndependentChecksum"
+    assert settings[f"{checksum}.enabled"] == settings[f"{checksum}.enableFullRetryOnMismatch"] == "true"

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+_CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
+
 _LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -99,6 +101,9 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
         "spark.python.udf.pipelined.enabled": "true",
+        # a task that is run again and writes other rows fails its stage; the default of 4.3
+        f"{_CHECKSUM}.enabled": "true",
+        f"{_CHECKSUM}.enableFullRetryOnMismatch": "true",
         # Spark's own bound is 10,000 rows, whatever their size: past 2 GiB a batch fails, each time it is tried
         "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
         # an epoch counts when the status store has heard of the ends of its tasks: no event may be dropped
