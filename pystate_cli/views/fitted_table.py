@@ -24,6 +24,7 @@ class Column:
         least: To how many characters its cells may give way; None: never, they'd be of no use.
         most: How many characters it gets at most.
         wraps: Cells that give way go on in the next line instead of being cut.
+        keeps_end: Cells that give way lose their beginning: names in groups differ at their ends.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Column:
     least: int | None = None
     most: int = 48
     wraps: bool = False
+    keeps_end: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,8 @@ def _table(layout: Layout, lines: Sequence[Line], widths: Sequence[int], *, unic
         cells = []
         for column, size in zip(layout.columns, widths, strict=True):
             text = line.cells[column.name]
-            shown = text if column.wraps or column.least is None else shortened(text, size, unicode=unicode)
+            cut = shortened_in_front if column.keeps_end else shortened
+            shown = text if column.wraps or column.least is None else cut(text, size, unicode=unicode)
             cells.append(Text(shown, style=line.styles.get(column.name, "")))
         table.add_row(*cells, style=line.style)
     return table
@@ -164,6 +167,19 @@ def shortened(text: str, size: int, *, unicode: bool) -> str:
         return text
     mark = "…" if unicode else ".."
     return set_cell_size(text, max(0, size - cell_len(mark))) + mark
+
+
+def shortened_in_front(text: str, size: int, *, unicode: bool) -> str:
+    """Return the end of a text that takes up no more than `size` places of a terminal, with a mark where it was cut."""
+    from rich.cells import cell_len
+
+    if cell_len(text) <= size:
+        return text
+    mark = "…" if unicode else ".."
+    room = max(0, size - cell_len(mark))
+    while cell_len(text) > room:
+        text = text[1:]
+    return mark + text
 
 
 def _widths(layout: Layout, lines: Sequence[Line], width: int) -> list[int]:

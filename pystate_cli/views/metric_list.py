@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import UNKNOWN, format_count, format_millis, format_size, printable
+from pystate.common.time import current_time_ms
+from pystate_cli.formats import UNKNOWN, format_count, format_millis, format_moment, format_size, printable
 from pystate_cli.views.fitted_table import Column, Line, fitted_table, layouts
 from pystate_cli.views.plain_columns import plain_table
 
@@ -29,7 +30,7 @@ _SUBTASK_COLUMNS = (
 _METRIC_COLUMNS = (
     Column("where", "Operator", left=True, least=8),
     Column("subtask", "Subtask", "Sub"),
-    Column("name", "Metric", left=True, least=12),
+    Column("name", "Metric", left=True, least=12, keeps_end=True),
     Column("value", "Value"),
 )
 
@@ -72,12 +73,14 @@ class MetricRow:
             return f"{format_size(int(value))}{'/s' if self.unit == 'bytes/s' else ''}"
         if self.unit == "ms":
             return format_millis(int(value))
+        if self.unit == "ms since 1970":
+            return format_moment(int(value), current_time_ms())
         if self.unit == "ms/s":
             return f"{value / 10:.0f} %"
         if isinstance(value, float):
             return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
         # no thousands in what is a number only by chance
-        return str(value) if self.unit in ("id", "epoch", "ms since 1970") or value < 0 else format_count(value)
+        return str(value) if self.unit in ("id", "epoch") or value < 0 else format_count(value)
 
 
 def matching(rows: Iterable[MetricRow], pattern: str | None) -> list[MetricRow]:

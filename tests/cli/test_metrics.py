@@ -9,6 +9,7 @@ import signal
 import pytest
 
 from pystate.common.home import read_json
+from pystate_cli.formats import format_moment
 from pystate_cli.views.metric_list import MetricRow, head_line, matching, metric_table, plain_lines, subtask_table
 from tests.jobmanager.checkpoint_statistics import Statistics
 
@@ -110,7 +111,7 @@ def test_a_pattern_is_of_a_name_or_has_what_it_belongs_to_in_front(pattern, name
         (2300, "ms", "2.3 s"),
         (-1, "ms", "-"),
         (250.0, "ms/s", "25 %"),
-        (1795289073808, "ms since 1970", "1795289073808"),
+        (-1, "ms since 1970", "-"),
         (12345.6, None, "12,346"),
         (0.1234, None, "0.123"),
         (-5, None, "-5"),
@@ -166,3 +167,20 @@ def test_the_first_line_says_what_is_known():
     told = "words: RUNNING, 2 restarts, epoch 12 took 340 ms, checkpoint 7 took 110 ms, 9.11 KB"
     assert head_line(answer, rows) == told
     assert head_line({**answer, "up": False}, []) == "words: RUNNING, its driver does not answer"
+
+
+@pytest.mark.parametrize(
+    "name", ["rocksdb.compaction-pending-by-column-family.count", "词词词词词词词词词词词词词词词词词词词词.count"]
+)
+def test_a_long_name_keeps_its_end_at_80_columns(name):
+    rows = [row(f"{name}.{which}", 7, task="enrich -> print", operator="enrich") for which in ("first", "second")]
+    text = text_of(metric_table(rows, 80, unicode=True), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "count.first " in text
+    assert "count.second " in text
+    assert "\u2026" in text
+
+
+def test_a_time_is_shown_as_one():
+    assert row("started", 1700000000000, unit="ms since 1970").shown() == format_moment(1700000000000, 0)
+    assert row("started", 1700000000000, unit="ms since 1970").shown().startswith("2023-11-1")
