@@ -14,7 +14,9 @@ import pytest
 from pystate.api.state import StateDescriptor, StateKind, ValueState, ValueStateDescriptor
 from pystate.checkpoint.state_rows import RowDecoder
 from pystate.common import TypeInformation
+from pystate.common.configuration import Configuration
 from pystate.common.key_groups import KeyGroupRange, key_group_range
+from pystate.common.options import PystateOptions
 from pystate.common.time import current_time_ms
 from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
@@ -22,6 +24,14 @@ from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend, state_backend_names
 
 MAX_PARALLELISM = 16
+
+SPILLING = "rocksdb, spilling"
+"""The rocksdb backend with so little memory for an epoch that it goes to disk whenever a test takes up another key."""
+
+
+def backends_to_test() -> tuple[str, ...]:
+    """Return what the contract is tested with: all backends, and those that spill."""
+    return (*state_backend_names(), SPILLING)
 
 
 class BackendHarness:
@@ -38,16 +48,19 @@ class BackendHarness:
         self.clock = clock
         self.codec = KeyCodec(key_type)
         self.parallelism = parallelism
+        self.spills = 0
         self._folder = tempfile.mkdtemp(prefix="pystate-test-")
         self.backends = [self.new_backend(key_group_range(i, parallelism, MAX_PARALLELISM)) for i in range(parallelism)]
 
     def new_backend(self, key_groups: KeyGroupRange) -> KeyedStateBackend:
+        spills = self.backend_name == SPILLING
         return create_state_backend(
-            self.backend_name,
+            "rocksdb" if spills else self.backend_name,
             key_codec=self.codec,
             key_group_range=key_groups,
             max_parallelism=MAX_PARALLELISM,
             working_directory=self._folder,
+            configuration=Configuration({PystateOptions.STATE_EPOCH_MEMORY.key: "1 b"} if spills else {}),
             clock=self.clock,
         )
 
@@ -62,10 +75,13 @@ class BackendHarness:
         return self.backends[0]
 
     def at(self, key: Any) -> KeyedStateBackend:
-        """Make `key` current and return its backend."""
+        """Make `key` current and return its backend; a backend that spills does so if it was another."""
         internal = self.codec.internal(key)
         group = self.codec.key_group(internal, MAX_PARALLELISM)
         (backend,) = (b for b in self.backends if group in b.key_group_range)
+        if self.backend_name == SPILLING and internal != backend.active_key:
+            backend.limit_epoch(1, 1)
+            self.spills += 1
         backend.set_current_key(internal, group)
         return backend
 
@@ -130,7 +146,7 @@ class ManualClock:
         return self.now
 
 
-@pytest.fixture(params=state_backend_names())
+@pytest.fixture(params=backends_to_test())
 def backend_name(request: pytest.FixtureRequest) -> str:
     """Return each backend's name in turn."""
     return str(request.param)

@@ -476,6 +476,14 @@ class PystateOptions:
         "With execution.checkpointing.storage = jobmanager, the largest checkpoint, all subtasks and the sources' logs"
         " together; a larger one fails. The driver needs as much memory for each checkpoint that is retained or under way.",
     )
+    STATE_EPOCH_MEMORY = ConfigOption[int](
+        "pystate.state.epoch-memory",
+        MemorySizeType(minimum=1),
+        128 << 20,
+        "About what the keyed state that the running epoch has read and written may take of a subtask's memory. On rocksdb"
+        " what is more waits on the slot's disk for the end of the epoch; on hashmap, where all state is in memory, it"
+        " means nothing.",
+    )
     OUTPUT_MEMORY_SIZE = ConfigOption[int](
         "pystate.output.memory-size",
         MemorySizeType(),

@@ -136,10 +136,13 @@ class TaskOperator:
         if not 0 <= input_index < len(self._process):
             message = f"A batch came for input {input_index} of a task with {len(self._process)}."
             raise ControlError(message, where=f"uid {self.task.uid}")
+        size = batch.nbytes
         with self.metrics.busy:
             self._process[input_index](batch)
+            if self.backend is not None:
+                self.backend.limit_epoch(batch.num_rows, size)
         self.records_in += batch.num_rows
-        self.metrics.batch_in(batch.num_rows, batch.nbytes)
+        self.metrics.batch_in(batch.num_rows, size)
 
     def flush_output(self) -> None:
         """Hand on what the output buffers still hold."""

@@ -23,10 +23,11 @@ from pystate.api.state import (
 )
 from pystate.api.state_ttl import StateTtlConfig
 from pystate.common import Types
+from pystate.state.base import backend as backend_base
 from pystate.state.base.backend import KeyedStateSnapshot
 from pystate.state.base.loader import state_backend_names
 from pystate.state.rocksdb import list_table
-from tests.state.conftest import BackendHarness, written
+from tests.state.conftest import SPILLING, BackendHarness, backends_to_test, written
 from tests.state.contract.ttl_states import config_of, with_ttl
 
 LONGS = Types.LIST(Types.LONG())
@@ -99,6 +100,10 @@ class _StatesMachine(RuleBasedStateMachine):
         self.kept: list[list[Any]] = []
         self.iterations: list[Any] = []
         self.max_rows, list_table.MAX_ROWS = list_table.MAX_ROWS, 3  # so that lists are rewritten at once
+        self.visits, backend_base.VISITS_PER_LOOK = (
+            backend_base.VISITS_PER_LOOK,
+            1 if self.backend_name == SPILLING else 1_000,
+        )
 
     @initialize(index=st.integers(0, 1))
     def choose(self, index: int) -> None:
@@ -187,7 +192,7 @@ class _StatesMachine(RuleBasedStateMachine):
         self.iterations.clear()
 
     def teardown(self) -> None:
-        list_table.MAX_ROWS = self.max_rows
+        list_table.MAX_ROWS, backend_base.VISITS_PER_LOOK = self.max_rows, self.visits
         self.flush()
         self._compare(self.harness, self.flushed)
         for snapshots, model in self.open:
@@ -371,16 +376,18 @@ class _Reduced(_StatesMachine):
         assert self.state(key).get() == shown
 
 
-for _name in state_backend_names():
+_TITLES = {name: "".join(filter(str.isalpha, name.title())) for name in backends_to_test()}
+
+for _name in backends_to_test():
     for _family in (_Values, _Lists, _Maps, _Reduced):
         for _slow, _ttl in product((False, True), (None, ENDLESS)):
             _settings = {"backend_name": _name, "ttl": _ttl}
-            _machine: Any = type(f"{_name.title()}{_family.__name__[1:]}", (_family,), _settings)
+            _machine: Any = type(f"{_TITLES[_name]}{_family.__name__[1:]}", (_family,), _settings)
             _case = _machine.TestCase
             _examples = EXAMPLES.get(_name, 20) * (20 if _slow else 1)
             _case.settings = settings(max_examples=_examples, stateful_step_count=50, deadline=None)
             if _slow:
                 _case = pytest.mark.slow(pytest.mark.timeout(1200)(_case))
-            _title = f"{_name.title()}{'Timed' if _ttl else ''}{_family.__name__[1:]}Model{'AtLength' if _slow else ''}"
+            _title = f"{_TITLES[_name]}{'Timed' if _ttl else ''}{_family.__name__[1:]}Model{'AtLength' if _slow else ''}"
             globals()[f"Test{_title}"] = _case
 del _machine, _case, _family  # else pytest runs the last one twice

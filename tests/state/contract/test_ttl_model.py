@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from pystate.api.state import StateDescriptor
 from pystate.state.base.backend import KeyedStateSnapshot
 from pystate.state.base.loader import state_backend_names
-from tests.state.conftest import BackendHarness, ManualClock, written
+from tests.state.conftest import BackendHarness, ManualClock, backends_to_test, written
 from tests.state.contract.test_states_model import DESCRIPTORS, USER_KEYS, name_of
 from tests.state.contract.ttl_states import with_ttl
 
@@ -86,7 +86,11 @@ class _TtlMachine(RuleBasedStateMachine):
         return with_ttl(plain, millis=millis, on_read=on_read, show_expired=show, cleanup=cleanup, full_snapshot=full)
 
     def state(self, key: Any) -> Any:
-        return self.harness.use(key, self.descriptor(self.config))
+        spills = self.harness.spills
+        state = self.harness.use(key, self.descriptor(self.config))
+        if self.harness.spills != spills:
+            self.handed.clear()
+        return state
 
     def cells(self, key: Any) -> Cells:
         return self.running.setdefault(name_of(key), [])
@@ -421,14 +425,16 @@ class _TtlMaps(_TtlMachine):
         return {name_of(cell.user_key): cell.value for cell in cells}
 
 
-for _name in state_backend_names():
+_TITLES = {name: "".join(filter(str.isalpha, name.title())) for name in backends_to_test()}
+
+for _name in backends_to_test():
     for _family in (_TtlValues, _TtlLists, _TtlMaps, _TtlReduced):
         for _slow in (False, True):
-            _machine: Any = type(f"{_name.title()}{_family.__name__[1:]}", (_family,), {"backend_name": _name})
+            _machine: Any = type(f"{_TITLES[_name]}{_family.__name__[1:]}", (_family,), {"backend_name": _name})
             _case = _machine.TestCase
             _examples = EXAMPLES.get(_name, 20) * (20 if _slow else 1)
             _case.settings = settings(max_examples=_examples, stateful_step_count=50, deadline=None)
             if _slow:
                 _case = pytest.mark.slow(pytest.mark.timeout(1200)(_case))
-            globals()[f"Test{_name.title()}{_family.__name__[1:]}Model{'AtLength' if _slow else ''}"] = _case
+            globals()[f"Test{_TITLES[_name]}{_family.__name__[1:]}Model{'AtLength' if _slow else ''}"] = _case
 del _machine, _case, _family  # else pytest runs the last one twice

@@ -18,7 +18,7 @@ from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, State
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.loader import create_state_backend, state_backend_names
 from pystate.state.base.serializers import serializer_for
-from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
+from tests.state.conftest import MAX_PARALLELISM, SPILLING, BackendHarness, written
 
 LIST = Types.LIST(Types.LONG())
 # a type, a value, another value
@@ -440,7 +440,7 @@ def test_restored_state_declared_with_another_type_is_refused(harness: BackendHa
 def restore_into(backend_name: str, files: list[bytes], key_type: TypeInformation | None, max_parallelism: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         backend = create_state_backend(
-            backend_name,
+            "rocksdb" if backend_name == SPILLING else backend_name,
             key_codec=KeyCodec(key_type),
             key_group_range=KeyGroupRange(0, max_parallelism - 1),
             max_parallelism=max_parallelism,

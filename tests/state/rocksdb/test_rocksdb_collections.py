@@ -16,7 +16,7 @@ from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.canonical import CanonicalReader
 from pystate.state.base.keys import KeyCodec
-from pystate.state.rocksdb import database, list_table, map_table
+from pystate.state.rocksdb import database, list_table, spill
 from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
 from pystate.state.rocksdb.rows import after_prefix, split_row_key
 from tests.state.conftest import MAX_PARALLELISM, written
@@ -165,7 +165,7 @@ def test_iterating_does_not_write_what_it_hands_out(bench: Bench) -> None:
 def test_a_cleared_map_loses_all_its_rows_and_no_other(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, range_delete_rows: int
 ) -> None:
-    monkeypatch.setattr(map_table, "RANGE_DELETE_ROWS", range_delete_rows)
+    monkeypatch.setattr(spill, "RANGE_DELETE_ROWS", range_delete_rows)
     monkeypatch.setattr(database, "CHUNK_BYTES", 500)
     keys = ["a", "a\x00", "a\xff", "b", b"a", 1, -1, 255, 2**64 - 1]
     for key in keys:

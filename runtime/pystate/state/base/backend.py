@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -41,6 +42,10 @@ class _NoKey:
 
 NO_KEY = _NoKey()
 """What `active_key` is outside of a record."""
+
+
+VISITS_PER_LOOK = 1_000
+"""After so many keys of `apply_to_all_keys` the size of the epoch is looked at."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,7 @@ class KeyedStateBackend(ABC):
         "_overlays",
         "_states",
         "_records",
+        "_visits",
         "active_key",
         "active_key_group",
         "clock",
@@ -124,6 +130,7 @@ class KeyedStateBackend(ABC):
         self._overlays: dict[str, OverlayState] = {}
         self._states: dict[str, State] = {}
         self._records = 0
+        self._visits = 0  # calls of apply_to_all_keys under way, one in another
 
     def set_current_key(self, internal_key: Hashable, key_group: int) -> None:
         """Set the key that states are scoped to until the next call, or the end of the epoch.
@@ -134,6 +141,16 @@ class KeyedStateBackend(ABC):
         """
         self.active_key = internal_key
         self.active_key_group = key_group
+
+    def limit_epoch(self, records: int, size: int) -> None:  # noqa: B027 - most have nothing to do
+        """Say that so many records of so many bytes were processed, so that a backend may see to the size of the epoch.
+
+        Where it takes more memory than it may, a backend that can moves it to where a rollback still drops it.
+        No record must be under way: objects that states handed out are then cut off, as at the end of the epoch.
+
+        Raises:
+            StateError: A value isn't of its state's type, or the backend can't write. The epoch must be rolled back.
+        """
 
     def count_records(self, count: int) -> None:
         """Say that so many records were processed; a clean-up that runs for every record goes by it."""
@@ -188,9 +205,10 @@ class KeyedStateBackend(ABC):
         return self._states[descriptor.name]
 
     def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], object]) -> None:
-        """Call a function for each key that has a value in a state, in no order to rely on.
+        """Call a function for each key that has a value in a state by now, once, in no order to rely on.
 
-        The function may write any state of the key it is called for. The current key is afterwards what it was before.
+        The function may write any state of the key it is called for. The current key is afterwards what it was before. What
+        a call was handed out is cut off when it returns, as at the end of an epoch: keys that were only read leave nothing.
 
         Args:
             descriptor: Of the state.
@@ -203,12 +221,20 @@ class KeyedStateBackend(ABC):
         overlay = self._overlays[descriptor.name]
         external = self.key_codec.external
         before = self.active_key, self.active_key_group
+        self._visits += 1
         try:
-            for key, key_group in overlay.all_keys():
-                self.active_key, self.active_key_group = key, key_group
-                if overlay.has_value():
-                    function(external(key), state)
+            with closing(overlay.all_keys()) as keys:
+                for visited, (key, key_group) in enumerate(keys, start=1):
+                    self.active_key, self.active_key_group = key, key_group
+                    held = overlay.holds(key)
+                    if overlay.has_value():
+                        function(external(key), state)
+                    if not held:
+                        overlay.settle(key)
+                    if visited % VISITS_PER_LOOK == 0 and self._visits == 1:  # else a function further out is at work
+                        self.limit_epoch(VISITS_PER_LOOK, 0)
         finally:
+            self._visits -= 1
             self.active_key, self.active_key_group = before
 
     @abstractmethod

@@ -6,6 +6,7 @@ epoch ends, with what was read, since user code may have changed it in place.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable
 from operator import is_
 from typing import Any, NamedTuple, Protocol
@@ -13,8 +14,14 @@ from typing import Any, NamedTuple, Protocol
 from pystate.api.state import ListState
 from pystate.common.errors import StateError
 from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.epoch_size import object_size, sample_of, scaled
 from pystate.state.base.overlay import KeyStore, OverlayState
 from pystate.state.base.serializers import TypeSerializer
+
+_OVERLAY_BYTES = 200
+"""What the epoch takes for a list besides its elements: an object and up to three lists."""
+
+_SAMPLE_ELEMENTS = 8
 
 
 class ListChange(NamedTuple):
@@ -140,6 +147,30 @@ class OverlayListState(OverlayState, ListState[Any]):
         """Return (key, key group) of all that the epoch has in its overlay."""
         return [(key, overlay.group) for key, overlay in self._lists.items()]
 
+    def holds(self, key: Hashable) -> bool:
+        """Return whether the epoch has a key in its overlay."""
+        return key in self._lists
+
+    def settle(self, key: Hashable) -> None:
+        """Forget a key that the epoch has only read."""
+        overlay = self._lists.get(key)
+        if overlay is not None and self._change(key, overlay) is None:
+            del self._lists[key]
+            self._store.forget(key)
+
+    def held_bytes(self) -> int:
+        """Return about how much memory the running epoch takes."""
+        overlays = self._lists.values()
+        if not overlays:
+            return 0
+        sample = sample_of(overlays)
+        lists = [part for overlay in sample for part in (overlay.added, overlay.elements, overlay.loaded) if part]
+        elements = [element for part in lists for element in part[:_SAMPLE_ELEMENTS]]
+        count = sum([len(one.added) + len(one.elements or ()) + len(one.loaded or ()) for one in overlays])
+        keys = sys.getsizeof(self._lists) + scaled(map(object_size, sample_of(self._lists)), len(overlays))
+        kept: int = self._store.kept_bytes()
+        return keys + _OVERLAY_BYTES * len(overlays) + scaled(map(object_size, elements), count) + 8 * count + kept
+
     def has_value(self) -> bool:
         """Return whether the current key has an element."""
         overlay = self._lists.get(self._backend.active_key)
@@ -149,17 +180,18 @@ class OverlayListState(OverlayState, ListState[Any]):
         """Return what the epoch added, and what it changed in place."""
         changes = []
         for key, overlay in self._lists.items():
-            group = overlay.group
-            if overlay.elements is None:
-                if overlay.added:
-                    changes.append(ListChange(key, group, False, self._added(key, overlay.added)))
-            elif overlay.loaded is None:
-                changes.append(ListChange(key, group, True, self._stored(key, overlay.elements + overlay.added)))
-            else:
-                change = self._compared(key, group, overlay.loaded, overlay.elements + overlay.added)
-                if change is not None:
-                    changes.append(change)
+            change = self._change(key, overlay)
+            if change is not None:
+                changes.append(change)
         return changes
+
+    def _change(self, key: Hashable, overlay: _ListOverlay) -> ListChange | None:
+        group = overlay.group
+        if overlay.elements is None:
+            return ListChange(key, group, False, self._added(key, overlay.added)) if overlay.added else None
+        if overlay.loaded is None:
+            return ListChange(key, group, True, self._stored(key, overlay.elements + overlay.added))
+        return self._compared(key, group, overlay.loaded, overlay.elements + overlay.added)
 
     def _compared(self, key: Hashable, group: int, loaded: list[Any], elements: list[Any]) -> ListChange | None:
         """Return the change from what was read to what is there now."""

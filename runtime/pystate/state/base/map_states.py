@@ -5,15 +5,26 @@ In an overlay `ABSENT` means removed; None is a value.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from pystate.api.state import MapState
 from pystate.common.errors import StateError
 from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.epoch_size import object_size, sample_of, scaled
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.overlay import ABSENT, KeyStore, OverlayState
 from pystate.state.base.serializers import TypeSerializer
+
+_OVERLAY_BYTES = 600
+"""What the epoch takes for a map besides its entries: objects, and up to three dicts."""
+
+_ENTRY_BYTES = 60
+"""What an entry takes in a dict besides its key and value."""
+
+_SAMPLE_ENTRIES = 8
 
 _UNKNOWN = object()
 
@@ -221,7 +232,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
 
     def _check_epoch(self, epoch: int) -> None:
         if epoch != self._epoch:
-            message = f"An iteration over map state {self._name!r} went on after its epoch had ended."
+            message = f"An iteration over map state {self._name!r} went on after its epoch had ended, or was moved to disk."
             raise StateError(message, hint="iterate to the end, or not at all, while one element is processed")
 
     def clear(self) -> None:
@@ -237,6 +248,29 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         """Return (key, key group) of all that the epoch has in its overlay."""
         return [(key, overlay.group) for key, overlay in self._maps.items()]
 
+    def holds(self, key: Hashable) -> bool:
+        """Return whether the epoch has a key in its overlay."""
+        return key in self._maps
+
+    def settle(self, key: Hashable) -> None:
+        """Forget a key that the epoch has only read."""
+        overlay = self._maps.get(key)
+        if overlay is not None and not overlay.cleared and not self._writes_of(key, overlay):
+            del self._maps[key]
+
+    def held_bytes(self) -> int:
+        """Return about how much memory the running epoch takes."""
+        overlays = self._maps.values()
+        if not overlays:
+            return 0
+        entries = [item for overlay in sample_of(overlays) for item in islice(overlay.entries.items(), _SAMPLE_ENTRIES)]
+        count = sum([len(overlay.entries) for overlay in overlays])
+        loaded = sum([len(overlay.loaded) for overlay in overlays]) if self._mutable else 0
+        keys = sys.getsizeof(self._maps) + scaled(map(object_size, sample_of(self._maps)), len(overlays))
+        of_entries = scaled((object_size(user_key) + object_size(value) for user_key, value in entries), count + loaded)
+        kept: int = self._store.kept_bytes()
+        return keys + _OVERLAY_BYTES * len(overlays) + of_entries + _ENTRY_BYTES * (count + loaded) + kept
+
     def has_value(self) -> bool:
         """Return whether the current key's map has an entry."""
         return not self.is_empty()
@@ -245,10 +279,13 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         """Return what the epoch wrote, and what it changed in place."""
         changes = []
         for key, overlay in self._maps.items():
-            writes = self._changed_bytes(key, overlay) if self._to_bytes else overlay.entries
+            writes = self._writes_of(key, overlay)
             if writes or overlay.cleared:
                 changes.append(MapChange(key, overlay.group, overlay.cleared, writes))
         return changes
+
+    def _writes_of(self, key: Hashable, overlay: _MapOverlay) -> dict[Hashable, Any]:
+        return self._changed_bytes(key, overlay) if self._to_bytes else overlay.entries
 
     def _changed_bytes(self, key: Hashable, overlay: _MapOverlay) -> dict[Hashable, Any]:
         writes: dict[Hashable, Any] = {}

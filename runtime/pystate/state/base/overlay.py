@@ -7,7 +7,9 @@ for its changes first, which may fail and changes nothing, and then writes them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable
+from contextlib import closing
+from itertools import chain
 from typing import Any, Protocol
 
 from pystate.common.errors import StateError
@@ -38,8 +40,14 @@ class KeyStore(Protocol):
 
     stores_objects: bool
 
-    def keys(self) -> Iterable[tuple[Hashable, int]]:
-        """Iterate over (key, key group) of all that is stored; only until the epoch ends."""
+    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
+        """Iterate over (key, key group) of all that is stored when the first is asked for, until the epoch ends."""
+
+    def forget(self, key: Hashable, /) -> None:
+        """Forget what was kept of a key for the running epoch alone."""
+
+    def kept_bytes(self) -> int:
+        """Return about how much memory is taken by what is kept for the running epoch alone."""
 
     def end_epoch(self) -> None:
         """Forget what was kept for the running epoch alone."""
@@ -95,20 +103,39 @@ class OverlayState(ABC):
         """Return (key, key group) of all that the epoch has in its overlay."""
 
     @abstractmethod
+    def holds(self, key: Hashable) -> bool:
+        """Return whether the epoch has a key in its overlay."""
+
+    @abstractmethod
+    def settle(self, key: Hashable) -> None:
+        """Forget a key that the epoch has only read. What user code still has of it is cut off, as at the end of an epoch.
+
+        Raises:
+            StateError: The value isn't of the type.
+        """
+
+    @abstractmethod
+    def held_bytes(self) -> int:
+        """Return about how much memory the running epoch takes."""
+
+    @abstractmethod
     def has_value(self) -> bool:
         """Return whether the current key has a value."""
 
-    def all_keys(self) -> Iterator[tuple[Hashable, int]]:
-        """Iterate over (key, key group) of all keys that may have a value, each once.
+    def all_keys(self) -> Generator[tuple[Hashable, int], None, None]:
+        """Iterate over (key, key group) of all keys that may have a value, each once. Close it before the epoch ends.
 
-        What the epoch touches while the iteration goes on neither shows nor harms.
+        What the epoch touches while the iteration goes on neither shows nor harms, and it may be moved to disk meanwhile.
+        Memory holds the keys that the epoch has in its overlay at the beginning.
         """
         touched = self.touched_keys()
-        yield from touched
         seen = {key for key, _ in touched}
-        for key, group in self._store.keys():
-            if key not in seen:
-                yield key, group
+        with closing(self._store.keys()) as stored:
+            first = next(stored, None)  # what is stored is that of now, whatever is moved there meanwhile
+            yield from touched
+            for key, group in chain(() if first is None else (first,), stored):
+                if key not in seen:
+                    yield key, group
 
     def _unkeepable(self, key: Hashable, error: StateError, part: str = "") -> StateError:
         shown = self._backend.key_codec.external(key)

@@ -6,12 +6,14 @@ can't store None, and what is absent reads as None.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
 from pystate.api.state import ValueState
 from pystate.common.errors import StateError
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend
+from pystate.state.base.epoch_size import mapping_size
 from pystate.state.base.overlay import KeyStore, OverlayState
 from pystate.state.base.serializers import TypeSerializer
 
@@ -74,6 +76,20 @@ class OverlayValueState(OverlayState, ValueState[Any]):
     def touched_keys(self) -> list[tuple[Hashable, int]]:
         """Return (key, key group) of all that the epoch has in its overlay."""
         return list(self._groups.items())
+
+    def holds(self, key: Hashable) -> bool:
+        """Return whether the epoch has a key in its overlay."""
+        return key in self._overlay
+
+    def settle(self, key: Hashable) -> None:
+        """Forget a key that the epoch has only read."""
+        if key not in self._overlay:
+            self._store.forget(key)
+
+    def held_bytes(self) -> int:
+        """Return about how much memory the running epoch takes."""
+        kept: int = self._store.kept_bytes()
+        return mapping_size(self._overlay) + sys.getsizeof(self._groups) + kept
 
     def has_value(self) -> bool:
         """Return whether the current key has a value."""
@@ -178,6 +194,13 @@ class MutableValueState(OverlayValueState):
         self._overlay[key] = value
         self._groups[key] = group
         return value
+
+    def settle(self, key: Hashable) -> None:
+        """Forget a key that the epoch has only read."""
+        value = self._overlay.get(key)
+        if value is not None and self._bytes_of(key, value) == self._store.known(key, self._groups[key]):
+            del self._overlay[key], self._groups[key]
+        super().settle(key)
 
     def prepare_flush(self) -> list[tuple[Hashable, Any]]:
         """Return what the epoch wrote, and what it changed in place."""

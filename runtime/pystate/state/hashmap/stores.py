@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Generator, Hashable
 from typing import Any
 
 from pystate.state.base.list_states import ListChange
@@ -45,9 +45,16 @@ class HashMapMapStore:
             if not entries:
                 table.put(key, key_group, None)
 
-    def keys(self) -> Iterator[tuple[Hashable, int]]:
+    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
         """Iterate over (key, key group) of all maps."""
         return self._table.keys()
+
+    def forget(self, key: Hashable) -> None:
+        """Keep nothing of the running epoch."""
+
+    def kept_bytes(self) -> int:
+        """Return 0."""
+        return 0
 
     def end_epoch(self) -> None:
         """Keep nothing of the running epoch."""
@@ -81,9 +88,16 @@ class HashMapListStore:
             else:
                 stored += elements
 
-    def keys(self) -> Iterator[tuple[Hashable, int]]:
+    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
         """Iterate over (key, key group) of all lists."""
         return self._table.keys()
+
+    def forget(self, key: Hashable) -> None:
+        """Keep nothing of the running epoch."""
+
+    def kept_bytes(self) -> int:
+        """Return 0."""
+        return 0
 
     def end_epoch(self) -> None:
         """Keep nothing of the running epoch."""

@@ -8,7 +8,7 @@ view: stored dicts and lists are changed in place there, and copied there from b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pystate.common.key_groups import KeyGroupRange
@@ -87,7 +87,7 @@ class StateTable:
         """Store one value; None removes."""
         self.put_all(((key, stored),), {key: key_group})
 
-    def keys(self) -> Iterator[tuple[Hashable, int]]:
+    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
         """Iterate over (key, key group) of all stored values."""
         view = TableView(self.base, list(self.layers))
         for key_group in self.base:
@@ -106,6 +106,13 @@ class StateTable:
         for key_group in self.base:
             for _, stored in view.entries(key_group):
                 yield stored
+
+    def forget(self, key: Hashable) -> None:
+        """Keep nothing of the running epoch."""
+
+    def kept_bytes(self) -> int:
+        """Return 0."""
+        return 0
 
     def end_epoch(self) -> None:
         """Keep nothing of the running epoch: reads are made from the tables."""

@@ -8,17 +8,18 @@ import shutil
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pystate.api.state import State, StateDescriptor, StateKind
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError, StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.metrics import MetricSample
-from pystate.common.options import RocksDBOptions
+from pystate.common.options import PystateOptions, RocksDBOptions
 from pystate.common.time import current_time_ms
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
 from pystate.state.base.canonical import Entry, StateMetaInfo
+from pystate.state.base.epoch_size import EpochGauge
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.native import NativeSource
 from pystate.state.base.overlay import OverlayState
@@ -63,6 +64,9 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     chunks. If a chunk fails, the backend holds half an epoch: it then refuses to flush and to take snapshots, so that the
     half never gets anywhere, and the job has to be restored.
 
+    An epoch that outgrows its memory spills: its changes go to a second database in the working directory, in front of the
+    first one, until the epoch ends. A rollback drops that database, and snapshots don't know it.
+
     Args:
         memory: What block cache and write buffers may take; None shares what the options give this process.
 
@@ -79,10 +83,13 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         "_cleanups",
         "_closed",
         "_database",
+        "_gauge",
         "_memory",
         "_native_metrics",
         "_parent",
         "_registered",
+        "_scratch",
+        "_spill_failure",
         "backend_id",
     )
 
@@ -119,6 +126,9 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._native_metrics = NativeMetrics.of(self.configuration)
         self._database = Database(working_directory, self._memory, statistics=self._native_metrics.need_statistics)
         self.backend_id = uuid.uuid4().hex
+        self._gauge = EpochGauge(self.configuration.get(PystateOptions.STATE_EPOCH_MEMORY))
+        self._scratch: Database | None = None
+        self._spill_failure: StateError | None = None
 
     def _create_table(self, name: str, schema: StateSchema) -> Table:
         return self._table(name, schema, self._database.family(name), 0)
@@ -182,9 +192,62 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             if isinstance(registered.store, RocksDBTable) and isinstance(overlay, (OverlayValueState, TtlValueState)):
                 registered.store.prefetch(keys, key_groups, overlay.held)
 
+    def limit_epoch(self, records: int, size: int) -> None:
+        """Move the running epoch to disk if it takes more memory than it may."""
+        if self._gauge.took(records, size) and self._gauge.is_over(
+            sum(overlay.held_bytes() for overlay in self._overlays.values())
+        ):
+            self._spill()
+            self._gauge.start()
+
+    def _spill(self) -> None:
+        self._check_usable()
+        for name, registered in self._registered.declared():
+            overlay = self._overlays.get(name)
+            if overlay is None:
+                continue
+            changes = overlay.prepare_flush()
+            if changes:
+                registered.store.check(changes, self.key_codec)
+                try:
+                    self._spill_changes(registered.store, overlay, changes)
+                except Exception as error:
+                    failure = error if isinstance(error, StateError) else StateError(repr(error))
+                    self._spill_failure = failure
+                    raise
+            overlay.drop_epoch()
+
+    def _spill_changes(self, table: Table, overlay: OverlayState, changes: Any) -> None:
+        if self._scratch is None:
+            self._scratch = Database(self._parent, self._memory)
+        table.spill_to(self._scratch)
+        overlay.apply_flush(changes)
+        self._scratch.end_write()
+
+    def _end_spill(self) -> None:
+        """Drop what was spilled, whether it was moved or not. The database stays for the next epoch that spills."""
+        self._gauge.start()
+        self._spill_failure = None
+        if self._scratch is None or not self._scratch.families():
+            return
+        for _, registered in self._registered.declared():
+            registered.store.end_spill()
+        self._scratch.discard_write()
+        try:
+            self._scratch.drop_families()
+        except StateError:
+            self._close_scratch()  # and its folder goes
+
+    def _close_scratch(self) -> None:
+        scratch, self._scratch = self._scratch, None
+        if scratch is not None:
+            scratch.release()
+
     def flush_epoch(self) -> None:
         """End the epoch; what it wrote goes to RocksDB."""
         self._check_usable()
+        if self._spill_failure is not None:  # user code may have caught the error: a part of the epoch may be there twice
+            raise self._spill_failure
         overlays = self._overlays
         prepared = [
             (overlays[name], registered.store, overlays[name].prepare_flush())
@@ -196,9 +259,14 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         try:
             for state, _, changes in prepared:
                 state.apply_flush(changes)
+            if self._scratch is not None:
+                self._scratch.end_write()
+                for _, table, _ in prepared:
+                    table.move_spilled()
             self._database.end_write()
             for state, _, _ in prepared:
                 state.drop_epoch()
+            self._end_spill()
             for cleanup in self._cleanups:
                 cleanup.run(self.clock())
         except BaseException as error:
@@ -208,9 +276,10 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self.active_key = NO_KEY
 
     def rollback_epoch(self) -> None:
-        """Drop the overlay."""
+        """Drop the overlay, and what was spilled."""
         for state in self._overlays.values():
             state.drop_epoch()
+        self._end_spill()
         self.active_key = NO_KEY
 
     def snapshot(self) -> RocksDBSnapshot:
@@ -340,6 +409,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             state.drop_epoch()
         for _, registered in self._registered.declared():
             registered.store.detach()
+        self._close_scratch()
         self._states.clear()
         self._overlays.clear()
         self._descriptors.clear()

@@ -9,12 +9,14 @@ from collections.abc import Callable, Hashable, Iterator
 from operator import itemgetter
 from typing import Any
 
+from pystate.state.base.epoch_size import mapping_size
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.list_states import ListChange
 from pystate.state.base.schema import VOID_NAMESPACE, list_parts, pack_part, part_sub_key, unpack_part
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.rows import RocksDBRows, too_large
+from pystate.state.rocksdb.table import ROWS_PER_WRITE
 
 MAX_ROWS = 64
 """A list that is read and has more rows than this is written anew."""
@@ -90,20 +92,31 @@ class RocksDBListTable(RocksDBRows):
 
     def put_all(self, changes: list[ListChange]) -> None:
         """Write the changes."""
-        rows: list[tuple[bytes, bytes | None]] = []
-        for key, key_group, replaces, elements in changes:
-            head = self._head(key, key_group)
-            if replaces:
-                rows += ((row, None) for row in self._rows_of(key, head))
-            for part in list_parts(elements, ROW_BYTES):
-                rows.append((head + part_sub_key(self._next_number), pack_part(part)))
-                self._next_number += 1
-        rows.sort(key=_row_of)
-        self._database.write(self._family(), rows)
+        for start in range(0, len(changes), ROWS_PER_WRITE):
+            rows: list[tuple[bytes, bytes | None]] = []
+            for key, key_group, replaces, elements in changes[start : start + ROWS_PER_WRITE]:
+                head = self._head(key, key_group)
+                if replaces and self._spilled is not None:
+                    self._clear(head + VOID_NAMESPACE)
+                elif replaces:
+                    rows += ((row, None) for row in self._rows_of(key, head))
+                for part in list_parts(elements, ROW_BYTES):
+                    rows.append((head + part_sub_key(self._next_number), pack_part(part)))
+                    self._next_number += 1
+            rows.sort(key=_row_of)
+            self._write(rows)
 
     def _rows_of(self, key: Hashable, head: bytes) -> Iterator[bytes] | list[bytes]:
         read = self._read.get(key)
         return self.scan_keys(head + VOID_NAMESPACE) if read is None else read[0]
+
+    def forget(self, key: Hashable) -> None:
+        """Forget what was read of a key."""
+        self._read.pop(key, None)
+
+    def kept_bytes(self) -> int:
+        """Return about how much memory is taken by what was read: the keys of rows."""
+        return mapping_size(self._read, keys=False)
 
     def end_epoch(self) -> None:
         """Forget what was read."""

@@ -12,10 +12,12 @@ from pystate.state.base.overlay import ABSENT
 from pystate.state.base.schema import VOID_NAMESPACE
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.rocksdb import database as rocksdb
-from pystate.state.rocksdb.rows import RocksDBRows, after_prefix, too_large
+from pystate.state.rocksdb.rows import RocksDBRows, too_large
+from pystate.state.rocksdb.spill import SpilledRows
+from pystate.state.rocksdb.table import ROWS_PER_WRITE
 
-RANGE_DELETE_ROWS = 1_000
-"""A map with more entries than this is cleared by one range tombstone; they slow reads down, so small maps go row by row."""
+_READ_BYTES = 200
+"""What an entry that was read takes besides its value: in a dict, with its map key."""
 
 _MISSING = object()
 _row_of = itemgetter(0)
@@ -33,7 +35,7 @@ class RocksDBMapTable(RocksDBRows):
         user_keys: Of the map keys.
     """
 
-    __slots__ = ("_user_keys", "decode_user_key", "deserialize", "encode_user_key")
+    __slots__ = ("_read_bytes", "_user_keys", "decode_user_key", "deserialize", "encode_user_key")
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class RocksDBMapTable(RocksDBRows):
     ) -> None:
         super().__init__(name, database, family, codec)
         self._user_keys = user_keys
+        self._read_bytes = 0
         self.encode_user_key = user_keys.encode
         self.decode_user_key = user_keys.decode
         self.deserialize: Callable[[bytes], Any] = serializer.deserialize if serializer.immutable else _as_it_is
@@ -54,9 +57,20 @@ class RocksDBMapTable(RocksDBRows):
         """Return the entries of a key; reads none."""
         return RocksDBStoredMap(self, self._head(key, key_group) + VOID_NAMESPACE)
 
-    def read(self, row: bytes) -> bytes | None:
-        """Return the bytes in a row; None where there is none."""
-        return self._read_row(row)
+    def read(self, prefix: bytes, row: bytes) -> bytes | None:
+        """Return the bytes in a row that begins with the prefix of its map; None where there is none."""
+        if self._spilled is None:
+            data = self._read_row(row)
+        else:
+            data = self._read_spilled(self._spilled, prefix, row)
+        self._read_bytes += _READ_BYTES if data is None else _READ_BYTES + len(data)
+        return data
+
+    def _read_spilled(self, spilled: SpilledRows, prefix: bytes, row: bytes) -> bytes | None:
+        try:
+            return spilled.read(prefix, row)
+        except Exception as error:  # rocksdict has no class of its own
+            raise self._database.read_error(error) from error
 
     def check(self, changes: list[MapChange], codec: KeyCodec) -> None:
         """Refuse what RocksDB can't hold.
@@ -74,24 +88,25 @@ class RocksDBMapTable(RocksDBRows):
     def put_all(self, changes: list[MapChange]) -> None:
         """Write the changes."""
         encode = self.encode_user_key
-        rows: list[tuple[bytes, bytes | None]] = []
-        for key, key_group, cleared, writes in changes:
-            prefix = self._head(key, key_group) + VOID_NAMESPACE
-            if cleared:
-                self._remove_all(prefix)
-            for user_key, stored in writes.items():
-                rows.append((prefix + encode(user_key), None if stored is ABSENT else stored))
-        rows.sort(key=_row_of)
-        self._database.write(self._family(), rows)
+        for start in range(0, len(changes), ROWS_PER_WRITE):
+            rows: list[tuple[bytes, bytes | None]] = []
+            for key, key_group, cleared, writes in changes[start : start + ROWS_PER_WRITE]:
+                prefix = self._head(key, key_group) + VOID_NAMESPACE
+                if cleared:
+                    self._clear(prefix)
+                for user_key, stored in writes.items():
+                    rows.append((prefix + encode(user_key), None if stored is ABSENT else stored))
+            rows.sort(key=_row_of)
+            self._write(rows)
 
-    def _remove_all(self, prefix: bytes) -> None:
-        found: list[tuple[bytes, None]] = []
-        for row in self.scan_keys(prefix):
-            found.append((row, None))
-            if len(found) > RANGE_DELETE_ROWS:
-                self._database.write_range_delete(self._family(), prefix, after_prefix(prefix))
-                return
-        self._database.write(self._family(), found)
+    def kept_bytes(self) -> int:
+        """Return about how much memory is taken by what was read."""
+        return self._read_bytes
+
+    def end_epoch(self) -> None:
+        """Forget what was read."""
+        super().end_epoch()
+        self._read_bytes = 0
 
 
 class RocksDBStoredMap:
@@ -109,7 +124,7 @@ class RocksDBStoredMap:
         value = self._read.get(user_key, _MISSING)
         if value is _MISSING:
             table = self._table
-            data = table.read(self._prefix + table.encode_user_key(user_key))
+            data = table.read(self._prefix, self._prefix + table.encode_user_key(user_key))
             value = self._read[user_key] = ABSENT if data is None else table.deserialize(data)
         return default if value is ABSENT else value
 

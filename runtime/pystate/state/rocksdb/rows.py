@@ -9,12 +9,14 @@ from __future__ import annotations
 import struct
 import weakref
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from contextlib import closing
 from typing import Any
 
 from pystate.common.errors import RestoreError, StateError
 from pystate.state.base.canonical import Entry
 from pystate.state.base.keys import KeyCodec
 from pystate.state.rocksdb import database as rocksdb
+from pystate.state.rocksdb.spill import SpilledRows, remove_rows
 
 KEY_GROUP_BYTES = 2
 
@@ -63,7 +65,18 @@ class RocksDBRows:
         family: The column family, until `detach`.
     """
 
-    __slots__ = ("_database", "_decode", "_encode", "_get", "_name", "_scans", "family", "stores_objects")
+    __slots__ = (
+        "_database",
+        "_decode",
+        "_encode",
+        "_get",
+        "_name",
+        "_scans",
+        "_spilled",
+        "_walks",
+        "family",
+        "stores_objects",
+    )
 
     def __init__(self, name: str, database: rocksdb.Database, family: rocksdb.ColumnFamily, codec: KeyCodec) -> None:
         self.stores_objects = False
@@ -74,6 +87,43 @@ class RocksDBRows:
         self._decode = codec.decode
         self._get: Callable[[bytes], bytes | None] = family.get
         self._scans: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
+        self._walks: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
+        self._spilled: SpilledRows | None = None
+
+    def spill_to(self, scratch: rocksdb.Database) -> None:
+        """Write what `put_all` gets to the database of the running epoch from now on, and read it from there.
+
+        Raises:
+            StateError: RocksDB can't do it.
+        """
+        if self._spilled is None:
+            self._spilled = SpilledRows(scratch, self._name, self._database, self._family())
+            self._get = self._spilled.get
+
+    def move_spilled(self) -> None:
+        """Write what was spilled to the database of finished epochs. Some of it may wait for its `end_write`."""
+        if self._spilled is not None:
+            self._spilled.move(after_prefix)
+
+    def end_spill(self) -> None:
+        """Look no more at what was spilled, whether it was moved or not."""
+        if self._spilled is not None:
+            self._spilled = None
+            self._get = self._family().get
+
+    def _write(self, rows: list[tuple[bytes, bytes | None]]) -> None:
+        """Write rows of the running epoch; None removes."""
+        if self._spilled is None:
+            self._database.write(self._family(), rows)
+        else:
+            self._spilled.write(rows)
+
+    def _clear(self, prefix: bytes) -> None:
+        """Remove all rows that begin with a prefix."""
+        if self._spilled is None:
+            remove_rows(self._database, self._family(), prefix, after_prefix(prefix))
+        else:
+            self._spilled.clear(prefix, after_prefix(prefix))
 
     def _read_rows(self, rows: list[bytes]) -> list[bytes | None]:
         values: Any = self._read_row(rows)  # type: ignore[arg-type]  # rocksdict reads several, too
@@ -93,11 +143,17 @@ class RocksDBRows:
 
     def scan(self, prefix: bytes) -> Generator[tuple[bytes, bytes], None, None]:
         """Iterate over (row key, value) of the rows that begin with a prefix, until the epoch ends."""
-        return self._watched(self._database.scan(self._family(), prefix, after_prefix(prefix)))
+        end, spilled = after_prefix(prefix), self._spilled
+        if spilled is not None:
+            return self._watched(spilled.scan(prefix, end))
+        return self._watched(self._database.scan(self._family(), prefix, end))
 
     def scan_keys(self, prefix: bytes) -> Generator[bytes, None, None]:
         """Iterate over the row keys that begin with a prefix, until the epoch ends."""
-        return self._watched(self._database.scan_keys(self._family(), prefix, after_prefix(prefix)))
+        end, spilled = after_prefix(prefix), self._spilled
+        if spilled is not None:
+            return self._watched(spilled.scan_keys(prefix, end))
+        return self._watched(self._database.scan_keys(self._family(), prefix, end))
 
     def _watched(self, scan: Generator[Any, None, None]) -> Generator[Any, None, None]:
         # who keeps an iteration beyond the epoch, or beyond close(), must not keep RocksDB's files open with it
@@ -109,16 +165,31 @@ class RocksDBRows:
             raise _closed()
         return self.family
 
-    def keys(self) -> Iterator[tuple[Hashable, int]]:
-        """Iterate over (key, key group) of all that is stored, skipping over the other rows of a key."""
-        decode = self._decode
-        heads = self._watched(self._database.scan_heads(self._family(), _head_of, after_prefix))
-        for row in heads:
-            key_group, key, _ = split_row_key(row)
-            yield decode(key), key_group
+    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
+        """Iterate over (key, key group) of all that is stored, skipping over the other rows of a key.
+
+        It goes on where the epoch is moved to disk meanwhile.
+        """
+        decode, spilled = self._decode, self._spilled
+        if spilled is None:
+            heads = self._database.scan_heads(self._family(), _head_of, after_prefix)
+        else:
+            heads = spilled.scan_heads(_head_of, after_prefix)
+        self._walks.add(heads)
+        with closing(heads):
+            for row in heads:
+                key_group, key, _ = split_row_key(row)
+                yield decode(key), key_group
+
+    def forget(self, key: Hashable) -> None:
+        """Forget what was kept of a key."""
+
+    def kept_bytes(self) -> int:
+        """Return about how much memory is taken by what is kept for the running epoch."""
+        return 0
 
     def end_epoch(self) -> None:
-        """End the scans that are still under way."""
+        """Forget what was kept for the running epoch, and end the scans of its rows."""
         for scan in list(self._scans):
             scan.close()
         self._scans.clear()
@@ -126,6 +197,9 @@ class RocksDBRows:
     def detach(self) -> None:
         """Let the database go; states that are still used then say that the backend is closed."""
         self.end_epoch()
+        for walk in list(self._walks):
+            walk.close()
+        self._spilled = None
         self._get = _closed_get
         self.family = None
 

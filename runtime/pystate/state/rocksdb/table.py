@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError
+from pystate.state.base.epoch_size import mapping_size
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.lookahead import Lookahead, read_ahead
 from pystate.state.rocksdb.rows import RocksDBRows, pack_head, too_large
+
+ROWS_PER_WRITE = 20_000
+"""So many rows are made at a time: those of a large epoch take more memory than the epoch."""
 
 _MISSING = object()
 _row_of = itemgetter(0)
@@ -109,12 +114,22 @@ class RocksDBTable(RocksDBRows):
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
         """Write (key, bytes) pairs; None removes."""
         encode = self._encode
-        rows = []
-        for key, stored in changes:
-            data = encode(key)
-            rows.append((pack_head(key_groups[key], len(data)) + data, stored))
-        rows.sort(key=_row_of)  # RocksDB takes sorted rows a tenth faster, the sort included
-        self._database.write(self._family(), rows)
+        waiting = iter(changes)
+        while part := list(islice(waiting, ROWS_PER_WRITE)):
+            rows = []
+            for key, stored in part:
+                data = encode(key)
+                rows.append((pack_head(key_groups[key], len(data)) + data, stored))
+            rows.sort(key=_row_of)  # RocksDB takes sorted rows a tenth faster, the sort included
+            self._write(rows)
+
+    def forget(self, key: Hashable) -> None:
+        """Forget what was read of a key."""
+        self._read.pop(key, None)
+
+    def kept_bytes(self) -> int:
+        """Return about how much memory is taken by what was read."""
+        return mapping_size(self._read, keys=False)
 
     def end_epoch(self) -> None:
         """Forget what was read."""

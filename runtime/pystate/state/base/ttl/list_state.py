@@ -141,6 +141,15 @@ class TtlListState(OverlayListState, TtlState):
         deadline = self._clock() - self._millis
         return any(time > deadline for time, _ in pairs)
 
+    def settle(self, key: Hashable) -> None:
+        """Forget a key that the epoch has only read."""
+        handed = self._handed_out.get(key)
+        if handed is not None:
+            handed.take_changes()
+        super().settle(key)
+        if key not in self._lists:
+            self._handed_out.pop(key, None)
+
     def prepare_flush(self) -> list[ListChange]:
         """Return what the epoch added, and what it changed in place."""
         for handed in self._handed_out.values():

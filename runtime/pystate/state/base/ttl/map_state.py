@@ -155,6 +155,18 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
         deadline = self._clock() - self._millis
         return any(time > deadline for _, (time, _) in self._pairs.items())
 
+    def holds(self, key: Hashable) -> bool:
+        """Return whether the epoch has a key in its overlay."""
+        return self._pairs.holds(key)
+
+    def settle(self, key: Hashable) -> None:
+        """Forget a key that the epoch has only read."""
+        self._pairs.settle(key)
+
+    def held_bytes(self) -> int:
+        """Return about how much memory the running epoch takes."""
+        return self._pairs.held_bytes()
+
     def touched_keys(self) -> list[tuple[Hashable, int]]:
         """Return (key, key group) of all that the epoch has in its overlay."""
         return self._pairs.touched_keys()

@@ -81,6 +81,18 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         """The values that the epoch has in its overlay, by key."""
         return self._pairs.held
 
+    def holds(self, key: Hashable) -> bool:
+        """Return whether the epoch has a key in its overlay."""
+        return self._pairs.holds(key)
+
+    def settle(self, key: Hashable) -> None:
+        """Forget a key that the epoch has only read."""
+        self._pairs.settle(key)
+
+    def held_bytes(self) -> int:
+        """Return about how much memory the running epoch takes."""
+        return self._pairs.held_bytes()
+
     def touched_keys(self) -> list[tuple[Hashable, int]]:
         """Return (key, key group) of all that the epoch has in its overlay."""
         return self._pairs.touched_keys()
