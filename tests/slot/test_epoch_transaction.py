@@ -20,9 +20,12 @@ from pystate.slot.subtask import SnapshotRequest
 from tests.slot.harness import UID, SlotHarness, counted, send_batches
 
 
-@pytest.fixture
-def slot(tmp_path):
-    harness = SlotHarness(tmp_path)
+@pytest.fixture(params=["hashmap", "rocksdb, spilling"])
+def slot(tmp_path, request):
+    if request.param == "hashmap":
+        harness = SlotHarness(tmp_path)
+    else:
+        harness = SlotHarness(tmp_path, state_backend="rocksdb", configuration={"pystate.state.epoch-memory": "1 b"})
     yield harness
     harness.coordinator.hold.set()
     harness.close()
