@@ -149,6 +149,18 @@ def test_a_task_that_dies_half_way_leaves_no_trace(slot):
     assert slot.run_epoch(1, ["a"], attempt=1) == [("a", 2)]
 
 
+def test_what_an_epoch_beyond_its_memory_left_on_disk_is_dropped_with_it(tmp_path):
+    slot = SlotHarness(tmp_path, state_backend="rocksdb", configuration={"pystate.state.epoch-memory": "1 b"})
+    slot.run_epoch(0, ["a"])
+    spilled = half_an_epoch(slot, 1, ["a", "b"])
+    wait_until(lambda: slot.subtask.operator.backend.has_spilled)
+    spilled.close()
+    wait_until(lambda: slot.subtask._claim is None)
+    assert not slot.subtask.operator.backend.has_spilled
+    assert slot.run_epoch(1, ["a", "b"], attempt=1) == [("a", 2), ("b", 1)]
+    slot.close()
+
+
 def test_a_task_that_dies_before_its_trailer_leaves_no_trace_even_if_all_rows_are_in(slot):
     connection = slot.connect(slot.header(0))
     receive_admission(connection)

@@ -86,9 +86,13 @@ def restored(data: bytes) -> BackendHarness:
 def test_what_was_spilled_is_read_back_and_is_no_state_before_the_epoch_ends(spilling: Spilling) -> None:
     spilling.write("a", 1)
     spilling.spill()
-    assert spilling.backend._scratch is not None
+    assert spilling.backend.has_spilled
     assert spilling.read("a") == (1, [1], [1], {1: 1})
     assert spilling.backend.entry_count() == 0
+    for descriptor in ALL:
+        visited: list[str] = []
+        spilling.backend.apply_to_all_keys(descriptor, lambda key, _, visited=visited: visited.append(key))  # type: ignore[misc]
+        assert visited == ["a"]
     spilling.write("a", 2)
     spilling.spill()
     assert spilling.read("a") == (2, [1, 2], [2], {1: 1, 2: 2})
@@ -251,7 +255,7 @@ def test_visiting_all_keys_stays_within_the_memory_of_an_epoch(
     spilling.backend.apply_to_all_keys(descriptor, visit)
     assert sorted(visited) == list(range(keys + 10))
     assert max(held) < (4 * bound if writes else 64 << 10)  # a thousand visits lie between two looks
-    assert (spilling.backend._scratch is not None and len(spilling.backend._scratch.families()) > 0) == writes
+    assert spilling.backend.has_spilled == writes
     spilling.backend.flush_epoch()
     state = spilling.use(5, descriptor)
     found = dict(state.items()) if descriptor is COUNTS else state.get() if descriptor is NUMBERS else state.value()

@@ -200,6 +200,11 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             self._spill()
             self._gauge.start()
 
+    @property
+    def has_spilled(self) -> bool:
+        """Whether a part of the running epoch is on disk."""
+        return self._scratch is not None and bool(self._scratch.families())
+
     def _spill(self) -> None:
         self._check_usable()
         for name, registered in self._registered.declared():
@@ -228,7 +233,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         """Drop what was spilled, whether it was moved or not. The database stays for the next epoch that spills."""
         self._gauge.start()
         self._spill_failure = None
-        if self._scratch is None or not self._scratch.families():
+        if self._scratch is None or not self.has_spilled:
             return
         for _, registered in self._registered.declared():
             registered.store.end_spill()
