@@ -6,6 +6,8 @@ import sys
 import threading
 
 import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from pystate.api.job_graph import StreamGraph
 from pystate.common.errors import JobGraphError
@@ -150,6 +152,20 @@ def test_operator_uid_field_and_line_are_named():
     )
     assert error.where == f"counts (uid count), {line_of('# the lock')}"
     assert "open()" in error.hint
+
+
+class WithSpark(Count):
+    def __init__(self):
+        self.spark = SparkSession.__new__(SparkSession)  # the session
+        self.spark._sc = SparkContext.__new__(SparkContext)
+
+
+def test_of_sparks_own_objects_the_author_sees_the_field_and_that_they_stay_in_the_driver():
+    error = refusal(lambda stream: stream.key_by(lambda value: value).process(WithSpark()))
+
+    assert "WithSpark.spark is of type pyspark.sql" in error.message
+    assert error.where.endswith(line_of("# the session"))
+    assert error.hint.startswith("Spark's session and DataFrames are the driver's alone")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from pystate.common.errors import JobGraphError
 from pystate.common.source_lines import line_of_attribute, line_of_variable
 
 _MOST_STEPS = 40
-_SPARK = ("SparkSession", "SparkContext", "DataFrame", "JavaObject", "Broadcast")
+_SPARK = ("pyspark", "py4j")
 _IN_OPEN = "make it in the function's open(), which is called where the function runs, not where the program builds it"
 _NO_SPARK = "Spark's session and DataFrames are the driver's alone: hand the function plain values, or use for_each_batch()"
 
@@ -79,7 +79,8 @@ def find_unpicklable(function: Any) -> Unpicklable | None:
     found = Unpicklable(_root_name(function), function, error, None)
     seen = {id(function)}
     for _ in range(_MOST_STEPS):
-        deeper = next(_failing_parts(found, seen), None)
+        # what is inside of Spark's own objects is nothing the author knows
+        deeper = None if _is_of_spark(found.value) else next(_failing_parts(found, seen), None)
         if deeper is None:
             return found
         seen.add(id(deeper.value))
@@ -104,13 +105,16 @@ def _refusal(step: Transformation, uid: str, found: Unpicklable) -> JobGraphErro
     kind = type(found.value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     said = str(found.error).splitlines()[0] if str(found.error).strip() else type(found.error).__name__
-    of_spark = any(base.__name__ in _SPARK for base in kind.__mro__)
     message = (
         f"The function of {step.name!r} can't be sent to where it runs: {found.path} is of type {name}, which can't be "
         f"pickled ({said})."
     )
     where = ", ".join(filter(None, [f"{step.name} (uid {uid})", found.place or step.place]))
-    return JobGraphError(message, where=where, hint=_NO_SPARK if of_spark else _IN_OPEN)
+    return JobGraphError(message, where=where, hint=_NO_SPARK if _is_of_spark(found.value) else _IN_OPEN)
+
+
+def _is_of_spark(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in _SPARK
 
 
 class _Nowhere(io.RawIOBase):
