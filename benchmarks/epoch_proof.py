@@ -2,9 +2,9 @@
 
     python benchmarks/epoch_proof.py [EPOCHS] [ROWS] [PARALLELISM]
 
-A keyed count reads a file per epoch: EPOCHS files of one row, then EPOCHS files of ROWS rows, the first five of each left out.
-Timed in the driver, per epoch: all of it, the proof (what Spark's status store is asked, and the comparison), and the round to
-the slots that finishes the epoch.
+A keyed count reads a file per epoch: EPOCHS files of one row, then EPOCHS files of ROWS rows, the first five of each left
+out. Timed in the driver, per epoch: all of it, the proof (what Spark's status store is asked, and the comparison), and the
+round to the slots that finishes the epoch.
 """
 
 import os
@@ -85,10 +85,8 @@ def main():
     for count, measured in results.items():
         whole = statistics.median(measured["whole epoch"])
         for name, values in measured.items():
-            median = statistics.median(values)
-            print(
-                f"| {count:,} | {name} | {median:.1f} | {sorted(values)[int(len(values) * 0.9)]:.1f} | {median / whole:.1%} |"
-            )
+            median, p90 = statistics.median(values), sorted(values)[int(len(values) * 0.9)]
+            print(f"| {count:,} | {name} | {median:.1f} | {p90:.1f} | {median / whole:.1%} |")
 
 
 if __name__ == "__main__":

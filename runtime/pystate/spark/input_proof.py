@@ -90,7 +90,8 @@ def judge(
     for stage_id, shares in sorted(behind.items()):
         # a stage with one shuffle in front of it is numbered right behind the one that writes it: Spark's scheduler makes
         # the stages of a job in one step, what is read first, first
-        for verdict in (_tasks(stage(stage_id), shares), _shuffle(stage(stage_id - 1), stage_id, shares, repeatable)):
+        reading, writing = stage(stage_id), stage(stage_id - 1)
+        for verdict in (_tasks(reading, shares), _shuffle(writing, reading, shares, repeatable)):
             if verdict.waits_for is not None:
                 return verdict
             wrong += verdict.wrong
@@ -120,29 +121,48 @@ def _tasks(facts: StageFacts, shares: Mapping[SubtaskId, PreparedEpoch]) -> Verd
     return Verdict(wrong=tuple(wrong))
 
 
-def _shuffle(facts: StageFacts, behind: int, shares: Mapping[SubtaskId, PreparedEpoch], repeatable: bool) -> Verdict:
+def _shuffle(
+    writing: StageFacts, reading: StageFacts, shares: Mapping[SubtaskId, PreparedEpoch], repeatable: bool
+) -> Verdict:
     """Hold the rows that were read behind a shuffle against those that were written in front of it."""
     taken = sum(share.rows_read for share in shares.values())
-    written = facts.written
-    if not facts.is_clean:
-        by_partition: dict[int, list[int]] = defaultdict(list)
-        for task in facts.tasks:
-            if task.outcome is TaskOutcome.SUCCEEDED:
-                by_partition[task.partition].append(task.written)
-        if len(by_partition) < facts.partitions:
-            return Verdict(waits_for=f"the ends of all tasks of {_name(facts)}")
-        again = sorted(partition for partition, counts in by_partition.items() if len(counts) > 1)
-        if again and not repeatable:
-            ran = f"partitions {', '.join(map(str, again))} of {_name(facts)} were run again"
-            return Verdict(wrong=(f"{ran}, and the DataFrame in front of key_by() is not deterministic",))
-        changed = [partition for partition in again if len(set(by_partition[partition])) > 1]
+    written = writing.written
+    if not writing.is_clean:
+        counts = _successes(writing)
+        if len(counts) < writing.partitions:
+            return Verdict(waits_for=f"the ends of all tasks of {_name(writing)}")
+        again = [partition for partition, runs in counts.items() if len(runs) > 1]
+        changed = [partition for partition in again if len({task.written for task in counts[partition]}) > 1]
         if changed:
-            other = f"partitions {', '.join(map(str, changed))} of {_name(facts)} had other rows when they were run again"
+            other = f"partitions {_listed(changed)} of {_name(writing)} had other rows when they were run again"
             return Verdict(wrong=(f"{other}; something in front of key_by() is not deterministic",))
-        written = sum(counts[0] for counts in by_partition.values())
+        if again and not repeatable:
+            ran = f"partitions {_listed(again)} of {_name(writing)} were run again"
+            return Verdict(wrong=(f"{ran}, and the DataFrame in front of key_by() is not deterministic",))
+        # so Spark does where rows have moved between partitions, and subtasks that had read before keep what they had
+        if again and any(len(runs) > 1 for runs in _successes(reading).values()):
+            return Verdict(
+                wrong=(f"{_name(writing)} and {_name(reading)} behind it were both run again after they had succeeded",)
+            )
+        written = sum(runs[0].written for runs in counts.values())
     if written == taken:
         return Verdict()
-    return Verdict(wrong=(f"{_name(facts)} has written {written} rows, the subtasks behind stage {behind} took {taken}",))
+    return Verdict(
+        wrong=(f"{_name(writing)} has written {written} rows, the subtasks behind {_name(reading)} took {taken}",)
+    )
+
+
+def _successes(facts: StageFacts) -> dict[int, list[TaskFacts]]:
+    """Return the successful task attempts of a stage by partition; none for a clean one, which has one each."""
+    by_partition: dict[int, list[TaskFacts]] = defaultdict(list)
+    for task in facts.tasks:
+        if task.outcome is TaskOutcome.SUCCEEDED:
+            by_partition[task.partition].append(task)
+    return by_partition
+
+
+def _listed(partitions: list[int]) -> str:
+    return ", ".join(map(str, sorted(partitions)))
 
 
 def _name(facts: StageFacts) -> str:
