@@ -98,11 +98,11 @@ def test_input_that_is_known_not_to_repeat_itself_must_not_be_written_again():
 
 
 def test_a_stage_that_spark_runs_again_as_a_whole_behind_rows_written_again_is_not_trusted():
-    """What Spark does where the rows have other checksums; subtasks that had read before are answered for from what they had."""
+    """What Spark does where the rows have other checksums; subtasks that had read before keep what they had."""
     written_again = retried(WRITES, 2, *MAPS, replace(MAPS[0], task_attempt_id=90))
     read_again = retried(READS, 2, *READERS, replace(READERS[0], task_attempt_id=92))
     (wrong,) = verdict(written_again, read_again).wrong
-    assert "stage 4 and stage 5 behind it were both run again" in wrong
+    assert "tasks of stage 4 and stage 5 behind it were run again" in wrong
     assert verdict(written_again, retried(READS, 2, *READERS)).wrong == ()
     assert verdict(retried(WRITES, 2, *MAPS), read_again).wrong == ()
 

@@ -141,15 +141,13 @@ def _shuffle(
             return Verdict(wrong=(f"{ran}, and the DataFrame in front of key_by() is not deterministic",))
         # so Spark does where rows have moved between partitions, and subtasks that had read before keep what they had
         if again and any(len(runs) > 1 for runs in _successes(reading).values()):
-            return Verdict(
-                wrong=(f"{_name(writing)} and {_name(reading)} behind it were both run again after they had succeeded",)
-            )
+            both = f"{_name(writing)} and {_name(reading)} behind it"
+            return Verdict(wrong=(f"tasks of {both} were run again after they had succeeded",))
         written = sum(runs[0].written for runs in counts.values())
     if written == taken:
         return Verdict()
-    return Verdict(
-        wrong=(f"{_name(writing)} has written {written} rows, the subtasks behind {_name(reading)} took {taken}",)
-    )
+    behind = f"the subtasks behind {_name(reading)} took {taken}"
+    return Verdict(wrong=(f"{_name(writing)} has written {written} rows, {behind}",))
 
 
 def _successes(facts: StageFacts) -> dict[int, list[TaskFacts]]:
