@@ -173,6 +173,35 @@ def test_two_drivers_of_a_job_give_no_checkpoint_id_twice(tmp_path):
     assert [counter.get_and_increment() for counter in (other, other, one, other, one)] == [2, 3, 4, 5, 6]
 
 
+def test_the_end_of_a_slot_is_told_before_the_call_that_it_broke(hanging, monkeypatch):
+    pool, slot, events = hanging
+    monkeypatch.setattr(slot_pool, "_DEATH_NOTICE_S", 30)
+    monkeypatch.setattr(slot_pool, "_LAST_WORDS_S", 0.1)
+    told = events.slot_lost
+
+    def lost(index, reason):
+        told(index, reason)
+        pool.fail("the attempt ended")
+
+    events.slot_lost = lost
+    slot.call("heartbeat")
+    seen = []
+
+    def deploy():
+        try:
+            pool.deploy([None])
+        finally:
+            seen.extend(events.calls)
+
+    thread, outcome = in_thread(deploy)
+    pool._slots[0].control.hang_up()  # as the system does it for a process that is gone
+    thread.join(0.3)
+    slot.client.hang_up()
+    thread.join(10)
+    assert seen == ["0 lost"]
+    assert isinstance(outcome[0], (ConnectionLostError, JobExecutionError))
+
+
 def test_who_waits_for_slots_looks_meanwhile_whether_they_can_come(monkeypatch):
     monkeypatch.setattr(slot_pool, "_LOOK_S", 0.01)
     pool = SlotPool("a" * 32, 0, 1, SECRET, Events())

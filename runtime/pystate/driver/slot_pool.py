@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from pyspark import cloudpickle
 
 from pystate.common.control import Address, ControlClient, ControlServer, ControlSession, Peer
-from pystate.common.errors import ControlError, JobExecutionError, PystateError
+from pystate.common.errors import ConnectionLostError, ControlError, JobExecutionError, PystateError
 from pystate.common.option_types import ANY_PORT
 from pystate.common.processes import can_run
 from pystate.driver.last_words import cause_of_death, held_at
@@ -29,6 +29,7 @@ _WATCH_S = 0.1
 _LOOK_S = 1.0
 _SHUTDOWN_S = 2.0
 _LAST_WORDS_S = 1.0
+_DEATH_NOTICE_S = 1.0
 _KEPT_WORDS = 1 << 16
 
 
@@ -310,7 +311,16 @@ class SlotPool:
                 self._events.slots_hang(sorted(calls[one] for one in left), str(bounded), limit_s or 0.0)
                 deadline = None  # the attempt ends, and with it the wait
         for done in calls:
-            done.result()
+            try:
+                done.result()
+            except ConnectionLostError:
+                self._await_death()
+                raise
+
+    def _await_death(self) -> None:
+        """Let the end of a slot be told before what it broke: its heartbeats tell of it a moment later than a call to it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure is not None or self._closing, _LAST_WORDS_S + _DEATH_NOTICE_S)
 
     def _check_alive(self) -> None:
         """Give up waiting for slots of which one will never answer.
