@@ -22,7 +22,7 @@ _FIRST_LOOK = 64
 _SLOWEST_GROWTH, _FASTEST_GROWTH = 1.125, 4.0
 """By how much the input grows between two looks."""
 
-_SAMPLE = 128
+_SAMPLE = 32
 _ELEMENTS = 16
 _DEPTH = 6
 
