@@ -220,10 +220,11 @@ def test_rows_whose_shuffle_files_vanish_under_a_running_job_are_neither_lost_no
     job.wait_for(lambda: job.seen >= watched.pairs, 180)
 
     with Deleter(cluster.executors()[0]) as deleter:
-        for _ in range(4):
+        while deleter.deleted < 40:
             watched.add(6, words_per_file=3000, different=300)
             before = deleter.deleted
-            job.wait_for(lambda before=before: deleter.deleted > before + 20, 120)
+            job.wait_for(lambda before=before: deleter.deleted >= before + 20 or job.seen >= watched.pairs, 120)
+    assert deleter.deleted >= 40
     job.wait_for(lambda: job.seen >= watched.pairs, 240)
 
     # an executor dies while epochs run

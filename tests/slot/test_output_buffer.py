@@ -53,7 +53,6 @@ def test_a_batch_of_small_rows_ends_with_its_rows(type_info):
         (OutputSpec(0, OutputKind.EDGE, "out", TEXT, KeyColumn("key", TEXT), lambda text: text * MB), lambda i: "x"),
         (OutputSpec(0, OutputKind.EDGE, "out", None, KeyColumn("key", None), lambda pair: pair[1]), lambda i: (i, "x" * MB)),
     ],
-    ids=str,
 )
 def test_a_batch_of_large_rows_ends_with_its_bytes(spec, element):
     batches = collected(spec, map(element, range(40)))

@@ -41,7 +41,6 @@ def dice():
         (lambda lines: lines.withColumn("n", F.udf(len, "int")("value")), (), set()),
         (lambda lines: lines.withColumn("n", F.xxhash64("value")), (), set()),
     ],
-    ids=str,
 )
 def test_what_is_not_deterministic_is_named_with_its_columns(lines, build, expressions, columns):
     found = non_determinism(build(lines))
