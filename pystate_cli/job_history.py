@@ -70,6 +70,7 @@ class JobHistory:
         self._window = window
         self._meters: dict[str, RateMeter] = {}
         self._rates: dict[str, deque[float | None]] = {name: deque(maxlen=_KEPT) for name in ("in", "out", "backlog")}
+        self._under_way = False
         self._running: deque[bool] = deque(maxlen=_KEPT)
 
     def look(self, client: RestClient, moment: float | None = None) -> JobLook:
@@ -86,6 +87,7 @@ class JobHistory:
         statistics = client.get(f"/jobs/{self._job_id}/checkpoints")
         progress = client.get(f"/pystate/jobs/{self._job_id}/progress")
         moment = time.monotonic() if moment is None else moment
+        self._under_way = progress.get("epoch-running") is not None
         self._rates["in"].append(self._rate("in", moment, progress.get("records-in")))
         self._rates["out"].append(self._rate("out", moment, progress.get("records-out")))
         self._rates["backlog"].append(progress.get("backlog"))
@@ -116,7 +118,7 @@ class JobHistory:
 
     def _rate(self, name: str, moment: float, count: int | None) -> float | None:
         meter = self._meters.setdefault(name, RateMeter(self._window))
-        meter.add(moment, count)
+        meter.add(moment, count, under_way=self._under_way)
         return meter.rate
 
     def _busy(self, progress: Mapping[str, Any]) -> float | None:

@@ -49,8 +49,9 @@ class JobSampler(threading.Thread):
                 pass
             else:
                 number += 1
+                under_way = progress.get("epoch-running") is not None
                 for name, meter in self._rates.items():
-                    meter.add(moment, progress[name])
+                    meter.add(moment, progress[name], under_way=under_way)
                 rate_in, rate_out = (meter.rate for meter in self._rates.values())
                 self.latest = RunSample(self._job_id, progress, rate_in, rate_out, statistics)
             if self._stopped.wait(_INTERVAL_SECONDS):

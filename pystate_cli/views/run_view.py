@@ -33,9 +33,16 @@ class RateMeter:
         self._window = window
         self._samples: deque[tuple[float, int]] = deque()
 
-    def add(self, moment: float, count: int | None) -> None:
-        """Take a sample; a counter that went back begins anew."""
-        if count is None:
+    def add(self, moment: float, count: int | None, *, under_way: bool = False) -> None:
+        """Take a sample; a counter that went back begins anew.
+
+        Args:
+            moment: Monotonic seconds.
+            count: What has been counted; None where it isn't known.
+            under_way: More is on its way that is counted at once: an epoch runs. Until it ends the rate stays as the last
+                ones have left it.
+        """
+        if count is None or (under_way and self._samples and count == self._samples[-1][1]):
             return
         if self._samples and count < self._samples[-1][1]:
             self._samples.clear()

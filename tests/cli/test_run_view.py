@@ -86,6 +86,18 @@ def test_bursts_are_levelled():
     assert meter.rate == 100
 
 
+def test_while_an_epoch_runs_the_rate_stays_and_is_that_of_whole_epochs():
+    meter = RateMeter(5.0)
+    meter.add(0.0, 0)
+    for second in range(1, 60):
+        ended = second // 20  # each takes 20 s and has 1000 rows
+        meter.add(float(second), ended * 1000, under_way=True)
+        assert meter.rate == (None if second < 20 else 50)
+    for second in range(60, 80):  # nothing comes any more
+        meter.add(float(second), 2000)
+    assert meter.rate == 0
+
+
 def test_a_counter_that_begins_anew_gives_no_negative_rate():
     meter = RateMeter(5.0)
     meter.add(1.0, 1000)

@@ -171,3 +171,12 @@ def test_what_the_state_backend_measures_belongs_to_the_operator_with_the_state(
     finally:
         slot.close()
     assert (UID, "count.rocksdb.estimate-num-keys") not in values(slot, 2)
+
+
+def test_rows_of_a_stream_that_several_steps_read_are_written_once():
+    chain = Chain([node("more", tags=[3, 4])], [output(1), output(2)])
+    task = TaskSpec(
+        "head", "head", "a" * 32, 1, 128, [TaskInput(None)], OperatorSpec("head", "head", OperatorKind.PROCESS, None), chain
+    )
+    assert OperatorCounts(task).rows_out({1: 5, 2: 5, 3: 7, 4: 7}) == 12
+    assert OperatorCounts(task).rows_out({}) == 0

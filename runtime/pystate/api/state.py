@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pystate.api.same_function import same_function
 from pystate.api.state_ttl import StateTtlConfig as StateTtlConfig
@@ -43,16 +43,6 @@ class State(ABC):
     @abstractmethod
     def clear(self) -> None:
         """Remove the current key's value."""
-
-    if not TYPE_CHECKING:  # for type checkers a state has what it has
-
-        def __getattr__(self, name: str) -> Any:
-            """Say of what isn't there which kind of state has it.
-
-            Raises:
-                AttributeError: In any case.
-            """
-            raise AttributeError(_without(type(self), name))
 
 
 class ValueState(State, Generic[T]):
@@ -430,6 +420,16 @@ _GETTERS: dict[type, str] = {
     AggregatingState: "get_aggregating_state",
     BroadcastState: "get_broadcast_state",
 }
+
+
+def explain_missing_method(error: AttributeError) -> None:
+    """Let an error about what a state doesn't have say which kind of state has it.
+
+    Done when the error is there: a state with `__getattr__` makes each access half as slow again, as Python then looks
+    attributes up the long way.
+    """
+    if isinstance(error.obj, State) and error.name is not None:
+        error.args = (_without(type(error.obj), error.name),)
 
 
 def _without(kind: type, name: str) -> str:

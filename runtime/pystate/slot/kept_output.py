@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from typing import IO
 
@@ -28,12 +29,14 @@ class KeptOutput:
         self._in_memory = 0
         self._spill: IO[bytes] | None = None
         self.rows = 0
+        self.rows_by_tag: Counter[int] = Counter()
         self.spilled_bytes = 0
 
     def append(self, tag: int, data: bytes, rows: int) -> None:
         """Keep one batch."""
         chunks = self._chunks.setdefault(tag, [])
         self.rows += rows
+        self.rows_by_tag[tag] += rows
         if self._in_memory + len(data) <= self._memory_bound:
             self._in_memory += len(data)
             chunks.append(data)

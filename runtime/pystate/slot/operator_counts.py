@@ -31,8 +31,23 @@ class OperatorCounts:
         self._task = task
         nodes = list(task.chain.nodes())
         places: list[Chain | ChainNode] = [task.chain, *nodes]
+        self._places = places
         self._followed = Counter(id(child) for place in places for child in place.children)
         self._fed = Counter(output.tag for place in places for output in place.outputs)
+
+    def rows_out(self, rows_by_output: Mapping[int, int]) -> int:
+        """Return how many rows a task has written: those of a stream that several others read count once.
+
+        Args:
+            rows_by_output: The rows of each output, by its tag.
+        """
+        counted: set[int] = set()
+        total = 0
+        for place in self._places:
+            tags = {output.tag for output in place.outputs} - counted
+            counted |= tags
+            total += max((rows_by_output.get(tag, 0) for tag in tags), default=0)
+        return total
 
     def counts(self, records_in: int, rows_out: Mapping[int, int]) -> dict[str, Counts]:
         """Return the counts by operator uid.

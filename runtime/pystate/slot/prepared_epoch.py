@@ -21,7 +21,7 @@ class PreparedEpoch:
         task_attempt_id: That task attempt, by Spark's number.
         rows_read: The rows that the task attempt has read behind its shuffle: the subtask's own, and those that pass.
         rows_in: The subtask's own.
-        rows_out: The rows of its output.
+        rows_out: The rows of its output; those of a stream that several steps read count once.
     """
 
     epoch: int

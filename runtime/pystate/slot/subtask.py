@@ -210,9 +210,8 @@ class Subtask:
             self._pass_end(claim, epoch)
             with self._changed:
                 rows_in = self.operator.records_in - self._rows_before
-                prepared = PreparedEpoch(
-                    epoch, asker.stage_id, asker.task_attempt_id, rows_read, rows_in, self._filling.rows
-                )
+                rows_out = self.operator.metrics.rows_out(self._filling.rows_by_tag)
+                prepared = PreparedEpoch(epoch, asker.stage_id, asker.task_attempt_id, rows_read, rows_in, rows_out)
                 self._ledger.prepare()
                 self._prepared = prepared
                 self._kept = self._filling

@@ -91,6 +91,10 @@ class TaskMetrics:
 
     # -- telling
 
+    def rows_out(self, rows_by_output: Mapping[int, int]) -> int:
+        """Return how many rows the task has written; see `OperatorCounts.rows_out`."""
+        return self._operator_counts.rows_out(rows_by_output)
+
     def collect(self, now_s: float) -> list[MetricSample]:
         """Return all samples.
 
@@ -99,7 +103,7 @@ class TaskMetrics:
         """
         counts = {
             "numRecordsIn": self._records_in,
-            "numRecordsOut": sum(self._rows_out.values()),
+            "numRecordsOut": self.rows_out(self._rows_out),
             "numBytesIn": self._bytes_in,
             "numBytesOut": self._bytes_out,
         }

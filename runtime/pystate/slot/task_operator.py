@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pystate.api.state import explain_missing_method
 from pystate.checkpoint.native_state import NativeUpload, SharedTarget
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
@@ -138,7 +139,11 @@ class TaskOperator:
             raise ControlError(message, where=f"uid {self.task.uid}")
         size = batch.nbytes
         with self.metrics.busy:
-            self._process[input_index](batch)
+            try:
+                self._process[input_index](batch)
+            except AttributeError as error:
+                explain_missing_method(error)
+                raise
             if self.backend is not None:
                 self.backend.limit_epoch(batch.num_rows, size)
         self.records_in += batch.num_rows
