@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from pystate.common.errors import UsageError
 from pystate.common.snapshot_message import check_message
 from pystate_cli.completions import complete_job, complete_running_job
 from pystate_cli.session import Session
@@ -72,5 +73,12 @@ def checked_message(text: str | None) -> str | None:
 
 
 def absolute_path(text: str) -> str:
-    """Return a path as it is meant here, for a process that runs elsewhere; a URL stays as it is."""
+    """Return a path as it is meant here, for a process that runs elsewhere; a URL stays as it is.
+
+    Raises:
+        UsageError: It is empty. It would mean the current folder, which nobody asks for like that.
+    """
+    if not text.strip():
+        message = "The path of the directory is empty: is a variable of your script not set?"
+        raise UsageError(message, hint="name a directory, or leave the argument out where it is optional")
     return text if _URL.match(text) else os.path.abspath(Path(text).expanduser())

@@ -78,8 +78,11 @@ def check_words(words: list[str], with_savepoint: bool) -> None:
     """Refuse what can't be a job and, with -s, a directory.
 
     Raises:
-        UsageError: There are too many words.
+        UsageError: There are too many words, or one is empty.
     """
+    if with_savepoint and not all(word.strip() for word in words):
+        message = "The job's or the directory's word is empty: is a variable of your script not set?"
+        raise UsageError(message, hint="pystate cancel --help")
     if len(words) > 2:
         message = f"cancel takes one job, and with -s a directory, not {' '.join(words)!r}."
         raise UsageError(message, hint="pystate cancel --help")

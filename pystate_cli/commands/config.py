@@ -62,7 +62,7 @@ def show_config(
         console.render(view)
         console.story(f"\nread from {_source(loaded)}{_below(loaded)}")
     elif one:
-        console.result(rows[0].value or "")
+        console.result(rows[0].bare)
     else:
         for line in plain_lines(shown):
             console.result(line)

@@ -75,6 +75,7 @@ def savepoint(
             raise UsageError(problem, hint="pystate savepoint --help")
         dispose(session, disposed, job_manager, as_json=as_json)
         return
+    target = None if directory is None else absolute_path(directory)
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=trigger_id is None)
     if trigger_id is not None:
         path = f"/jobs/{job_id}/savepoints/{trigger_id}"
@@ -82,7 +83,7 @@ def savepoint(
         return
     session.console.story(f"Triggering savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
     body = {
-        "target-directory": None if directory is None else absolute_path(directory),
+        "target-directory": target,
         "cancel-job": False,
         "formatType": chosen,
         "triggerId": None,

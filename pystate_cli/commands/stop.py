@@ -55,11 +55,12 @@ def stop(
     """Stop a job with a savepoint and print its path; if the savepoint fails the job goes on."""
     session = Session.of(context)
     console, said, chosen = session.console, checked_message(message), checked_format(format_type)
+    target = None if directory is None else absolute_path(directory)
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=True)
     console.story(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a {chosen} savepoint.')
     console.story(f"Triggering stop-with-savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
     body = {
-        "targetDirectory": None if directory is None else absolute_path(directory),
+        "targetDirectory": target,
         "drain": drain,
         "formatType": chosen,
         "triggerId": None,

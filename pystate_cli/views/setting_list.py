@@ -43,6 +43,11 @@ class SettingRow:
         return HIDDEN if self.is_set and self.is_secret else printable(self.value)
 
     @property
+    def bare(self) -> str:
+        """The value alone for programs, empty for none, unless it is a secret."""
+        return HIDDEN if self.value is not None and self.is_set and self.is_secret else self.value or ""
+
+    @property
     def is_secret(self) -> bool:
         """Whether the value must not be shown."""
         return is_sensitive(self.key)
@@ -54,7 +59,7 @@ class SettingRow:
 
     def to_plain(self) -> dict[str, Any]:
         """Return it for programs."""
-        value = HIDDEN if self.value is not None and self.is_set and self.is_secret else self.value
+        value = None if self.value is None else self.bare
         return {
             "key": self.key,
             "value": value,

@@ -100,6 +100,30 @@ def test_savepoint_that_fails(manager, pystate):
     assert err.endswith("error: The savepoint can't be written.\n  at: /tmp/s\n  try: free some space\n")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("savepoint", "JOB", ""),
+        ("savepoint", "-d", ""),
+        ("stop", "-p", "", "JOB"),
+        ("cancel", "-s", "", "JOB"),
+        ("cancel", "-s", "JOB", " "),
+        ("rescale", "JOB", "-p", "2", "--savepointPath", ""),
+        ("run", "-s", "", "FILE"),
+        ("info", "-s", "", "FILE"),
+    ],
+)
+def test_an_empty_path_is_not_the_current_folder(manager, running, pystate, words):
+    named = {"JOB": running, "FILE": str(manager.job_file)}
+
+    code, out, err = pystate(*(named.get(word, word) for word in words))
+
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert "is empty: is a variable of your script not set?" in err
+    assert manager.state(running) == "RUNNING"
+
+
 def test_cancel_returns_when_the_job_has_ended(manager, running, pystate):
     expected = f"Cancelling job {running}.\nCancelled job {running}.\n"
 

@@ -69,6 +69,11 @@ def test_one_key_in_a_pipe_is_its_value(pystate, conf):
     assert pystate("config", "execution.savepoint.path").out == "\n", "an older name is read as today's"
 
 
+@pytest.mark.parametrize("key", ["s3.secret-key", "spark.hadoop.fs.s3a.secret.key"])
+def test_one_key_in_a_pipe_is_no_secret(pystate, conf, key):
+    assert pystate("config", "-D", f"{key}=hunter2hunter2hunter2hunter2hunter2", key) == (0, f"{HIDDEN}\n", "")
+
+
 def test_the_beginning_of_keys_means_all_below(pystate, conf):
     lines = pystate("config", "execution.checkpointing", "--set-only").out.splitlines()
 
