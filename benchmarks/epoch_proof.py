@@ -26,10 +26,11 @@ from pystate.datastream.executor import register_executor
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.execution_attempt import ExecutionAttempt
 from pystate.driver.slot_pool import SlotPool
+from pystate.spark.epoch_proof import EpochProof
 
 TIMED = {
     "whole epoch": (ExecutionAttempt, "_run_batch"),
-    "proof": (ExecutionAttempt, "_prove"),
+    "proof": (EpochProof, "check"),
     "finish in slots": (SlotPool, "finish_epoch"),
 }
 

@@ -32,7 +32,14 @@ def verdict(*facts, prepared=PREPARED, repeatable=True):
 def test_an_epoch_is_whole_where_both_sides_of_the_shuffle_and_the_subtasks_agree():
     assert verdict(clean(WRITES, 2, written=100), clean(READS, 2, read=100)).wrong == ()
     found = verdict(retried(WRITES, 2, *MAPS), retried(READS, 2, *READERS))
-    assert (found.waits_for, found.wrong) == (None, ())
+    assert (found.waits_for, found.wrong, found.is_final) == (None, (), False)
+
+
+def test_only_where_every_task_ran_once_spark_has_nothing_more_to_tell():
+    """An end of a task that ran again may be on its way, when all that is known agrees."""
+    assert verdict(clean(WRITES, 2, written=100), clean(READS, 2, read=100)).is_final
+    assert not verdict(clean(WRITES, 2, written=101), clean(READS, 2, read=100)).is_final
+    assert not verdict(clean(WRITES, 2, written=100), retried(READS, 2, *READERS)).is_final
 
 
 def test_rows_that_python_never_saw_are_missed_though_spark_read_them():

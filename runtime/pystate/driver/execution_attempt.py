@@ -8,9 +8,8 @@ import shutil
 import sys
 import tempfile
 import threading
-import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -21,7 +20,6 @@ from pystate.common.bounded_text import bounded_text
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
 from pystate.common.errors import (
-    IncompleteInputError,
     JobExecutionError,
     PystateError,
     RecordError,
@@ -39,13 +37,12 @@ from pystate.driver.restored_state import RestoredState
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.slot_pool import SlotPool
 from pystate.slot.output import LINE_FIELD
-from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.process import Deployment, folder_prefix
 from pystate.slot.task import JobEnvironment
 from pystate.spark.application import CoreWatch, SparkExecutors, driver_address
 from pystate.spark.determinism import non_determinism
+from pystate.spark.epoch_proof import EpochProof
 from pystate.spark.exchange import SlotDirectory, fetch_output
-from pystate.spark.input_proof import judge
 from pystate.spark.job_plan import JobPlan, SinkPlan
 from pystate.spark.lost_slot import lost_slot_sentence, place_of_slot
 from pystate.spark.session import least_cores
@@ -68,8 +65,6 @@ _HEARSAY_S = 2.0
 """How long Spark may take to hear of the end of a slot's process."""
 _LONGEST_LINE_FOR_SPARK = 200
 _FINAL_CHECKPOINT_TIMEOUT_S = 3600.0
-_PROOF_TIMEOUT_S = 60.0
-_PROOF_POLL_S = 0.02
 
 
 class AttemptOutcome(Enum):
@@ -151,7 +146,8 @@ class ExecutionAttempt:
         self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._slot_count, self._slots_ended)
         self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
         self._stages = StageStore(spark.sparkContext)
-        self._repeatable = not any(non_determinism(frame).expressions for frame in frames)
+        repeatable = not any(non_determinism(frame).expressions for frame in frames)
+        self._proof = EpochProof(self._stages, repeatable=repeatable)
         self._end: AttemptEnd | None = None
         self._lost_slot: tuple[int, str, str] | None = None
         self._ended = threading.Condition()
@@ -366,7 +362,7 @@ class ExecutionAttempt:
             self._metrics.epoch_begun()
             frame.write.format("noop").mode("overwrite").save()
             prepared = self._coordinator.check_all_prepared(epoch)
-            self._prove(epoch, prepared)
+            self._proof.check(epoch, prepared)
             state = self._coordinator.state
             self._pool.finish_epoch(epoch, prepared, state.decide(epoch), state.slot_finished)
             state.subtasks_finished(epoch)
@@ -383,26 +379,6 @@ class ExecutionAttempt:
         except Exception as error:
             self.end(AttemptEnd(AttemptOutcome.FAILED, stage_failure(error), str(error)))
             raise
-
-    def _prove(self, epoch: int, prepared: Mapping[SubtaskId, PreparedEpoch]) -> None:
-        """Make sure that what Spark counts in its tasks and shuffles is what the subtasks got.
-
-        Raises:
-            IncompleteInputError: It isn't, or Spark doesn't tell.
-        """
-        deadline = time.monotonic() + _PROOF_TIMEOUT_S
-        while True:
-            self._stages.catch_up(_PROOF_TIMEOUT_S)
-            verdict = judge(prepared, self._stages.stage, repeatable=self._repeatable)
-            if verdict.waits_for is None:
-                break
-            if time.monotonic() >= deadline:
-                message = f"Epoch {epoch} can't be proven whole: Spark does not tell of {verdict.waits_for}."
-                raise IncompleteInputError(message, hint="raise spark.scheduler.listenerbus.eventqueue.appStatus.capacity")
-            time.sleep(_PROOF_POLL_S)
-        if verdict.wrong:
-            message = f"Epoch {epoch} is not whole: {'; '.join(verdict.wrong)}."
-            raise IncompleteInputError(message, hint="look for lost shuffle files and executors in Spark's log")
 
     def _measure_alignment(self, epoch: int) -> None:
         stages, triggered = self._coordinator.state.stages_of_barrier(epoch)

@@ -66,10 +66,17 @@ class Verdict:
     Attributes:
         waits_for: What Spark has not told yet; None where it has told everything.
         wrong: What doesn't agree, a sentence each.
+        is_clean: Every task of the epoch was run once and has ended: Spark has nothing more to tell.
     """
 
     waits_for: str | None = None
     wrong: tuple[str, ...] = ()
+    is_clean: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the epoch is whole whatever Spark may still tell."""
+        return self.is_clean and self.waits_for is None and not self.wrong
 
 
 def judge(
@@ -87,15 +94,17 @@ def judge(
     for subtask, share in prepared.items():
         behind[share.stage_id][subtask] = share
     wrong: list[str] = []
+    is_clean = True
     for stage_id, shares in sorted(behind.items()):
         # a stage with one shuffle in front of it is numbered right behind the one that writes it: Spark's scheduler makes
         # the stages of a job in one step, what is read first, first
         reading, writing = stage(stage_id), stage(stage_id - 1)
+        is_clean = is_clean and reading.is_clean and writing.is_clean
         for verdict in (_tasks(reading, shares), _shuffle(writing, reading, shares, repeatable)):
             if verdict.waits_for is not None:
                 return verdict
             wrong += verdict.wrong
-    return Verdict(wrong=tuple(wrong))
+    return Verdict(wrong=tuple(wrong), is_clean=is_clean)
 
 
 def _tasks(facts: StageFacts, shares: Mapping[SubtaskId, PreparedEpoch]) -> Verdict:
