@@ -9,6 +9,7 @@ import pytest
 from pystate.common.errors import UsageError
 from pystate_cli.rest_client import RestClient
 from pystate_cli.snapshot_options import checked_format, claim_mode_property
+from tests.checkpoint.snapshots import write_savepoint
 
 CLAIM_MODE = "execution.state-recovery.claim-mode"
 
@@ -52,9 +53,10 @@ def test_savepoints_are_asked_for_in_their_format(running, pystate, tmp_path, po
     assert "none without -s" in pystate("cancel", "-type", "native", running).err
 
 
-def test_a_job_is_submitted_with_its_claim_mode(manager, pystate, posted):
-    assert pystate("run", "-d", "-cm", "claim", "-s", "/sp", manager.job_file, "--finish", "0.1").code == 0
-    outcome = pystate("run", "-d", "-rm", "legacy", "-s", "/sp", "-py", manager.job_file, "--finish", "0.1")
+def test_a_job_is_submitted_with_its_claim_mode(manager, pystate, posted, tmp_path):
+    old = write_savepoint(tmp_path / "savepoints").uri
+    assert pystate("run", "-d", "-cm", "claim", "-s", old, manager.job_file, "--finish", "0.1").code == 0
+    outcome = pystate("run", "-d", "-rm", "legacy", "-s", old, "-py", manager.job_file, "--finish", "0.1")
     assert "warning: --restoreMode is deprecated, please use --claimMode instead" in outcome.err
     assert [body["configuration"][CLAIM_MODE] for body in posted] == ["CLAIM", "LEGACY"]
     assert pystate("run", "-cm", "mine", manager.job_file).code == 2

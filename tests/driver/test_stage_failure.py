@@ -38,5 +38,25 @@ def test_what_only_looks_so_is_the_authors(last):
     assert type(stage_failure(RuntimeError(WORKER.format(last=last)))) is UserFunctionError
 
 
+JVM = """An error occurred while calling o230.save.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2900)
+{causes}"""
+
+
+@pytest.mark.parametrize(
+    ("causes", "said"),
+    [
+        ("", "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times"),
+        (
+            "Caused by: a.B: wrapped\n\tat a.b\nCaused by: java.io.IOException: No space left on device\n\tat c.d",
+            "java.io.IOException: No space left on device",
+        ),
+    ],
+)
+def test_of_an_error_of_the_jvm_its_cause_is_said_and_not_the_call(causes, said):
+    assert stage_failure(RuntimeError(JVM.format(causes=causes))).message == f"The epoch's Spark job failed: {said}"
+
+
 def test_without_a_python_worker_it_is_sparks():
     assert type(stage_failure(RuntimeError("Job aborted due to stage failure"))) is JobExecutionError

@@ -150,4 +150,4 @@ def test_a_job_file_runs_as_plain_python(shell):
         "('hello', 2)",
         "('world', 1)",
     ]
-    assert "WARN" not in done.stderr, "Spark's noise goes to the job's log"
+    assert " WARN " not in done.stderr, "Spark's noise goes to the job's log"

@@ -93,12 +93,15 @@ def run_campaign(
     options = {**OPTIONS, "state.backend.type": backend}
     job = run_job(counting(watched, sink, files_per_epoch=1, tally=True), options)
     job.wait_running()
+    deck: list[str] = []
     while report.kills.total() < kills:
         # not faster than they are read: a restart that meets a backlog would only be killed in it again and again
         if len(watched.pairs) - len(sink.rows) < 1000:
             watched.add(chance.randrange(1, 4))
         time.sleep(chance.random() * LONGEST_PAUSE_S)
-        kind = chance.choice(KINDS)
+        if not deck:
+            deck = chance.sample(KINDS, len(KINDS))  # each round has all of them
+        kind = deck.pop()
         if kind == "shuffle":
             damage = chance.choice(list(Damage))
             files = ShuffleFiles.of(spark)

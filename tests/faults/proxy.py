@@ -128,6 +128,7 @@ class Network:
         self.exchanges: list[Proxy] = []
         self.coordinators: list[Proxy] = []
         monkeypatch.setattr(execution_attempt, "local_threads", lambda _: None)  # "not one machine": no Unix sockets
+        monkeypatch.setattr(execution_attempt.ExecutionAttempt, "_core_watch", lambda _: None)  # there are no executors
         register, description = slot_pool.SlotPool._register, slot_pool.SlotDescription
 
         def behind_proxy(pool: Any, index: int, *, data: Any, **arguments: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pystate.checkpoint.reader import SnapshotReader
 from pystate.common import Types
 from pystate.common.errors import JobCancelledError
-from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
+from pystate.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource
 from tests.faults.shuffle_files import Damage, ShuffleFiles
 from tests.faults.workload import COUNTED, RECOVERING, Count
@@ -105,3 +105,52 @@ def test_an_epoch_whose_shuffle_files_break_while_it_reads_them_counts_whole(run
     assert state_of(path, "count", "count") == words
     assert state_of(path, "last", "last") == words
     assert set(rows) == {(word, n) for word, count in words.items() for n in range(1, count + 1)}
+
+
+class Held(MapFunction):
+    """Gives the line of a row, and waits at each for as long as a file is there."""
+
+    def __init__(self, gate):
+        self.gate = gate
+
+    def map(self, value):
+        while self.gate.exists():
+            self.gate.with_name("entered").touch()
+            time.sleep(0.02)
+        return value[0]
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_rows_that_a_shuffle_of_the_sources_own_loses_without_an_error_are_missed(run_job, spark, tmp_path):
+    """Spark reads an emptied file as one without rows; nothing behind it has ever heard of them."""
+    folder, gate = tmp_path / "watched", tmp_path / "gate" / "closed"
+    folder.mkdir()
+    gate.parent.mkdir()
+    gate.touch()
+    source = random.Random(3)
+    vocabulary = [f"word-{number}-{source.randbytes(6000).hex()}" for number in range(40)]
+    words = Counter()
+    for number in range(12):
+        drawn = [source.choice(vocabulary) for _ in range(300)]
+        words.update(drawn)
+        (folder / f"{number}.txt").write_text("\n".join(drawn))
+    epochs = []
+
+    def run():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        lines = env.from_data_frame(env.spark.readStream.text(str(folder)).repartition(3, "value"), "lines")
+        held = lines.map(Held(gate), Types.STRING())
+        counted = held.key_by(lambda word: word, key_type=Types.STRING()).process(Count(), COUNTED).uid("count")
+        counted.for_each_batch(lambda frame, epoch: epochs.append(epoch))
+        env.execute("a shuffle of its own")
+
+    files = ShuffleFiles.of(spark)
+    known = set(files.by_shuffle())
+    job = run_job(run, RECOVERING)
+    job.wait_for(lambda: gate.with_name("entered").exists())
+    assert files.damage(min(set(files.by_shuffle()) - known), Damage.EMPTIED) > 1
+    gate.unlink()
+    job.wait_for(lambda: epochs, timeout=120)
+    assert "the shuffles of the sources' DataFrames have written 3600 rows" in job.status["failures"][0]["message"]
+    path = job.savepoint(tmp_path / "savepoints", cancel=True)
+    assert state_of(path, "count", "count") == words

@@ -18,7 +18,7 @@ def check(report):
 
 @pytest.mark.timeout(300)
 def test_the_campaign_in_short(run_job, spark, tmp_path):
-    check(run_campaign(run_job, spark, tmp_path, kills=5, seed=1))
+    check(run_campaign(run_job, spark, tmp_path, kills=7, seed=1))
 
 
 @pytest.mark.slow

@@ -108,6 +108,8 @@ def test_a_session_on_a_cluster_names_no_path_of_this_machine(master, tmp_path):
         ("spark.sql.streaming.minBatchesToRetain", "9"),
         ("spark.sql.streaming.minBatchesToRetain", "many"),
         ("spark.ui.retainedStages", "20"),
+        ("spark.sql.shuffle.orderIndependentChecksum.enabled", "false"),
+        ("spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch", "false"),
         ("spark.ui.retainedTasks", "100"),
     ],
 )

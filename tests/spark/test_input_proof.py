@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pystate.slot.epoch_ledger import TaskOutcome
 from pystate.slot.prepared_epoch import PreparedEpoch
-from pystate.spark.input_proof import StageFacts, TaskFacts, judge
+from pystate.spark.input_proof import StageFacts, TaskFacts, judge, judge_sources
 
 SUCCEEDED, FAILED, RUNNING = TaskOutcome.SUCCEEDED, TaskOutcome.FAILED, TaskOutcome.RUNNING
 
@@ -128,3 +128,14 @@ def test_each_level_is_held_against_its_own_shuffle():
     assert verdict(*facts, clean(6, 2, read=100), prepared={**PREPARED, **second}).wrong == ()
     (wrong,) = verdict(*facts, clean(6, 2, read=99), prepared={**PREPARED, **second}).wrong
     assert "stage 6 have read 99 rows, Python saw 100" in wrong
+
+
+def test_what_a_sources_own_shuffles_write_must_be_read():
+    feeds = clean(WRITES, 2, read=100, written=100)
+    assert judge_sources(READS, [clean(3, 2, written=100), feeds]).is_final
+    assert judge_sources(READS, [clean(3, 2, written=60), feeds]).is_final, "two branches share a shuffle"
+    (wrong,) = judge_sources(READS, [clean(2, 1, written=50), clean(3, 2, read=50, written=100), clean(4, 2, read=40)]).wrong
+    assert "have written 150 rows, of which 90 were read" in wrong
+    assert judge_sources(READS, [retried(3, 2, MAPS[0]), feeds]).waits_for
+    lost = retried(3, 2, *MAPS, replace(MAPS[0], task_attempt_id=90))
+    assert judge_sources(READS, [lost, feeds]).wrong == ()

@@ -49,6 +49,7 @@ from pystate.spark.session import least_cores
 from pystate.spark.slot_job import SlotJob
 from pystate.spark.source_backlog import backlog_rows
 from pystate.spark.source_checks import OUR_QUERIES, spark_sources
+from pystate.spark.source_shuffles import source_shuffles
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 from pystate.spark.stage_store import StageStore
 from pystate.spark.stage_times import alignment_ms
@@ -147,7 +148,9 @@ class ExecutionAttempt:
         self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
         self._stages = StageStore(spark.sparkContext)
         repeatable = not any(non_determinism(frame).expressions for frame in frames)
-        self._proof = EpochProof(self._stages, repeatable=repeatable)
+        shuffles = any(source_shuffles(frame).can_be_proven for frame in frames)
+        unproven = any(source_shuffles(frame).others for frame in frames)
+        self._proof = EpochProof(self._stages, repeatable=repeatable, source_shuffles=shuffles and not unproven)
         self._end: AttemptEnd | None = None
         self._lost_slot: tuple[int, str, str] | None = None
         self._ended = threading.Condition()
@@ -362,7 +365,8 @@ class ExecutionAttempt:
             self._metrics.epoch_begun()
             frame.write.format("noop").mode("overwrite").save()
             prepared = self._coordinator.check_all_prepared(epoch)
-            self._proof.check(epoch, prepared)
+            query = self._query
+            self._proof.check(epoch, prepared, "" if query is None else str(query.runId))
             state = self._coordinator.state
             self._pool.finish_epoch(epoch, prepared, state.decide(epoch), state.slot_finished)
             state.subtasks_finished(epoch)
@@ -436,12 +440,20 @@ def _first_line(error: BaseException) -> str:
     return bounded_text(lines[0]) if lines else type(error).__name__
 
 
+def _root_cause(text: str) -> str:
+    """Return the innermost cause of a JVM's exception, as py4j tells it: its first line names only the call."""
+    told = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in told if line.startswith("Caused by: ")]
+    thrown = [line.removeprefix(": ") for line in told if line.startswith(": ")]
+    return (causes[-1:] or thrown[:1] or told[:1] or ["no reason was told"])[0]
+
+
 def stage_failure(error: Exception) -> PystateError:
     """Return what went wrong in an epoch's Spark job: a Python worker's own last line where there is one."""
     text = str(error)
     marker = "Traceback (most recent call last):"
     if marker not in text:
-        return JobExecutionError(f"The epoch's Spark job failed: {_first_line(error)}")
+        return JobExecutionError(f"The epoch's Spark job failed: {bounded_text(_root_cause(text))}")
     trace = text[text.rindex(marker) :].splitlines()
     for index, line in enumerate(trace[1:], 2):
         if line and not line.startswith((" ", "\t")):

@@ -17,6 +17,7 @@ from pystate.spark.executor_check import check_executors, modules_of_workers
 from pystate.spark.job_plan import JobPlan, check_column_names
 from pystate.spark.planner import JobPlanner
 from pystate.spark.session import check_session
+from pystate.spark.source_shuffles import source_shuffle_notices
 from pystate.spark.translator import source_frame, source_type
 from pystate.state.base.loader import check_state_backend
 
@@ -62,6 +63,7 @@ def plan_job(
     plan.warnings.extend(notice for _, notices in bounded for notice in notices)
     for source, frame in zip(sources, frames, strict=True):
         plan.warnings.extend(non_determinism_notices(source, frame))
+        plan.warnings.extend(source_shuffle_notices(source.name, frame))
     check_state_backend(state_settings.backend)
     for warning in [*plan.warnings, *state_settings.notices]:
         say(f"WARNING: {warning}")

@@ -15,7 +15,7 @@ Pure decisions; `StageStore` brings the facts from Spark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pystate.slot.epoch_ledger import TaskOutcome
@@ -105,6 +105,32 @@ def judge(
                 return verdict
             wrong += verdict.wrong
     return Verdict(wrong=tuple(wrong), is_clean=is_clean)
+
+
+def judge_sources(first: int, stages: Iterable[StageFacts]) -> Verdict:
+    """Say whether what the sources' own shuffles have written was read.
+
+    More may be read than was written: a shuffle that two branches share is read by both.
+
+    Args:
+        first: The first stage whose tasks feed subtasks; the one before it writes for it.
+        stages: All stages in front of it.
+    """
+    written = read = 0
+    is_clean = True
+    for facts in stages:
+        is_clean = is_clean and facts.is_clean
+        runs = _successes(facts)
+        if not facts.is_clean and len(runs) < facts.partitions:
+            return Verdict(waits_for=f"the ends of all tasks of {_name(facts)}")
+        read += facts.read if facts.is_clean else sum(tasks[0].read for tasks in runs.values())
+        if facts.stage_id != first - 1:
+            written += facts.written if facts.is_clean else sum(tasks[0].written for tasks in runs.values())
+    if read >= written:
+        return Verdict(is_clean=is_clean)
+    return Verdict(
+        wrong=(f"the shuffles of the sources' DataFrames have written {written} rows, of which {read} were read",)
+    )
 
 
 def _tasks(facts: StageFacts, shares: Mapping[SubtaskId, PreparedEpoch]) -> Verdict:

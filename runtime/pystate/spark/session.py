@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
+_CHECKSUMS = (f"{_CHECKSUM}.enabled", f"{_CHECKSUM}.enableFullRetryOnMismatch")
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -86,6 +87,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
             message = f"{key} = true can't be used: {reason}."
             raise ConfigurationError(message, where=key, hint=f"leave {key} out")
     _check_least(users)
+    _check_checksums(users)
     if users.get("spark.submit.deployMode", "client").lower() == "cluster":
         message = "spark.submit.deployMode = cluster can't be used: the driver runs under the job manager."
         raise ConfigurationError(message, where="spark.submit.deployMode", hint="leave it out")
@@ -102,8 +104,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
         "spark.python.udf.pipelined.enabled": "true",
         # a task that is run again and writes other rows fails its stage; the default of 4.3
-        f"{_CHECKSUM}.enabled": "true",
-        f"{_CHECKSUM}.enableFullRetryOnMismatch": "true",
+        **dict.fromkeys(_CHECKSUMS, "true"),
         # Spark's own bound is 10,000 rows, whatever their size: past 2 GiB a batch fails, each time it is tried
         "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
         # an epoch counts when the status store has heard of the ends of its tasks: no event may be dropped
@@ -138,7 +139,23 @@ def check_session(spark: SparkSession) -> None:
         if str(spark.conf.get(key, "false")).lower() == "true":
             message = f"{key} = true can't be used: {reason}."
             raise ConfigurationError(message, where=key, hint=f"leave {key} out, in the program and in spark-defaults.conf")
-    _check_least({key: value for key in _LEAST if (value := spark.conf.get(key, None)) is not None})
+    known = {key: value for key in (*_LEAST, *_CHECKSUMS) if (value := spark.conf.get(key, None)) is not None}
+    _check_least(known)
+    _check_checksums(known)
+
+
+def _check_checksums(settings: Mapping[str, str]) -> None:
+    """Refuse that a task which is run again may write other rows unnoticed: they would reach two subtasks, or none.
+
+    Raises:
+        ConfigurationError: So it would.
+    """
+    for key in _CHECKSUMS:
+        if settings.get(key, "true").lower() != "true":
+            message = (
+                f"{key} = {settings[key]} can't be used: rows that a task writes otherwise when it is run again get lost."
+            )
+            raise ConfigurationError(message, where=key, hint=f"leave {key} out")
 
 
 def _check_least(settings: Mapping[str, str]) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _MAX_TASKS = 1_000_000
+_LOOKED_AT = 4
 _OUTCOMES = {"RUNNING": TaskOutcome.RUNNING, "SUCCESS": TaskOutcome.SUCCEEDED}
 
 
@@ -32,6 +33,7 @@ class StageStore:
         jvm: Any = context._jvm  # noqa: SLF001
         self._bus = scala.listenerBus()
         self._store = scala.statusStore()
+        self._tracker: Any = context._jsc.statusTracker()  # noqa: SLF001
         self._json = jvm.com.fasterxml.jackson.databind.ObjectMapper()
         # as Spark's own REST makes these objects JSON
         self._json.registerModule(getattr(getattr(jvm, _SCALA_MODULE), "MODULE$"))
@@ -68,6 +70,17 @@ class StageStore:
             partitions = 1 + max((task.partition for task in tasks), default=0)
         read, written = sum(task.read for task in tasks), sum(task.written for task in tasks)
         return StageFacts(stage_id, partitions, False, read, written, tuple(tasks))
+
+    def stages_of(self, job_group: str, stage_id: int) -> list[int]:
+        """Return all stages of the job that a stage belongs to, in order; it is looked for among the group's newest jobs."""
+        tracker = self._tracker
+        jobs = tracker.getJobIdsForGroup(job_group)
+        newest = sorted({jobs[at] for at in (*range(min(_LOOKED_AT, len(jobs))), *range(-min(_LOOKED_AT, len(jobs)), 0))})
+        for job in reversed(newest):
+            stages = list(tracker.getJobInfo(job).stageIds())
+            if stage_id in stages:
+                return sorted(int(stage) for stage in stages)
+        return []
 
     def ends(self, stage_id: int) -> list[int]:
         """Return when the successful tasks of a stage's last attempt ended, ms since 1970."""

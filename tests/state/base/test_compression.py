@@ -106,7 +106,7 @@ def test_state_moves_between_backends_and_settings(backend_name, tmp_path):
     (plain,) = harness.save()
     configuration = Configuration({"execution.checkpointing.snapshot-compression": "true"})
     backend = create_state_backend(
-        backend_name,
+        backend_name.partition(",")[0],
         key_codec=KeyCodec(None),
         key_group_range=KeyGroupRange(0, MAX_PARALLELISM - 1),
         max_parallelism=MAX_PARALLELISM,

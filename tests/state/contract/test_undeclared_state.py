@@ -20,7 +20,7 @@ from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfo
-from pystate.state.base.keys import KEY_ENCODING
+from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.loader import state_backend_names
 from pystate.state.base.schema import StateSchema, pack_part, part_sub_key
 from pystate.state.base.serializers import serializer_for
@@ -334,14 +334,17 @@ def test_a_description_that_cannot_be_read_is_refused(
         harness.use("k", MapStateDescriptor("s", Types.STRING(), Types.LONG()))
 
 
-def test_files_of_one_snapshot_that_disagree_about_a_state_are_refused(harness: BackendHarness) -> None:
+def test_files_of_one_snapshot_that_disagree_about_a_state_are_refused_when_it_is_declared(harness: BackendHarness) -> None:
+    """Each is read under its own types; a declaration must fit all of them."""
     files = []
-    for type_info in (Types.LONG(), Types.STRING()):
-        typed: TypeInformation = type_info
-        _, file = file_with(info_of(MapStateDescriptor("s", typed, Types.LONG())), [])
+    typed: tuple[tuple[str, TypeInformation, Any], ...] = (("k", Types.LONG(), 1), ("other", Types.STRING(), "a"))
+    for key, type_info, user_key in typed:
+        descriptor = MapStateDescriptor("s", type_info, Types.LONG())
+        _, file = file_with(info_of(descriptor), [(key, b"\x00" + KeyCodec(type_info).encode(user_key), b"\x01")])
         files.append(file)
-    with pytest.raises(CorruptSnapshotError, match="different types"):
-        harness.backend.restore(map(io.BytesIO, files))
+    harness.backend.restore(map(io.BytesIO, files))
+    with pytest.raises(RestoreError):
+        harness.use("k", MapStateDescriptor("s", Types.STRING(), Types.LONG()))
 
 
 def test_a_file_is_read_without_a_backend(harness: BackendHarness) -> None:
