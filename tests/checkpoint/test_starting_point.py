@@ -37,6 +37,25 @@ def test_of_a_checkpoint_that_was_deleted_or_never_completed_the_others_are_name
     assert error.value.hint.endswith("there are chk-7, chk-12")
 
 
+def test_a_folder_of_snapshots_is_none_itself_and_says_how_many_are_below(checkpoints, tmp_path):
+    with pytest.raises(RestoreError, match="this is no snapshot; 2 are below it") as error:
+        read_starting_point(str(checkpoints))
+    assert error.value.hint == f"pystate savepoints list {checkpoints} --all"
+
+    savepoints = tmp_path / "my savepoints"
+    shutil.copytree(checkpoints / "chk-7", savepoints / "orders" / "savepoint-aaaaaa-0123456789ab")
+    with pytest.raises(RestoreError, match="this is no snapshot; 1 is below it") as error:
+        read_starting_point(str(savepoints))
+    assert error.value.hint == f"pystate savepoints list '{savepoints}'"
+
+
+def test_of_very_many_folders_only_some_are_looked_into(checkpoints, monkeypatch):
+    monkeypatch.setattr("pystate.checkpoint.storage._MAX_LISTED", 3)
+
+    with pytest.raises(RestoreError, match="or more are below it"):
+        read_starting_point(str(checkpoints))
+
+
 def test_a_path_that_leads_nowhere(tmp_path):
     with pytest.raises(RestoreError, match="^Cannot find checkpoint or savepoint") as error:
         read_starting_point(f"{tmp_path}/none/chk-1")

@@ -11,6 +11,7 @@ import contextlib
 import io
 import re
 import secrets
+import shlex
 from collections.abc import Callable
 from typing import Any, BinaryIO, cast
 
@@ -58,6 +59,9 @@ _SNAPSHOT_DIRECTORY = re.compile(r"chk-\d+|savepoint-[0-9a-f]{6}-([0-9a-f]{12})"
 _CHECKPOINT = re.compile(r"chk-\d+")
 _ANOTHER = "restore from another checkpoint or savepoint"
 _CHUNK_BYTES = 1 << 20
+_NO_SNAPSHOTS = (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY)
+_MAX_DEPTH = 3  # of snapshots below a directory: of an environment, of a job, its own
+_MAX_LISTED = 200  # folders looked into: an error must not take minutes to say
 
 
 class SnapshotLocation:
@@ -359,11 +363,43 @@ def no_metadata(where: str) -> RestoreError:
     return RestoreError(message, hint="the checkpoint or savepoint in it never completed: take another one")
 
 
+def _no_snapshot(fs: Any, path: str, text: str) -> RestoreError:
+    """Return the error for a directory that is no snapshot; one that holds some says so."""
+    error = no_metadata(text)
+    found, all_seen = _snapshots_below(fs, path)
+    if found:
+        count = f"{len(found)}{'' if all_seen else ' or more'} {'is' if len(found) == 1 and all_seen else 'are'}"
+        error.message = f"{error.message.rstrip('.')}: this is no snapshot; {count} below it."
+        has_checkpoints = any(_CHECKPOINT.fullmatch(name) for name in found)
+        error.hint = f"pystate savepoints list {shlex.quote(text)}{' --all' if has_checkpoints else ''}"
+    return error
+
+
+def _snapshots_below(fs: Any, path: str) -> tuple[list[str], bool]:
+    """Return the names of the directories below one that hold a complete snapshot, and whether all folders were seen."""
+    found: list[str] = []
+    folders, listed = [(path.rstrip("/"), 0)], 0
+    while folders and listed < _MAX_LISTED:
+        folder, depth = folders.pop()
+        listed += 1
+        try:
+            entries = fs.ls(folder or "/", detail=True)
+        except OSError:
+            continue  # what can't be read isn't offered
+        names = {str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]: entry["type"] for entry in entries}
+        if METADATA_FILE in names:
+            found.append(folder.rsplit("/", 1)[-1])
+        elif depth < _MAX_DEPTH:
+            below = (name for name, kind in names.items() if kind == "directory")
+            folders += [(f"{folder}/{name}", depth + 1) for name in below if name not in _NO_SNAPSHOTS]
+    return found, not folders
+
+
 def resolve_snapshot(text: str) -> SnapshotLocation:
     """Return the snapshot that a path names: its directory, or the `_metadata` in it.
 
     Raises:
-        RestoreError: There is none.
+        RestoreError: There is none; of a directory that holds some it says so.
         SnapshotError: The path can't be looked at.
     """
     fs, path, uri = parse_location(text)
@@ -380,7 +416,7 @@ def resolve_snapshot(text: str) -> SnapshotLocation:
         return SnapshotLocation(without_slash(uri[: -len(METADATA_FILE)]))
     location = SnapshotLocation(uri)
     if not location.exists:
-        raise no_metadata(text)
+        raise _no_snapshot(fs, path, text)
     return location
 
 
