@@ -328,6 +328,26 @@ def test_a_checkpoint_that_is_triggered_when_its_attempt_is_over_is_not_taken_in
         one.submit(CheckpointRequest(CheckpointType.SAVEPOINT))
 
 
+def test_who_asks_for_a_savepoint_between_attempts_is_told_what_the_job_does_and_when_to_ask_again(state):
+    one = state()
+    settings = one._settings
+    fresh = CoordinatorState(settings, RestorePoints(settings, JOB.job_id), one._statistics, Clock())
+
+    told = []
+    for who, job_ends in ((fresh, False), (one, False), (one, True)):
+        who.end_attempt(None, job_ends=job_ends)
+        with pytest.raises(AttemptOverError) as error:
+            who.submit(CheckpointRequest(CheckpointType.SAVEPOINT))
+        told.append((error.value.message, error.value.hint))
+
+    again = f"try again in a moment, or wait for it: pystate wait {JOB.job_id} --for running"
+    assert told == [
+        ("The job is starting: it can take no checkpoint or savepoint yet.", again),
+        ("The job is restarting: it can take no checkpoint or savepoint yet.", again),
+        ("The job is ending: it takes no checkpoint or savepoint any more.", None),
+    ]
+
+
 def test_the_end_of_an_attempt_leaves_a_checkpoint_alone_whose_metadata_is_being_written(state, tmp_path):
     one = state(**{"execution.checkpointing.max-concurrent-checkpoints": "2"})
     whole, other = running(tmp_path, 1), running(tmp_path, 2)

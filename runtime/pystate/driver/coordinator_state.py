@@ -90,6 +90,7 @@ class CoordinatorState:
         self._records = RecordCounter()
         self._tasks: list[TaskSpec] = []
         self._attempt: LiveAttempt | None = None  # None between attempts
+        self._had_attempt = False
         self._on_intolerable: Callable[[PystateError], None] = lambda _: None
         self._syncing: RunningCheckpoint | None = None  # between two epochs
         self._storage_step: StorageStep | None = None  # under way on a thread of its own, as it may hang
@@ -117,6 +118,7 @@ class CoordinatorState:
         """Begin an attempt; see `CheckpointCoordinator.attempt_started`."""
         with self._lock:
             self._attempt = LiveAttempt(pool, spark, EpochTracker(self._subtasks(), epoch, batch))
+            self._had_attempt = True
             self._on_intolerable = on_intolerable
             self._failures.reset()
             self._confirmed.restart()
@@ -355,10 +357,11 @@ class CoordinatorState:
         """Let a request wait for its turn; return one that has no room, this one or another.
 
         Raises:
-            AttemptOverError: No attempt runs.
+            AttemptOverError: No attempt runs; says what the job does instead, and when to ask again.
         """
         with self._lock:
-            self._live()
+            if self._attempt is None:
+                raise self._not_running()
             rejected = self._decider.submit(request)
             self._lock.notify_all()
         return rejected
@@ -562,6 +565,13 @@ class CoordinatorState:
             message = "The execution attempt is over."
             raise AttemptOverError(message)
         return self._attempt
+
+    def _not_running(self) -> AttemptOverError:
+        if self._job_ends:
+            return AttemptOverError("The job is ending: it takes no checkpoint or savepoint any more.")
+        does = "restarting" if self._had_attempt else "starting"
+        hint = f"try again in a moment, or wait for it: pystate wait {self._settings.storage.job_id} --for running"
+        return AttemptOverError(f"The job is {does}: it can take no checkpoint or savepoint yet.", hint=hint)
 
     def _held(self) -> bool:
         """Whether a savepoint is under way or complete behind which no epoch may begin."""
