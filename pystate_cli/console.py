@@ -170,10 +170,15 @@ class Console:
                 self._spinner = None
 
     @contextlib.contextmanager
-    def progress(self, text: str) -> Iterator[ShowProgress | None]:
-        """Give what moves a bar of acknowledgements on a terminal; None where nobody would see it."""
+    def progress(self, text: str, *, waiter: str | None = None) -> Iterator[ShowProgress | None]:
+        """Give what moves a bar of acknowledgements on a terminal.
+
+        Args:
+            text: What is waited for.
+            waiter: Where no bar can be drawn a line says once that this waits for an epoch's end; nothing is said for None.
+        """
         if not self.can_redraw:
-            yield None
+            yield None if waiter is None else self._tell_wait(waiter)
             return
         from pystate_cli.views.progress_bar import progress_bar
 
@@ -192,6 +197,17 @@ class Console:
             yield show
 
     # -- inner workings
+
+    def _tell_wait(self, waiter: str) -> ShowProgress:
+        seen = 0
+
+        def show(acknowledged: int, total: int, size: int, waits: str) -> None:
+            nonlocal seen
+            seen = seen + 1 if waits or seen >= 2 else 0
+            if seen == 2:  # not at once: an epoch that ends by the next look kept nobody waiting
+                self.story(f"{waiter} {waits}.")
+
+        return show
 
     @contextlib.contextmanager
     def _above_region(self) -> Iterator[None]:

@@ -53,11 +53,14 @@ def waiting_words(entry: Mapping[str, Any], now: int) -> str | None:
         now: Milliseconds since 1970.
 
     Returns:
-        `waits for the end of epoch 2, since 9.0 s`; None where it doesn't wait.
+        `waits for the end of epoch 2, since 9.0 s`, or `, which has run for 9.0 s` of a savepoint's progress; None where it
+        doesn't wait.
     """
-    epoch, since = entry.get("waits_for_epoch"), entry.get("waits_since")
+    epoch, since, running = entry.get("waits_for_epoch"), entry.get("waits_since"), entry.get("epoch_running")
     if epoch is None:
         return None
+    if running is not None:
+        return f"waits for the end of epoch {epoch}, which has run for {format_millis(running)}"
     return f"waits for the end of epoch {epoch}" + ("" if since is None else f", since {format_millis(max(0, now - since))}")
 
 

@@ -100,7 +100,7 @@ class Rescaling:
             self._console.story(f"1/2 Stopping job {self._job_id} with a savepoint.")
             self._console.story(f"    If this command should die: {self._go_on}")
             request_id = self._client.post(f"/jobs/{self._job_id}/stop", body)["request-id"]
-            with self._console.progress("The savepoint is being written") as show:
+            with self._console.progress("The savepoint is being written", waiter="The savepoint") as show:
                 operation = await_operation(self._client, f"/jobs/{self._job_id}/savepoints/{request_id}", show)
             path = str(operation["location"])
             with self._console.waiting("The job is ending"):

@@ -68,7 +68,8 @@ def tell_operation(
     """
     console = session.console
     if wait:
-        with console.progress("Waiting for the result") as show:
+        waiter = "The savepoint" if result == "location" else None
+        with console.progress("Waiting for the result", waiter=waiter) as show:
             operation: dict[str, Any] | None = await_operation(client, path, show)
         answer: dict[str, Any] = {"status": {"id": "COMPLETED"}, "operation": operation}
     else:

@@ -160,7 +160,7 @@ def _cancel_with_savepoint(
         "message": message,
     }
     request_id = client.post(f"/jobs/{job_id}/savepoints", body)["request-id"]
-    with session.console.progress("The savepoint is being written") as show:
+    with session.console.progress("The savepoint is being written", waiter="The savepoint") as show:
         path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
     with session.console.waiting("The job is ending"):
         state = await_end(client, job_id)

@@ -16,7 +16,7 @@ from pystate_cli.rest_client import RestClient
 from pystate_cli.session import Session, job_state
 from pystate_cli.views.checkpoint_details import CheckpointDetails, details_view, header_line
 from pystate_cli.views.checkpoint_details import plain_lines as plain_details
-from pystate_cli.views.checkpoint_list import CheckpointRow, path_lines, plain_lines, summary_line, table
+from pystate_cli.views.checkpoint_list import CheckpointRow, path_lines, plain_lines, summary_line, table, wait_lines
 from pystate_cli.views.checkpoint_summary import plain_summary, summary_table, summary_title
 from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 
@@ -89,6 +89,9 @@ class _View(Protocol):
     def sentence(self) -> str:
         """Return what is told aside of a pipe."""
 
+    def waits(self) -> list[str]:
+        """Say aside of a pipe which of them wait for the end of an epoch."""
+
     def parts(self, width: int, height: int | None, *, unicode: bool) -> list[RenderableType]:
         """Return what a terminal of that size shows; one without a height has room for everything."""
 
@@ -107,6 +110,9 @@ class _List:
 
     def sentence(self) -> str:
         return summary_line(self._statistics)
+
+    def waits(self) -> list[str]:
+        return wait_lines(self._rows)
 
     def parts(self, width: int, height: int | None, *, unicode: bool) -> list[RenderableType]:
         from rich.text import Text
@@ -135,6 +141,9 @@ class _Summary:
     def sentence(self) -> str:
         return summary_title(self._statistics)
 
+    def waits(self) -> list[str]:
+        return []
+
     def parts(self, width: int, height: int | None, *, unicode: bool) -> list[RenderableType]:
         from rich.text import Text
 
@@ -161,6 +170,9 @@ class _Details:
     def sentence(self) -> str:
         return header_line(self._details)
 
+    def waits(self) -> list[str]:
+        return wait_lines([self._details.row])
+
     def parts(self, width: int, height: int | None, *, unicode: bool) -> list[RenderableType]:
         return [details_view(self._details, width, unicode=unicode, height=height)]
 
@@ -172,7 +184,8 @@ def _show(console: Console, view: _View) -> None:
         return
     for line in view.plain():
         console.result(line)
-    console.story(view.sentence())
+    for line in (view.sentence(), *view.waits()):
+        console.story(line)
 
 
 class _Look:

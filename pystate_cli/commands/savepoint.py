@@ -94,7 +94,7 @@ def savepoint(
         tell_trigger_id(session, "manual savepoint", request_id, "savepoint", job_id, as_json=as_json)
         return
     session.console.story("Waiting for response...")
-    with session.console.progress("The savepoint is being written") as show:
+    with session.console.progress("The savepoint is being written", waiter="The savepoint") as show:
         path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
     session.console.story(f"Savepoint completed. Path: {path}")
     session.console.story("You can resume your program from this savepoint with the run command.")

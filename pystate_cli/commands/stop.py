@@ -71,7 +71,7 @@ def stop(
         tell_trigger_id(session, "stop-with-savepoint in detached mode", request_id, "savepoint", job_id, as_json=as_json)
         return
     console.story("Waiting for response...")
-    with console.progress("The savepoint is being written") as show:
+    with console.progress("The savepoint is being written", waiter="The savepoint") as show:
         path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
     with console.waiting("The job is ending"):
         state = await_end(client, job_id)

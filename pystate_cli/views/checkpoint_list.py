@@ -128,6 +128,13 @@ def path_lines(
     return labelled(pairs, width)
 
 
+def wait_lines(rows: Sequence[CheckpointRow], now: int | None = None) -> list[str]:
+    """Return a sentence for each that waits for the end of an epoch."""
+    now = int(time.time() * 1000) if now is None else now
+    waiting = ((row, row.waits(now)) for row in rows)
+    return [f"{row.kind.capitalize()} {row.checkpoint_id} {waits}." for row, waits in waiting if waits is not None]
+
+
 def plain_lines(rows: Sequence[CheckpointRow]) -> list[str]:
     """Return a header and a line per row in columns of fixed width, for programs."""
     return plain_table(_PLAIN_COLUMNS, map(_plain_cells, rows))

@@ -124,6 +124,17 @@ def test_an_empty_path_is_not_the_current_folder(manager, running, pystate, word
     assert manager.state(running) == "RUNNING"
 
 
+@pytest.mark.parametrize("words", [("savepoint", "JOB", "/tmp/s"), ("stop", "-p", "/tmp/s", "JOB")])
+def test_a_savepoint_in_a_pipe_says_which_epoch_it_waits_for(manager, pystate, words):
+    job = manager.submit("--savepoint-waits", "--savepoint", "1")
+    manager.wait_for(job, "RUNNING")
+
+    outcome = pystate(*(job if word == "JOB" else word for word in words))
+
+    assert outcome.code == 0
+    assert outcome.err.count("The savepoint waits for the end of epoch 2, which has run for 9.0 s.\n") == 1
+
+
 def test_cancel_returns_when_the_job_has_ended(manager, running, pystate):
     expected = f"Cancelling job {running}.\nCancelled job {running}.\n"
 

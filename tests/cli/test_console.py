@@ -22,3 +22,19 @@ def test_a_very_long_line_above_a_live_view_is_broken_not_held(monkeypatch):
             console.raw(b"x" * 60)
         assert stdout.buffer.getvalue() == b"short\nunfinished" + b"x" * 120 + b"\n"
     assert stdout.buffer.getvalue().endswith(b"\n" + b"x" * 60 + b"\n")
+
+
+def test_in_a_pipe_a_savepoint_that_waits_for_an_epoch_says_so_once():
+    told = io.StringIO()
+    console = Console(io.StringIO(), told)
+    with console.progress("The savepoint is being written", waiter="The savepoint") as show:
+        show(0, 2, 0, "waits for the end of epoch 1")
+        show(0, 2, 0, "")
+        assert told.getvalue() == "", "it was over by the next look"
+        for seconds in (3, 4, 5):
+            show(0, 2, 0, f"waits for the end of epoch 2, which has run for {seconds}.0 s")
+        show(1, 2, 10, "")
+        show(1, 2, 10, "waits for the end of epoch 3")
+    assert told.getvalue() == "The savepoint waits for the end of epoch 2, which has run for 4.0 s.\n"
+    with console.progress("The checkpoint is being written") as show:
+        assert show is None

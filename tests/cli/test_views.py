@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console as RichConsole
 
+from pystate_cli.commands import checkpoints as checkpoints_command
+from pystate_cli.console import Console
 from pystate_cli.views import (
     checkpoint_details,
     checkpoint_list,
@@ -154,8 +156,17 @@ def test_a_checkpoint_that_waits_for_the_end_of_an_epoch_says_so():
     waiting = CheckpointRow.of({**HISTORY[0], "waits_for_epoch": 2, "waits_since": NOW - 9000})
     words = "waits for the end of epoch 2, since 9.0 s"
     assert checkpoint_list.path_lines([waiting], {}, 100, NOW) == [f"checkpoint 14  {words}"]
+    assert checkpoint_list.wait_lines([*ROWS, waiting], NOW) == [f"{waiting.kind.capitalize()} 14 {words}."]
     lines = [str(line) for line in watch_view._checkpoints([waiting], 80, NOW, unicode=True)]
     assert lines[-1].strip() == words
+
+
+def test_a_list_in_a_pipe_tells_aside_what_waits():
+    waiting = {**HISTORY[0], "waits_for_epoch": 2}
+    out, err = io.StringIO(), io.StringIO()
+    checkpoints_command._show(Console(out, err), checkpoints_command._List({**STATISTICS, "history": [waiting]}))
+    assert out.getvalue().splitlines() == checkpoint_list.plain_lines([CheckpointRow.of(waiting)])
+    assert err.getvalue().endswith(" 14 waits for the end of epoch 2.\n")
 
 
 def test_checkpoints_for_programs_have_plain_numbers_in_fixed_columns():

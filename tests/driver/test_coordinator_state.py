@@ -328,6 +328,15 @@ def test_a_checkpoint_that_is_triggered_when_its_attempt_is_over_is_not_taken_in
         one.submit(CheckpointRequest(CheckpointType.SAVEPOINT))
 
 
+def test_a_savepoint_in_progress_tells_for_how_long_the_epoch_has_run_that_it_waits_for(state):
+    one = state()
+    one._clock.now = 3.0
+    in_turn(one, 0)
+    one._clock.now = 12.0
+    progress = one.savepoint_progress()
+    assert (progress["waits_for_epoch"], progress["epoch_running"]) == (0, 9000)
+
+
 def test_who_asks_for_a_savepoint_between_attempts_is_told_what_the_job_does_and_when_to_ask_again(state):
     one = state()
     settings = one._settings

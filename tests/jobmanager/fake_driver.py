@@ -20,6 +20,7 @@ and those in FAKE_DRIVER_ARGUMENTS.
 --cancel S          seconds in CANCELLING (default 0.1)
 --savepoint S       seconds a savepoint takes (default 0.1)
 --savepoint-fails   savepoints fail
+--savepoint-waits   savepoints wait for the end of epoch 2, which has run for 9 s
 --write-savepoint   savepoints are real ones, of another job's state
 --most N            FAILED instead of RUNNING at a parallelism above N
 --die-above N       the process dies in front of RUNNING at a parallelism above N
@@ -247,7 +248,8 @@ class FakeDriver:
             if done is None and request["trigger_id"] not in self.operations:
                 message = "There is no such operation."
                 raise ControlError(message)
-            return done or {"status": "IN_PROGRESS", "acknowledged": 1, "total": 2, "bytes": 2048}
+            waits = {"waits_for_epoch": 2, "epoch_running": 9000} if "--savepoint-waits" in self.arguments else {}
+            return done or {"status": "IN_PROGRESS", "acknowledged": 1, "total": 2, "bytes": 2048, **waits}
         raise ControlError(op)
 
     def progress(self) -> dict[str, Any]:

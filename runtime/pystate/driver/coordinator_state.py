@@ -91,6 +91,7 @@ class CoordinatorState:
         self._tasks: list[TaskSpec] = []
         self._attempt: LiveAttempt | None = None  # None between attempts
         self._had_attempt = False
+        self._epoch_begun = 0.0  # by the clock, of the running epoch
         self._on_intolerable: Callable[[PystateError], None] = lambda _: None
         self._syncing: RunningCheckpoint | None = None  # between two epochs
         self._storage_step: StorageStep | None = None  # under way on a thread of its own, as it may hang
@@ -218,6 +219,7 @@ class CoordinatorState:
                 message = f"Checkpoint {barrier.pending.checkpoint_id}, which epoch {epoch} was to carry, has failed."
                 raise AttemptOverError(message)
             attempt.tracker.begin(epoch)
+            self._epoch_begun = self._clock()
             if barrier is not None:
                 self._running.add_rider(barrier)
             for entry in self._running:
@@ -541,12 +543,15 @@ class CoordinatorState:
     def savepoint_progress(self) -> dict[str, int]:
         """Return of the savepoint in progress: `acknowledged` subtasks, the `total` of them, `bytes` so far.
 
-        With `waits_for_epoch` while it waits for the end of that epoch, `waits_since` its trigger, ms since 1970.
+        With `waits_for_epoch` while it waits for the end of that epoch, which has run for `epoch_running` ms; `waits_since`
+        is the savepoint's trigger, ms since 1970.
         """
         with self._lock:
             entry = self._running.savepoint()
             epoch = None if self._attempt is None else self._attempt.tracker.running
-            waits = {} if epoch is None or (entry and entry.sources) else {"waits_for_epoch": epoch}
+            waits = {}
+            if epoch is not None and not (entry and entry.sources):
+                waits = {"waits_for_epoch": epoch, "epoch_running": int((self._clock() - self._epoch_begun) * 1000)}
             if entry is None:
                 return {"acknowledged": 0, "total": len(self._subtasks()), "bytes": 0, **waits}
             pending = entry.pending

@@ -18,7 +18,7 @@ from pystate.jobmanager.rest.vertices import Status, plan, task_counts, vertex
 FLINK_VERSION = "2.3.0"
 """The Flink whose REST this is; clients look at it."""
 
-_PROGRESS = ("acknowledged", "total", "bytes", "waits_for_epoch", "waits_since")
+_PROGRESS = ("acknowledged", "total", "bytes", "waits_for_epoch", "epoch_running", "waits_since")
 _APPLICATION_STATUS = {
     JobStatus.FINISHED: "SUCCEEDED",
     JobStatus.CANCELED: "CANCELED",
