@@ -148,9 +148,9 @@ class ExecutionAttempt:
         self.spark_checkpoint = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
         self._stages = StageStore(spark.sparkContext)
         repeatable = not any(non_determinism(frame).expressions for frame in frames)
-        shuffles = any(source_shuffles(frame).can_be_proven for frame in frames)
-        unproven = any(source_shuffles(frame).others for frame in frames)
-        self._proof = EpochProof(self._stages, repeatable=repeatable, source_shuffles=shuffles and not unproven)
+        shuffles = [source_shuffles(frame) for frame in frames]  # a walk through the plan in the JVM
+        proven = any(one.can_be_proven for one in shuffles) and not any(one.others for one in shuffles)
+        self._proof = EpochProof(self._stages, repeatable=repeatable, source_shuffles=proven)
         self._end: AttemptEnd | None = None
         self._lost_slot: tuple[int, str, str] | None = None
         self._ended = threading.Condition()
