@@ -142,9 +142,15 @@ def test_ids_that_can_not_be_written_down_for_long_hold_up_neither_expiry_nor_wh
 
 def test_a_number_that_can_not_be_reserved_for_long_lets_checkpoints_expire(bench, monkeypatch):
     one = bench(**SHORT)
-    go_on = threading.Event()
-    monkeypatch.setattr(one.coordinator._epochs, "reserve", lambda epoch: go_on.wait(20))
+    reserving, go_on = threading.Event(), threading.Event()
+
+    def reserve(epoch):
+        reserving.set()
+        go_on.wait(20)
+
+    monkeypatch.setattr(one.coordinator._epochs, "reserve", reserve)
     begun = in_thread(lambda: raised(lambda: one.begin(0)))
+    assert reserving.wait(10), "a savepoint that is asked for before could be taken at once"
     with pytest.raises(CheckpointFailedError):
         one.coordinator.trigger_savepoint(None, hold=False).result(10)
     go_on.set()
