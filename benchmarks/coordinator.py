@@ -32,9 +32,9 @@ from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription
-from pystate.slot.chain import OperatorSpec
-from pystate.slot.records import KeyColumn
-from pystate.slot.task import TaskInput, TaskSpec
+from pystate.plan.chain import OperatorSpec
+from pystate.plan.task import TaskInput, TaskSpec
+from pystate.records.key_column import KeyColumn
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
 
 MAX_PARALLELISM = 32768

@@ -20,10 +20,11 @@ import pyarrow as pa
 from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.slot.chain import Chain, OperatorSpec
-from pystate.slot.output import OutputKind, OutputSpec
-from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn, RecordCodec
-from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.plan.chain import Chain, OperatorSpec
+from pystate.plan.output import OutputKind, OutputSpec
+from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
+from pystate.records.key_column import KeyColumn
 from pystate.slot.task_operator import TaskOperator
 from pystate.state.base.keys import KeyCodec
 

@@ -25,7 +25,7 @@ from pystate.datastream import (
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.datastream.executor import Executor, for_widest_step, register_executor
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
-from pystate.slot.records import RecordCodec
+from pystate.records.codec import RecordCodec
 from pystate.spark.collection_source import _offset, check_collection_offset
 
 WORDS = Types.STRING()

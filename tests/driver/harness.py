@@ -14,10 +14,10 @@ from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription
+from pystate.plan.job_plan import vertex_id
+from pystate.plan.task import TaskInput, TaskSpec
+from pystate.records.key_column import KeyColumn
 from pystate.slot.prepared_epoch import PreparedEpoch
-from pystate.slot.records import KeyColumn
-from pystate.slot.task import TaskInput, TaskSpec
-from pystate.spark.job_plan import vertex_id
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
 
 JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")

@@ -30,7 +30,7 @@ from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription
-from pystate.slot.chain import OperatorSpec
+from pystate.plan.chain import OperatorSpec
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.slot.restored_operator import RestoredOperator

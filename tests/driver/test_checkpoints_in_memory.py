@@ -18,7 +18,7 @@ from pystate.common.job_status import JobStatus
 from pystate.driver.checkpoint_recovery import recover_checkpoints
 from pystate.driver.checkpoint_settings import CheckpointSettings
 from pystate.driver.slot_calls import answer_slot_call
-from pystate.slot.chain import OperatorSpec
+from pystate.plan.chain import OperatorSpec
 from tests.driver.harness import JOB, Bench, FakeSlots
 from tests.slot.harness import Count
 

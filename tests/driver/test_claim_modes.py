@@ -24,7 +24,7 @@ from pystate.driver.restore import starting_snapshot
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.jobmanager.savepoint_disposal import dispose
 from pystate.jobmanager.snapshot_owners import SnapshotInUseError
-from pystate.slot.chain import OperatorSpec
+from pystate.plan.chain import OperatorSpec
 from tests.driver.harness import TASK, FakeSpark, wait_until
 from tests.driver.test_shared_state import Slots
 

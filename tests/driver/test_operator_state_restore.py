@@ -23,10 +23,10 @@ from pystate.common.key_groups import key_group_range
 from pystate.driver.restore import RestorePlan
 from pystate.driver.restored_state import Snapshot
 from pystate.driver.snapshot_metadata import JobDescription, snapshot_metadata
-from pystate.slot.chain import Chain, ChainNode, OperatorSpec
-from pystate.slot.records import KeyColumn
-from pystate.slot.task import TaskInput, TaskSpec
-from pystate.spark.job_plan import JobPlan
+from pystate.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.plan.job_plan import JobPlan
+from pystate.plan.task import TaskInput, TaskSpec
+from pystate.records.key_column import KeyColumn
 from pystate.state.operator.mode import OperatorStateMode
 
 JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")

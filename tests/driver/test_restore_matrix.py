@@ -11,11 +11,11 @@ from pystate.api.job_graph import OperatorKind
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.type_info import Types
 from pystate.driver.restore import RestorePlan, load_snapshot
-from pystate.slot.chain import OperatorSpec
-from pystate.slot.records import KeyColumn
+from pystate.plan.chain import OperatorSpec
+from pystate.plan.job_plan import JobPlan, vertex_id
+from pystate.plan.task import TaskInput, TaskSpec
+from pystate.records.key_column import KeyColumn
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.task import TaskInput, TaskSpec
-from pystate.spark.job_plan import JobPlan, vertex_id
 from pystate.spark.spark_checkpoint import SparkSource
 from pystate.testing import KeyedOneInputOperatorTestHarness
 from pystate.testing.snapshot import OperatorSnapshot

@@ -21,7 +21,7 @@ from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import key_group_range
 from pystate.driver.shared_state import SharedState
 from pystate.driver.slot_calls import answer_slot_call
-from pystate.slot.chain import OperatorSpec
+from pystate.plan.chain import OperatorSpec
 from tests.driver.harness import SUBTASKS, Bench, wait_until
 
 JOB = "a" * 32

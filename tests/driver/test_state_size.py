@@ -9,8 +9,8 @@ import pytest
 
 from pystate.common.metrics import samples_from_plain
 from pystate.driver.job_metrics import JobMetrics
-from pystate.slot.chain import Chain
-from pystate.slot.task import TaskInput, TaskSpec
+from pystate.plan.chain import Chain
+from pystate.plan.task import TaskInput, TaskSpec
 from tests.jobmanager.checkpoint_statistics import COUNT, TOTAL, Statistics
 
 

@@ -13,10 +13,13 @@ from pystate.api.job_graph import OperatorKind
 from pystate.common import TypeInformation, Types
 from pystate.common.control import connect, send_message
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.slot.chain import Chain, OperatorSpec
+from pystate.plan.chain import Chain, OperatorSpec
+from pystate.plan.output import OutputKind, OutputSpec
+from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.records.codec import KEY_GROUP_FIELD
+from pystate.records.key_column import KeyColumn
 from pystate.slot.data_server import DataServer
 from pystate.slot.epoch_ledger import TaskOutcome
-from pystate.slot.output import OutputKind, OutputSpec
 from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.slot.protocol import (
     Admission,
@@ -27,9 +30,7 @@ from pystate.slot.protocol import (
     receive_kept,
     send_trailer,
 )
-from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn
 from pystate.slot.subtask import Subtask
-from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.state.base.keys import KeyCodec
 
 JOB_ID = "b" * 32

@@ -17,11 +17,11 @@ from pystate.checkpoint.native_state import SharedTarget
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.configuration import Configuration
-from pystate.slot.chain import Chain, OperatorSpec
+from pystate.plan.chain import Chain, OperatorSpec
+from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.records.key_column import KeyColumn
 from pystate.slot.local_backup import local_roots
-from pystate.slot.records import KeyColumn
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.slot.task_operator import TaskOperator
 
 UID, VALUE = "count", ValueStateDescriptor("value", Types.STRING())

@@ -14,7 +14,7 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
     ValueStateDescriptor,
 )
-from pystate.slot.output import OutputKind, OutputSpec
+from pystate.plan.output import OutputKind, OutputSpec
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.testing import KeyedOneInputOperatorTestHarness
 from tests.slot.harness import SlotHarness

@@ -20,7 +20,7 @@ from pystate.checkpoint.state_assignment import JobVertex, StateAssignmentOperat
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError
-from pystate.slot.chain import Chain, ChainNode, OperatorSpec
+from pystate.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.slot.protocol import Admission, BatchSender, receive_admission
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import SnapshotRequest

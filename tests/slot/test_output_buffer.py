@@ -4,10 +4,11 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import RecordError
-from pystate.slot import record_sizes
-from pystate.slot.output import OutputKind, OutputSpec
+from pystate.plan.output import OutputKind, OutputSpec
+from pystate.records import sizes
+from pystate.records.codec import RecordCodec
+from pystate.records.key_column import KeyColumn
 from pystate.slot.output_buffer import BYTES_PER_BATCH, ROW_BYTES, OutputBuffer
-from pystate.slot.records import KeyColumn, RecordCodec
 
 MB = 1 << 20
 MOST_ROWS = BYTES_PER_BATCH // ROW_BYTES
@@ -82,7 +83,7 @@ def test_nulls_have_a_size_and_what_is_of_another_type_is_refused_as_ever():
 )
 def test_a_row_that_nothing_can_carry_is_refused_with_its_place_and_size(monkeypatch, type_info, row):
     size = 2 * BYTES_PER_BATCH
-    monkeypatch.setattr(record_sizes, "MAX_ROW_BYTES", size - 1)
+    monkeypatch.setattr(sizes, "MAX_ROW_BYTES", size - 1)
     with pytest.raises(RecordError, match=rf"^A row of {size:,}|^A row of 16,777,2\d\d") as refusal:
         collected(frame(type_info), ["a" if type_info == TEXT else ["a"], row])
     assert refusal.value.where == "out"
@@ -92,7 +93,7 @@ def test_a_row_that_nothing_can_carry_is_refused_with_its_place_and_size(monkeyp
 
 @pytest.mark.parametrize("key_type", [TEXT, None], ids=["native", "encoded"])
 def test_a_key_that_nothing_can_carry_is_refused_like_its_row(monkeypatch, key_type):
-    monkeypatch.setattr(record_sizes, "MAX_ROW_BYTES", BYTES_PER_BATCH)
+    monkeypatch.setattr(sizes, "MAX_ROW_BYTES", BYTES_PER_BATCH)
     spec = OutputSpec(0, OutputKind.EDGE, "out", TEXT, KeyColumn("key", key_type), lambda text: text * BYTES_PER_BATCH)
     with pytest.raises(RecordError, match=r"^A row of 8,388,6\d\d bytes is too large") as refusal:
         collected(spec, ["", "x"])
@@ -100,7 +101,7 @@ def test_a_key_that_nothing_can_carry_is_refused_like_its_row(monkeypatch, key_t
 
 
 def test_a_row_that_is_nearly_too_large_is_measured_to_the_byte(monkeypatch):
-    monkeypatch.setattr(record_sizes, "MAX_ROW_BYTES", BYTES_PER_BATCH)
+    monkeypatch.setattr(sizes, "MAX_ROW_BYTES", BYTES_PER_BATCH)
     assert [batch.num_rows for batch in collected(frame(TEXT), ["x" * BYTES_PER_BATCH])] == [1]
 
 

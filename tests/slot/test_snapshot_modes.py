@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pystate.checkpoint.handles import ByteStreamStateHandle
+from pystate.plan.task import JobEnvironment
 from pystate.slot.epoch_ledger import Asker
 from pystate.slot.subtask import SnapshotRequest, Subtask
-from pystate.slot.task import JobEnvironment
 from tests.slot.harness import JOB_ID, UID, RecordingCoordinator, SlotHarness
 
 MEMORY = f"jobmanager:/{JOB_ID}/chk-1"

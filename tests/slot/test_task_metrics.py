@@ -5,11 +5,11 @@ import threading
 import pytest
 
 from pystate.api.job_graph import OperatorKind
-from pystate.slot.chain import Chain, ChainNode, OperatorSpec
+from pystate.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.plan.output import OutputKind, OutputSpec
+from pystate.plan.task import TaskInput, TaskSpec
 from pystate.slot.metrics_reporter import SlotMetricsReporter
 from pystate.slot.operator_counts import OperatorCounts
-from pystate.slot.output import OutputKind, OutputSpec
-from pystate.slot.task import TaskInput, TaskSpec
 from tests.slot.harness import OUT, UID, Count, SlotHarness
 
 

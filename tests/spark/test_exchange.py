@@ -6,11 +6,12 @@ import pytest
 from pystate.api.functions import FlatMapFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
-from pystate.slot.chain import Chain, ChainNode, OperatorSpec
-from pystate.slot.output import OutputKind, OutputSpec, Routing
+from pystate.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.plan.output import OutputKind, OutputSpec, Routing
+from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.records.codec import KEY_GROUP_FIELD
+from pystate.records.key_column import KeyColumn
 from pystate.slot.prepared_epoch import PreparedEpoch
-from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn
-from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.spark import exchange, source_stage
 from pystate.spark.exchange import SlotDirectory, chain_stage, exchange_stage
 from pystate.spark.level import Level, Port

@@ -14,9 +14,9 @@ from pyspark.serializers import CloudPickleSerializer
 from pystate.api.functions import MapFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
-from pystate.slot.chain import Chain, ChainNode, OperatorSpec
-from pystate.slot.output import OutputKind, OutputSpec, Routing
-from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.plan.output import OutputKind, OutputSpec, Routing
+from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.spark import worker_stages
 from pystate.spark.level import Level, Port
 from pystate.spark.source_stage import SourceStageSpec

@@ -13,7 +13,7 @@ from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.errors import JobExecutionError, StateError
-from pystate.slot.chain import needs_slot
+from pystate.plan.chain import needs_slot
 from pystate.testing import KeyedOneInputOperatorTestHarness, OneInputOperatorTestHarness, OperatorTestHarness
 
 SEEN = ListStateDescriptor("seen", Types.STRING())

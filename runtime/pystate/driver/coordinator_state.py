@@ -49,9 +49,9 @@ from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoi
 from pystate.driver.slot_pool import SlotPool
 from pystate.driver.snapshot_disposal import FailedCheckpoints
 from pystate.driver.snapshot_metadata import SourceFiles
+from pystate.plan.task import TaskSpec
 from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.subtask import SnapshotRequest
-from pystate.slot.task import TaskSpec
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 _COMMIT_POLL_S = 0.01

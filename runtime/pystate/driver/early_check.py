@@ -26,7 +26,7 @@ from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOp
 from pystate.driver.closure_check import check_closures
 from pystate.driver.restore import key_type_changed, load_snapshot
 from pystate.driver.restored_state import Snapshot
-from pystate.slot.chain import needs_slot
+from pystate.plan.chain import needs_slot
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATTERN = re.compile(r"[{}\[\]*?\\]")

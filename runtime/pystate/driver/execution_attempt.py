@@ -36,14 +36,14 @@ from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.restored_state import RestoredState
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.slot_pool import SlotPool
-from pystate.slot.output import LINE_FIELD
+from pystate.plan.job_plan import JobPlan, SinkPlan
+from pystate.plan.output import LINE_FIELD
+from pystate.plan.task import JobEnvironment
 from pystate.slot.process import Deployment, folder_prefix
-from pystate.slot.task import JobEnvironment
 from pystate.spark.application import CoreWatch, SparkExecutors, driver_address
 from pystate.spark.determinism import non_determinism
 from pystate.spark.epoch_proof import EpochProof
 from pystate.spark.exchange import SlotDirectory, fetch_output
-from pystate.spark.job_plan import JobPlan, SinkPlan
 from pystate.spark.lost_slot import lost_slot_sentence, place_of_slot
 from pystate.spark.session import least_cores
 from pystate.spark.slot_job import SlotJob

@@ -13,7 +13,7 @@ from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.repeated_failures import MOST_FAILURES, FailureSite, RepeatedFailures
 from pystate.driver.restart_strategy import is_fatal, restart_strategy
 from pystate.driver.status import now_ms
-from pystate.slot.task import task_in
+from pystate.plan.task import task_in
 
 OF_USER_CODE = (UserFunctionError, StateError, RecordError)
 """What user code raises, or what is raised because of what it asks for."""

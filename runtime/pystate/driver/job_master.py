@@ -50,12 +50,12 @@ from pystate.driver.restore_report import RestoreReport
 from pystate.driver.restored_state import RestoredState, Snapshot
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.driver.status import JobStatusStore, failure_dict
+from pystate.plan.job_plan import JobPlan
+from pystate.plan.plan_nodes import plan_nodes
+from pystate.plan.task import JobEnvironment
 from pystate.slot.local_backup import local_roots
 from pystate.slot.process import remove_dead_folders
-from pystate.slot.task import JobEnvironment
 from pystate.spark.application import is_alive, is_forgotten
-from pystate.spark.job_plan import JobPlan
-from pystate.spark.plan_nodes import plan_nodes
 from pystate.spark.source_checks import spark_sources
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.metrics import MetricSample, counter, gauge, samples_to_plain
 from pystate.driver.slot_metrics import SlotMetrics
-from pystate.slot.chain import OperatorSpec
-from pystate.slot.task import TaskSpec
-from pystate.spark.job_plan import JobPlan, vertex_id
+from pystate.plan.chain import OperatorSpec
+from pystate.plan.job_plan import JobPlan, vertex_id
+from pystate.plan.task import TaskSpec
 from pystate.spark.source_metrics import SourceMetrics
 
 if TYPE_CHECKING:

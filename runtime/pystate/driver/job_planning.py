@@ -10,12 +10,12 @@ from pystate.common.configuration import Configuration
 from pystate.common.execution_target import local_threads
 from pystate.common.options import CoreOptions, PipelineOptions, PystateOptions
 from pystate.common.state_settings import StateSettings
+from pystate.plan.job_plan import JobPlan, check_column_names
+from pystate.plan.planner import JobPlanner
 from pystate.spark.application import check_cores
 from pystate.spark.determinism import non_determinism_notices
 from pystate.spark.epoch_bounds import EpochBounds
 from pystate.spark.executor_check import check_executors, modules_of_workers
-from pystate.spark.job_plan import JobPlan, check_column_names
-from pystate.spark.planner import JobPlanner
 from pystate.spark.session import check_session
 from pystate.spark.source_shuffles import source_shuffle_notices
 from pystate.spark.translator import source_frame, source_type

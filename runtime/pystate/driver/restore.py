@@ -12,11 +12,11 @@ from pystate.common.errors import JobGraphError, PystateError, RestoreError
 from pystate.common.options import RecoveryClaimMode
 from pystate.common.type_info import TypeInformation
 from pystate.driver.restored_state import RestoredState, Snapshot
-from pystate.slot.chain import OperatorSpec, needs_slot
+from pystate.plan.chain import OperatorSpec, needs_slot
+from pystate.plan.job_plan import JobPlan
+from pystate.plan.task import TaskSpec
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.task import TaskSpec
 from pystate.spark.collection_source import check_collection_offset
-from pystate.spark.job_plan import JobPlan
 from pystate.spark.spark_checkpoint import (
     NO_OFFSET,
     SparkSource,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from pystate.checkpoint.metadata import CheckpointMetadata
 from pystate.checkpoint.storage import SnapshotLocation
+from pystate.plan.task import TaskSpec
 from pystate.slot.restore_progress import bytes_to_read
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.task import TaskSpec
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.storage import SnapshotLocation, snapshot_id_of
 from pystate.common.sensitive_keys import without_secrets
 from pystate.driver.restored_state import Snapshot
-from pystate.slot.task import TaskSpec
+from pystate.plan.task import TaskSpec
 from pystate.spark.spark_checkpoint import captured_sources, pack_archive, source_offsets
 from pystate.state.base.keys import KEY_ENCODING
 

@@ -10,7 +10,7 @@ from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json, write_json
 from pystate.common.job_status import JobStatus
 from pystate.driver.failure_history import with_failure
-from pystate.slot.task import TaskSpec
+from pystate.plan.task import TaskSpec
 
 
 def now_ms() -> int:

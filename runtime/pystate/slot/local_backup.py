@@ -8,7 +8,7 @@ import os
 from pystate.checkpoint.local_copies import LocalCopies, local_copies_folder
 from pystate.common.configuration import Configuration
 from pystate.common.options import CheckpointingOptions
-from pystate.slot.task import JobEnvironment
+from pystate.plan.task import JobEnvironment
 
 
 def local_roots(configuration: Configuration) -> list[str]:

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from pystate.api.job_graph import OperatorKind
-from pystate.slot.chain import Chain, ChainNode, OperatorSpec
-from pystate.slot.task import TaskSpec
+from pystate.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.plan.task import TaskSpec
 
 _ONE_FOR_ONE = (OperatorKind.MAP, OperatorKind.CO_MAP, OperatorKind.REDUCE)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.slot.output import OutputKind, OutputSpec
-from pystate.slot.record_sizes import Measure, check_row, size_of
-from pystate.slot.records import RecordCodec
+from pystate.plan.output import OutputKind, OutputSpec
+from pystate.records.codec import RecordCodec
+from pystate.records.sizes import Measure, check_row, size_of
 
 BYTES_PER_BATCH = 8 << 20
 """What a record batch holds before it is handed on: a task holds the elements, their columns and a copy of those at once."""

@@ -22,6 +22,7 @@ from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.file_system_settings import initialize
 from pystate.common.option_types import ANY_PORT
 from pystate.common.user_frames import user_frame
+from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.data_server import DataServer
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.life_signs import LifeSigns, end_process
@@ -30,7 +31,6 @@ from pystate.slot.metrics_reporter import SlotMetricsReporter
 from pystate.slot.restore_progress import RestoreProgress
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import SnapshotRequest, Subtask
-from pystate.slot.task import JobEnvironment, TaskSpec
 
 HEARTBEAT_INTERVAL_S = 1.0
 

@@ -29,14 +29,14 @@ from pystate.common.bounded_text import MAX_TRACE, bounded_text
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError, RecordError, UserFunctionError
 from pystate.common.options import StateBackendOptions
-from pystate.slot.chain import OperatorSpec
+from pystate.plan.chain import OperatorSpec
+from pystate.plan.output import OutputSpec
+from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.epoch_ledger import Asker, ClaimResult, EpochLedger, TaskOutcome
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.kept_output import KeptOutput
-from pystate.slot.output import OutputSpec
 from pystate.slot.prepared_epoch import PreparedEpoch
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.task import JobEnvironment, TaskSpec
 from pystate.slot.task_operator import TaskOperator
 
 OUTCOME_TIMEOUT_S = 60.0

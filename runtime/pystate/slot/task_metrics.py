@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from pystate.common.metrics import MetricKind, MetricSample, RateWindow, counter, gauge
+from pystate.plan.task import TaskSpec
 from pystate.slot.operator_counts import OperatorCounts
 from pystate.slot.operator_metrics import OperatorMetrics
-from pystate.slot.task import TaskSpec
 
 _COUNTED = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
 _NS_PER_MS = 1_000_000

@@ -13,18 +13,20 @@ from pystate.checkpoint.native_state import NativeUpload, SharedTarget
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.time import current_time_ms
-from pystate.slot.chain import OperatorSpec, compile_chain
+from pystate.plan.chain import OperatorSpec
+from pystate.plan.output import OutputSpec, line_prefix
+from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
+from pystate.records.key_column import KeyColumn
+from pystate.slot.compiled_chain import compile_chain
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.local_backup import local_copies
 from pystate.slot.operators.contexts import SubtaskRuntimeContext
 from pystate.slot.operators.one_input import Emit
 from pystate.slot.operators.operator import Operator
-from pystate.slot.output import OutputSpec, line_prefix
 from pystate.slot.output_buffer import OutputBuffer
-from pystate.slot.records import KEY_GROUP_FIELD, KeyColumn, RecordCodec
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.slot.task_metrics import TaskMetrics
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend
 from pystate.state.base.compression import snapshot_codec

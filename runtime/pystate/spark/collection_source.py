@@ -20,8 +20,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import RestoreError
 from pystate.common.row import Row
+from pystate.records.codec import RecordCodec
 from pystate.slot.output_buffer import BYTES_PER_BATCH
-from pystate.slot.records import RecordCodec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,6 +13,8 @@ from pyspark import TaskContext
 
 from pystate.common.control import Address, Peer, connect, send_message
 from pystate.common.errors import ControlError, JobGraphError
+from pystate.plan.job_plan import edges_of
+from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.kept_output import KeptOutput
 from pystate.slot.protocol import (
     Admission,
@@ -23,8 +25,6 @@ from pystate.slot.protocol import (
     receive_kept,
     send_trailer,
 )
-from pystate.slot.task import JobEnvironment, TaskSpec
-from pystate.spark.job_plan import edges_of
 from pystate.spark.level import Level, LevelWriter
 from pystate.spark.short_errors import BatchStage, with_short_errors
 from pystate.spark.source_metrics import StageReport

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pystate.slot.output import OutputSpec, Routing
-from pystate.slot.records import KEY_GROUP_FIELD, RESERVED_PREFIX, KeyColumn
-from pystate.slot.task import TaskSpec
-from pystate.spark.job_plan import JobPlan, edges_of
+from pystate.plan.job_plan import JobPlan, edges_of
+from pystate.plan.output import OutputSpec, Routing
+from pystate.plan.task import TaskSpec
+from pystate.records.codec import KEY_GROUP_FIELD, RESERVED_PREFIX
+from pystate.records.key_column import KeyColumn
 
 PORT_FIELD = RESERVED_PREFIX + "port"
 ROWS_FIELD = RESERVED_PREFIX + "port_{}"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
+from pystate.plan.job_plan import JobPlan
 from pystate.spark.epoch_bounds import relation_options
-from pystate.spark.job_plan import JobPlan
 from pystate.spark.spark_checkpoint import SparkSource
 
 if TYPE_CHECKING:

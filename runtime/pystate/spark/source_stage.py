@@ -11,12 +11,13 @@ import pyarrow as pa
 from pystate.common.errors import ControlError
 from pystate.common.metric_catalog import BY_NAME
 from pystate.common.metrics import MetricKind, MetricSample
-from pystate.slot.chain import CompiledChain, OperatorSpec
+from pystate.plan.chain import OperatorSpec
+from pystate.plan.output import OutputSpec
+from pystate.plan.task import JobEnvironment, TaskSpec
+from pystate.records.codec import RecordCodec
+from pystate.slot.compiled_chain import CompiledChain
 from pystate.slot.operators.one_input import Emit
-from pystate.slot.output import OutputSpec
 from pystate.slot.output_buffer import OutputBuffer
-from pystate.slot.records import RecordCodec
-from pystate.slot.task import JobEnvironment, TaskSpec
 from pystate.slot.task_metrics import TaskMetrics
 from pystate.slot.task_operator import SubtaskRuntimeContext
 from pystate.spark.level import Level, LevelWriter

@@ -14,12 +14,13 @@ from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
 from pystate.common.type_info import TypeInformation
-from pystate.slot.output import Routing
-from pystate.slot.records import KEY_GROUP_FIELD, ROUTE_FIELD, KeyColumn
-from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
+from pystate.plan.output import Routing
+from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.records.codec import KEY_GROUP_FIELD, ROUTE_FIELD
+from pystate.records.key_column import KeyColumn
 from pystate.spark.collection_source import collection_frame
 from pystate.spark.exchange import SlotDirectory, chain_stage, exchange_stage, fetch_stage
-from pystate.spark.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.spark.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, Port, levels_of
 from pystate.spark.schema import type_info_of
 from pystate.spark.source_checks import check_frame, check_no_other_query

@@ -13,7 +13,7 @@ from pystate.checkpoint.state_rows import RowDecoder, StateRow
 from pystate.common.errors import SnapshotError
 from pystate.common.json_text import json_text
 from pystate.common.type_info import TypeInformation
-from pystate.slot.records import column_converter
+from pystate.records.codec import column_converter
 from pystate.state.base.canonical import Entry
 
 KEY = "key"

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.type_info import TypeInformation
-from pystate.slot.records import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
+from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
 from pystate.state.base.keys import KeyCodec

@@ -10,9 +10,9 @@ from pystate.api.state import State, StateDescriptor, StateKind
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
-from pystate.slot.chain import OperatorSpec
+from pystate.plan.chain import OperatorSpec
+from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.operators.contexts import SubtaskRuntimeContext
-from pystate.slot.task import JobEnvironment, TaskSpec
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend

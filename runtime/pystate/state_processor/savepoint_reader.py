@@ -14,7 +14,7 @@ from pystate.checkpoint.state_rows import PartDecoders, RowDecoder, StateRow, re
 from pystate.common.errors import SnapshotError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
-from pystate.slot.records import RecordCodec
+from pystate.records.codec import RecordCodec
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
 from pystate.state.base.keys import key_type_name
 from pystate.state.operator.mode import OperatorStateMode

@@ -13,7 +13,7 @@ from pystate.api.state import StateDescriptor, StateKind
 from pystate.checkpoint.state_rows import without_pickle
 from pystate.common.errors import PystateError, SnapshotError, StateError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
-from pystate.slot.records import column_converter, column_values
+from pystate.records.codec import column_converter, column_values
 from pystate.state.base.canonical import StateMetaInfo
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.schema import VOID_NAMESPACE, StateSchema, pack_part, part_sub_key

@@ -13,7 +13,7 @@ from pystate.checkpoint.metadata import OperatorSubtaskState
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
-from pystate.slot.records import RESERVED_PREFIX, RecordCodec
+from pystate.records.codec import RESERVED_PREFIX, RecordCodec
 from pystate.state_processor.entry_frames import KeyedEntries
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from pystate.api.state import MapStateDescriptor
 from pystate.common.errors import StateError
 from pystate.common.metrics import sorted_figures
 from pystate.common.type_info import TypeInformation
-from pystate.slot.chain import Chain, OperatorSpec
-from pystate.slot.output import OutputKind, OutputSpec
-from pystate.slot.records import KEY_FIELD, KEY_GROUP_FIELD, KeyColumn, RecordCodec
-from pystate.slot.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.plan.chain import Chain, OperatorSpec
+from pystate.plan.output import OutputKind, OutputSpec
+from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec
+from pystate.records.key_column import KeyColumn
 from pystate.slot.task_operator import TaskOperator
 from pystate.state.base.keys import KeyCodec
 from pystate.testing.snapshot import UID, OperatorSnapshot, repartition

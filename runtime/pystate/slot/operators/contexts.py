@@ -37,8 +37,8 @@ from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
 
 if TYPE_CHECKING:
-    from pystate.slot.chain import OperatorSpec
-    from pystate.slot.task import JobEnvironment, TaskSpec
+    from pystate.plan.chain import OperatorSpec
+    from pystate.plan.task import JobEnvironment, TaskSpec
 
 
 DESCRIPTORS: dict[StateKind, type[StateDescriptor]] = {

@@ -17,7 +17,7 @@ from pystate.api.state import ListStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
-from pystate.slot.chain import OperatorSpec, function_object
+from pystate.plan.chain import OperatorSpec, function_object
 from pystate.slot.frozen_task import FrozenOperator
 from pystate.slot.operators.broadcast import broadcast_handlers
 from pystate.slot.operators.contexts import InitializationContext, SnapshotContext, SubtaskRuntimeContext

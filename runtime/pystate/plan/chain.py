@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
@@ -22,14 +21,11 @@ from pystate.api.functions import (
     CoProcessFunction,
     Function,
     KeyedCoProcessFunction,
-    RuntimeContext,
     SinkFunction,
 )
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import MapStateDescriptor
-from pystate.slot.operators.one_input import Emit, stateless_handler
-from pystate.slot.output import OutputSpec
-from pystate.slot.output_buffer import OutputBuffer
+from pystate.plan.output import OutputSpec
 
 CHECKPOINT_MIXINS = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
 """What a function mixes in to take part in checkpoints."""
@@ -97,85 +93,6 @@ class Chain:
                 seen.add(id(node))
                 yield node
                 stack.extend(node.children)
-
-
-def compile_chain(chain: Chain, buffers: Mapping[int, OutputBuffer], attach: Callable[[OperatorSpec, Emit], Emit]) -> Emit:
-    """Turn what follows the head of a task into one function.
-
-    Args:
-        chain: The operators and outputs.
-        buffers: The output buffers by tag.
-        attach: Makes the handler of an operator, from what takes its results. Called once per operator, for the last ones
-            first.
-    """
-    handlers: dict[int, Emit] = {}
-
-    def handler(node: ChainNode) -> Emit:
-        if id(node) not in handlers:
-            handlers[id(node)] = attach(node.operator, join(node))
-        return handlers[id(node)]
-
-    def join(place: Chain | ChainNode) -> Emit:
-        targets = [handler(child) for child in place.children]
-        targets += [buffers[output.tag].append for output in place.outputs]
-        if len(targets) == 1:
-            return targets[0]
-
-        def emit_to_all(element: Any) -> None:
-            for target in targets:
-                target(element)
-
-        return emit_to_all
-
-    return join(chain)
-
-
-class ChainPhase(Enum):
-    """Where a chain's functions stand in their life."""
-
-    NEW = "new"
-    OPEN = "open"
-    CLOSED = "closed"
-
-
-class CompiledChain:
-    """A chain of stateless functions outside of a slot.
-
-    Args:
-        chain: What to compile.
-        buffers: The output buffers by tag.
-        context: Makes the runtime context of an operator.
-
-    Attributes:
-        emit: Takes one element.
-    """
-
-    def __init__(
-        self, chain: Chain, buffers: dict[int, OutputBuffer], context: Callable[[OperatorSpec], RuntimeContext]
-    ) -> None:
-        self._context = context
-        self._functions: list[tuple[Function, OperatorSpec]] = []
-        self._phase = ChainPhase.NEW
-        self.emit = compile_chain(chain, buffers, self._attach)
-
-    def open(self) -> None:
-        """Open the functions, last first, so that each finds what is behind it ready."""
-        self._phase = ChainPhase.OPEN
-        for function, spec in self._functions:
-            function.open(self._context(spec))
-
-    def close(self) -> None:
-        """Close the functions, once."""
-        if self._phase is ChainPhase.OPEN:
-            self._phase = ChainPhase.CLOSED
-            for function, _ in reversed(self._functions):
-                function.close()
-
-    def _attach(self, spec: OperatorSpec, emit: Emit) -> Emit:
-        function = function_object(spec.function)
-        if isinstance(function, Function):
-            self._functions.append((function, spec))
-        return stateless_handler(spec.kind, spec.function, emit)
 
 
 def function_object(function: Any) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.type_info import TypeInformation
-from pystate.slot.records import KeyColumn, RecordCodec
+from pystate.records.codec import RecordCodec
+from pystate.records.key_column import KeyColumn
 
 LINE_FIELD = "line"
 

@@ -18,7 +18,7 @@ from pystate.api.job_graph import (
     VirtualTransformation,
     live_children,
 )
-from pystate.slot.chain import needs_slot
+from pystate.plan.chain import needs_slot
 
 
 @dataclass(frozen=True)

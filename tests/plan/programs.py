@@ -16,7 +16,7 @@ from pystate.api.job_graph import (
 )
 from pystate.common import Types
 from pystate.datastream import CoMapFunction, KeyedCoProcessFunction, KeyedProcessFunction
-from pystate.spark.planner import JobPlanner
+from pystate.plan.planner import JobPlanner
 
 ROWS = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
 

@@ -20,8 +20,7 @@ from pystate.common.errors import RecordError
 from pystate.common.row import Row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.slot.record_sizes import Measure, list_size, map_size, struct_size, too_large
-from pystate.state.base.keys import KeyCodec
+from pystate.records.sizes import Measure, list_size, map_size, struct_size, too_large
 
 RESERVED_PREFIX = "__pystate_"
 KEY_FIELD = RESERVED_PREFIX + "key"
@@ -53,18 +52,6 @@ _AS_TEXT: dict[TypeKind, tuple[Convert, Convert]] = {
     TypeKind.BIG_DEC: (str, lambda text: text if isinstance(text, decimal.Decimal) else decimal.Decimal(text)),
     TypeKind.SQL_TIME: (lambda time: time.isoformat(), datetime.time.fromisoformat),
 }
-_NATIVE_KEYS = frozenset(
-    {
-        TypeKind.STRING,
-        TypeKind.BOOLEAN,
-        TypeKind.BYTE,
-        TypeKind.SHORT,
-        TypeKind.INT,
-        TypeKind.LONG,
-        TypeKind.FLOAT,
-        TypeKind.DOUBLE,
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -208,7 +195,12 @@ def _no_utf8(value: Any, cause: UnicodeEncodeError, where: str) -> RecordError:
     return RecordError(message, where=where, hint=hint)
 
 
-def _to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Array:
+def to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Array:
+    """Return prepared values as a column.
+
+    Raises:
+        RecordError: One isn't of that type; it is shown, with `where`.
+    """
     try:
         if pa.types.is_integer(arrow_type):
             _exact_integers(values)
@@ -270,10 +262,10 @@ class RecordCodec:
     def encode(self, prepared: list[Any]) -> list[pa.Array]:
         """Return a column per field of the schema."""
         if self._fields is None:
-            return [_to_array(prepared, self._columns[0].arrow_type, self._where)]
+            return [to_array(prepared, self._columns[0].arrow_type, self._where)]
         columns = zip(*prepared, strict=True)
         pairs = zip(self._columns, columns, strict=True)
-        return [_to_array(list(values), column.arrow_type, self._where) for column, values in pairs]
+        return [to_array(list(values), column.arrow_type, self._where) for column, values in pairs]
 
     def decode(self, batch: pa.RecordBatch) -> list[Any]:
         """Return the elements of a batch that has the schema's fields first."""
@@ -313,61 +305,3 @@ def column_values(array: pa.Array, column: ColumnConverter) -> list[Any]:
         return values
     convert = column.from_arrow
     return [convert(value) for value in values]
-
-
-@dataclass(frozen=True)
-class KeyColumn:
-    """Where the key of an edge's rows stands.
-
-    Attributes:
-        column: The name of the field.
-        key_type: The declared type of the key, None where each key says its own.
-    """
-
-    column: str
-    key_type: TypeInformation | None
-
-    @property
-    def native(self) -> bool:
-        """Whether the field holds the key itself, not its encoded bytes (type tag and payload)."""
-        return self.key_type is not None and (self.key_type.kind in _NATIVE_KEYS or is_byte_array(self.key_type))
-
-    @property
-    def size(self) -> Measure | None:
-        """Measures what `preparer` gave; None where all keys have the same few bytes."""
-        return column_converter(self.key_type).size if self.native else len
-
-    def field(self) -> pa.Field:
-        """Return the Arrow field."""
-        return pa.field(self.column, column_converter(self.key_type).arrow_type if self.native else pa.binary())
-
-    def preparer(self) -> Convert | None:
-        """Return what turns a key into what `encode` takes; None where it is the key itself."""
-        if self.native:
-            return None
-        codec = KeyCodec(self.key_type)
-        return lambda key: codec.encode(codec.internal(key))
-
-    def encode(self, keys: list[Any], where: str) -> pa.Array:
-        """Return the column of the prepared keys."""
-        return _to_array(keys, self.field().type, where)
-
-    def decoder(self, codec: KeyCodec, where: str) -> Callable[[pa.Array], list[Any]]:
-        """Return what turns the column into the codec's internal keys.
-
-        The returned function raises RecordError at a null key.
-        """
-        convert: Convert | None = None
-        if not self.native:
-            convert = codec.decode
-        elif self.key_type is None or self.key_type.kind in (TypeKind.BOOLEAN, TypeKind.FLOAT, TypeKind.DOUBLE):
-            convert = codec.internal
-
-        def decode(array: pa.Array) -> list[Any]:
-            if array.null_count:
-                message = f"A row has no key: {self.column!r} is null."
-                raise RecordError(message, where=where, hint="filter such rows out in front of key_by()")
-            keys: list[Any] = array.to_pylist()
-            return keys if convert is None else [convert(key) for key in keys]
-
-        return decode

@@ -6,9 +6,10 @@ import pytest
 
 from pystate.common import Instant, Row, Types
 from pystate.common.errors import RecordError
-from pystate.slot.output import OutputKind, OutputSpec, line_prefix
+from pystate.plan.output import OutputKind, OutputSpec, line_prefix
+from pystate.records.codec import RecordCodec
+from pystate.records.key_column import KeyColumn
 from pystate.slot.output_buffer import OutputBuffer
-from pystate.slot.records import KeyColumn, RecordCodec
 from pystate.state.base.keys import KeyCodec
 
 VALUES = [

@@ -7,9 +7,9 @@ from typing import Any
 
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.type_info import TypeInformation
-from pystate.slot.chain import Chain, OperatorSpec
-from pystate.slot.output import OutputSpec
-from pystate.slot.records import KeyColumn
+from pystate.plan.chain import Chain, OperatorSpec
+from pystate.plan.output import OutputSpec
+from pystate.records.key_column import KeyColumn
 
 _SUBTASK = ", subtask "
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pystate.api.job_graph import SinkTransformation, SourceTransformation
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.slot.chain import Chain
-from pystate.slot.output import OutputKind, OutputSpec, Routing
-from pystate.slot.records import RESERVED_PREFIX
-from pystate.slot.task import TaskSpec
+from pystate.plan.chain import Chain
+from pystate.plan.output import OutputKind, OutputSpec, Routing
+from pystate.plan.task import TaskSpec
+from pystate.records.codec import RESERVED_PREFIX
 
 
 @dataclass

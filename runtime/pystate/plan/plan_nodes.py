@@ -6,10 +6,10 @@ import html
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pystate.slot.chain import Chain, ChainNode
-from pystate.slot.output import OutputKind, OutputSpec, Routing
-from pystate.slot.task import TaskSpec
-from pystate.spark.job_plan import JobPlan, SourcePlan, vertex_id
+from pystate.plan.chain import Chain, ChainNode
+from pystate.plan.job_plan import JobPlan, SourcePlan, vertex_id
+from pystate.plan.output import OutputKind, OutputSpec, Routing
+from pystate.plan.task import TaskSpec
 
 _EXCHANGE = "pipelined_bounded"
 _SHIP_STRATEGIES = {

@@ -4,9 +4,9 @@ from pystate.api.job_graph import OperatorKind, Partitioning, SinkKind, SinkTran
 from pystate.common import Types
 from pystate.common.errors import JobGraphError
 from pystate.datastream import CheckpointedFunction, MapFunction, SinkFunction
-from pystate.slot.output import OutputKind, Routing
-from pystate.spark.job_plan import edges_of, vertex_id
-from tests.spark.programs import ROWS, connected, keyed, mapped, partitioned, planned, printed, process, source, united
+from pystate.plan.job_plan import edges_of, vertex_id
+from pystate.plan.output import OutputKind, Routing
+from tests.plan.programs import ROWS, connected, keyed, mapped, partitioned, planned, printed, process, source, united
 
 
 class Remembering(MapFunction, CheckpointedFunction):

@@ -28,12 +28,13 @@ from pystate.api.job_graph import (
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.slot.chain import CHECKPOINT_MIXINS, Chain, ChainNode, OperatorSpec, function_object
-from pystate.slot.output import OutputKind, OutputSpec, Routing
-from pystate.slot.records import KEY_FIELD, KeyColumn
-from pystate.slot.task import TaskInput, TaskSpec
-from pystate.spark.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
-from pystate.spark.placement import Leg, SourceStages, legs_of
+from pystate.plan.chain import CHECKPOINT_MIXINS, Chain, ChainNode, OperatorSpec, function_object
+from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
+from pystate.plan.output import OutputKind, OutputSpec, Routing
+from pystate.plan.placement import Leg, SourceStages, legs_of
+from pystate.plan.task import TaskInput, TaskSpec
+from pystate.records.codec import KEY_FIELD
+from pystate.records.key_column import KeyColumn
 
 _ROUTINGS = {
     Partitioning.REBALANCE: Routing.REBALANCE,

@@ -4,9 +4,9 @@ import jsonschema_rs
 
 from pystate.api.job_graph import Partitioning
 from pystate.jobmanager.rest.vertices import PLAN
-from pystate.spark.job_plan import vertex_id
-from pystate.spark.plan_nodes import plan_nodes
-from tests.spark.programs import ROWS, keyed, mapped, partitioned, planned, printed, process, source
+from pystate.plan.job_plan import vertex_id
+from pystate.plan.plan_nodes import plan_nodes
+from tests.plan.programs import ROWS, keyed, mapped, partitioned, planned, printed, process, source
 
 
 def nodes_of(root, parallelism=2):

@@ -1,0 +1,86 @@
+"""The key of a row as an Arrow column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.errors import RecordError
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.records.codec import Convert, column_converter, is_byte_array, to_array
+from pystate.records.sizes import Measure
+from pystate.state.base.keys import KeyCodec
+
+_NATIVE_KEYS = frozenset(
+    {
+        TypeKind.STRING,
+        TypeKind.BOOLEAN,
+        TypeKind.BYTE,
+        TypeKind.SHORT,
+        TypeKind.INT,
+        TypeKind.LONG,
+        TypeKind.FLOAT,
+        TypeKind.DOUBLE,
+    }
+)
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """Where the key of an edge's rows stands.
+
+    Attributes:
+        column: The name of the field.
+        key_type: The declared type of the key, None where each key says its own.
+    """
+
+    column: str
+    key_type: TypeInformation | None
+
+    @property
+    def native(self) -> bool:
+        """Whether the field holds the key itself, not its encoded bytes (type tag and payload)."""
+        return self.key_type is not None and (self.key_type.kind in _NATIVE_KEYS or is_byte_array(self.key_type))
+
+    @property
+    def size(self) -> Measure | None:
+        """Measures what `preparer` gave; None where all keys have the same few bytes."""
+        return column_converter(self.key_type).size if self.native else len
+
+    def field(self) -> pa.Field:
+        """Return the Arrow field."""
+        return pa.field(self.column, column_converter(self.key_type).arrow_type if self.native else pa.binary())
+
+    def preparer(self) -> Convert | None:
+        """Return what turns a key into what `encode` takes; None where it is the key itself."""
+        if self.native:
+            return None
+        codec = KeyCodec(self.key_type)
+        return lambda key: codec.encode(codec.internal(key))
+
+    def encode(self, keys: list[Any], where: str) -> pa.Array:
+        """Return the column of the prepared keys."""
+        return to_array(keys, self.field().type, where)
+
+    def decoder(self, codec: KeyCodec, where: str) -> Callable[[pa.Array], list[Any]]:
+        """Return what turns the column into the codec's internal keys.
+
+        The returned function raises RecordError at a null key.
+        """
+        convert: Convert | None = None
+        if not self.native:
+            convert = codec.decode
+        elif self.key_type is None or self.key_type.kind in (TypeKind.BOOLEAN, TypeKind.FLOAT, TypeKind.DOUBLE):
+            convert = codec.internal
+
+        def decode(array: pa.Array) -> list[Any]:
+            if array.null_count:
+                message = f"A row has no key: {self.column!r} is null."
+                raise RecordError(message, where=where, hint="filter such rows out in front of key_by()")
+            keys: list[Any] = array.to_pylist()
+            return keys if convert is None else [convert(key) for key in keys]
+
+        return decode
