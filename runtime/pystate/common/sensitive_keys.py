@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 HIDDEN = "******"
@@ -23,6 +24,9 @@ _PARTS = (
     "access-key",
     "access.key",
 )
+REDACTED = "(?i)" + "|".join([*(re.escape(part) for part in _PARTS), "access[.]?key"])
+"""The same, and Spark's own default, as a pattern for Spark, which hides keys and values in which it finds it."""
+
 _PLACES = ("token-file",)
 
 

@@ -123,6 +123,7 @@ class EmbeddedExecutor(LocalExecutor):
         for notice in loaded.notices:
             sys.stderr.write(f"{notice}\n")
         super().__init__(loaded.configuration, home)
+        home.remove_old_secrets()
         add_python_files(loaded.configuration)
         # modules beside the program must be found by the workers too
         sys.path.insert(0, str(Path(sys.argv[0] or os.curdir).absolute().parent))

@@ -94,6 +94,7 @@ class Dispatcher:
         """
         self._leadership.check()
         self._folders.prepare()
+        self._home.remove_old_secrets()
         running = self._launcher.find_running()
         for job_id in self._folders.job_ids():
             process = self._not_replaced(job_id, running.get(job_id))
@@ -133,6 +134,7 @@ class Dispatcher:
         elsewhere = record.machine is not None and record.machine != this_machine()
         if record.phase is RecordPhase.ENDED:
             directory.environment.unlink(missing_ok=True)  # we may have been killed in front of that
+            directory.spark_secrets.unlink(missing_ok=True)
         elif process is not None:
             logger.info("job %s goes on in process %d", record.job_id, process.pid)
             job.watch(process)

@@ -139,6 +139,7 @@ class SupervisedJob:
                 else:
                     self._set(phase=RecordPhase.ENDED)
             self.directory.environment.unlink(missing_ok=True)
+            self.directory.spark_secrets.unlink(missing_ok=True)
         except LeadershipLostError:
             raise  # it is for others to say how the job ends
         except BaseException:

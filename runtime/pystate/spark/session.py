@@ -15,9 +15,11 @@ from pystate.common.errors import ConfigurationError
 from pystate.common.execution_target import execution_target
 from pystate.common.java import find_java
 from pystate.common.options import SPARK_PREFIX, CoreOptions, PystateOptions, SparkOptions
+from pystate.common.sensitive_keys import REDACTED
 from pystate.slot.output_buffer import BYTES_PER_BATCH
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.spark.python_files import add_python_files
+from pystate.spark.secret_settings import secret_settings, secrets_by_file
 from pystate.spark.shipping import ship
 
 if TYPE_CHECKING:
@@ -109,6 +111,8 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
         # an epoch counts when the status store has heard of the ends of its tasks: no event may be dropped
         "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": "100000",
+        # what we hide, Spark's event log and pages hide, too
+        "spark.redaction.regex": REDACTED,
         # clusters turn them on for everybody, in a spark-defaults.conf
         **dict.fromkeys(_REFUSED, "false"),
     }
@@ -190,9 +194,11 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
     from pyspark.sql import SparkSession  # late: the import of pyspark takes longer than the checks above
 
     builder = SparkSession.builder.appName(app_name)
+    secrets = secret_settings(settings)
     for key, value in settings.items():
-        builder = builder.config(key, value)
-    with _output_of_children(log):
+        if key not in secrets:
+            builder = builder.config(key, value)
+    with _output_of_children(log), secrets_by_file(secrets, log.parent):
         session = builder.getOrCreate()
     if target is ExecutionTarget.SPARK:
         ship(session, configuration)
