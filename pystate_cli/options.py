@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from pystate.common.errors import UsageError
+from pystate.common.place_text import check_place
 from pystate.common.snapshot_message import check_message
 from pystate_cli.completions import complete_job, complete_running_job
 from pystate_cli.session import Session
@@ -76,9 +77,10 @@ def absolute_path(text: str) -> str:
     """Return a path as it is meant here, for a process that runs elsewhere; a URL stays as it is.
 
     Raises:
-        UsageError: It is empty. It would mean the current folder, which nobody asks for like that.
+        UsageError: It is empty: it would mean the current folder, which nobody asks for like that; or it can be no place.
     """
     if not text.strip():
         message = "The path of the directory is empty: is a variable of your script not set?"
         raise UsageError(message, hint="name a directory, or leave the argument out where it is optional")
+    check_place(text, UsageError)
     return text if _URL.match(text) else os.path.abspath(Path(text).expanduser())

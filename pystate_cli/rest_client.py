@@ -50,7 +50,8 @@ class RestClient:
         host: Its address.
         port: Its port.
         timeout: Seconds an answer may take.
-        token: The token of its home. Shown to who has shown the instance's mark, else only where ours is asked for.
+        token: The token of its home. Shown to who has shown the instance's mark, else only where it is asked for: by routes
+            of ours, and by what changes something.
         instance: What its answers must be marked with; None takes any.
         rest_token: The token that the options name, shown with every request in place of the home's.
         tls: How to speak TLS; None for none.
@@ -133,7 +134,7 @@ class RestClient:
     def _exchange(self, method: str, path: str, body: Any) -> tuple[bytes, http.client.HTTPMessage]:
         headers = {"Content-Type": "application/json", CLIENT_HEADER: VERSION}
         token = self._rest_token
-        if token is None and (path.startswith("/pystate/") or self._instance is not None):
+        if token is None and (method != "GET" or path.startswith("/pystate/") or self._instance is not None):
             token = self._token
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"

@@ -39,6 +39,7 @@ def start(
 ) -> None:
     """Start the job manager where none runs, and print its address."""
     from pystate.common.configuration import parse_dynamic_properties
+    from pystate.common.security_options import SecurityOptions, unauthenticated_warning
     from pystate.common.service_options import RestOptions
 
     session = Session.of(context)
@@ -54,6 +55,9 @@ def start(
     pid = (read_json(session.home.jobmanager) or {}).get("pid")
     what = "Started the job manager" if started else "The job manager is running already"
     session.console.story(f"{what} (process {pid}).")
+    options = SecurityOptions
+    if configuration.get(options.REST_ALLOW_UNAUTHENTICATED) and configuration.get(options.REST_TOKEN_FILE) is None:
+        session.console.warning(unauthenticated_warning())
     if as_json:
         session.console.result_json({"address": client.address, "pid": pid, "started": started})
     else:

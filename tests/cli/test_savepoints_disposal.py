@@ -61,6 +61,43 @@ def test_dispose_is_refused_while_a_job_depends_on_it(manager, pystate, savepoin
     assert os.path.exists(folder(savepoint))
 
 
+@pytest.mark.parametrize("named", [False, True], ids=["by the home", "by -m"])
+@pytest.mark.parametrize(
+    "words",
+    [("savepoint", "JOB", "DIR"), ("stop", "-p", "DIR", "JOB"), ("cancel", "-s", "DIR", "JOB"), ("savepoint", "-d", "PATH")],
+)
+def test_commands_that_name_a_place_prove_that_they_may(manager, running, pystate, savepoint, tmp_path, words, named):
+    given = {"JOB": running, "DIR": str(tmp_path / "sp"), "PATH": folder(savepoint)}
+    address = ("-m", f"127.0.0.1:{manager.port}") if named else ()
+
+    done = pystate(*[given.get(word, word) for word in words], *address)
+
+    assert done.code == 0, done.err
+
+
+def test_who_has_another_home_is_told_what_is_missing(manager, running, pystate, tmp_path, monkeypatch):
+    address = f"127.0.0.1:{manager.port}"
+    monkeypatch.setenv("PYSTATE_HOME", str(tmp_path / "stranger"))
+
+    code, out, err = pystate("savepoint", running, str(tmp_path / "sp"), "-m", address)
+
+    assert (code, out) == (1, "")
+    assert "needs the token of the job manager's home, unless pystate.rest.allow-unauthenticated = true" in err
+    assert "try: set PYSTATE_HOME to the home of that job manager" in err
+
+
+@pytest.mark.parametrize("place", ["simplecache::file:///tmp/sp", "/tmp/s\nINFO forged", "http://192.0.2.1/sp"])
+@pytest.mark.parametrize(
+    "words", [("savepoint", "JOB", "PLACE"), ("savepoint", "-d", "PLACE"), ("savepoints", "list", "PLACE")]
+)
+def test_what_can_be_no_place_is_refused(manager, running, pystate, words, place):
+    done = pystate(*[{"JOB": running, "PLACE": place}.get(word, word) for word in words])
+
+    assert done.code in (1, 2)
+    assert done.err.startswith("error: ") or "\nerror: " in done.err
+    assert "\nINFO" not in done.err
+
+
 @pytest.mark.parametrize(
     "words", [("savepoint",), ("savepoint", "abcd", "-d", "x"), ("savepoint", "-d", "x", "--message", "y")]
 )

@@ -6,10 +6,12 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pystate.common.configuration import Configuration
 from tests.jobmanager.harness import REPOSITORY, ManagerThread, eventually
 
 JARS = REPOSITORY / "build" / "servers" / "flink"
@@ -37,6 +39,14 @@ class FlinkClient:
         environment = {**os.environ, "FLINK_CONF_DIR": str(self._conf)}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
         return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[ManagerThread]:
+    # Flink's client can show no token, and names the places of its savepoints
+    running = ManagerThread(tmp_path / "home").start(Configuration({"pystate.rest.allow-unauthenticated": "true"}))
+    yield running
+    running.stop()
 
 
 @pytest.fixture

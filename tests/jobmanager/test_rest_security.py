@@ -8,6 +8,7 @@ from starlette.datastructures import Headers
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError
 from pystate.common.home import PystateHome, read_json
+from pystate.jobmanager.rest.app import ROUTES
 from pystate.jobmanager.rest_security import RestSecurity, is_loopback
 from pystate_cli.job_manager import find_job_manager
 from pystate_cli.rest_client import RestClient
@@ -79,9 +80,93 @@ def test_without_one_only_what_reads_output_or_runs_code_does(served):
         assert served.client.request(method, path).status_code == 401
 
 
+PLACES = [
+    ("/jobs/{}/savepoints", {"target-directory": "/s"}),
+    ("/v1/jobs/{}/savepoints", {"target-directory": "file:/s", "cancel-job": True}),
+    ("/jobs/{}/stop", {"targetDirectory": "s3://bucket/s"}),
+    ("/savepoint-disposal", {"savepoint-path": "/s/savepoint-123456-0123456789ab"}),
+    ("/savepoint-disposal", {"savepoint-path": ["/s"]}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), PLACES)
+def test_who_names_a_place_proves_the_token_of_the_home(served, path, body):
+    target = path.format("0" * 31 + "1")
+    for headers in ({}, bearer("wrong"), {"pystate-client": "1"}):
+        answer = served.client.post(target, json=body, headers=headers)
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert "needs the token of the job manager's home" in answer.json()["errors"][0]
+        assert "pystate.rest.allow-unauthenticated = true" in answer.json()["errors"][0]
+    assert served.client.post(target, json=body, headers=bearer(HOME_TOKEN)).status_code != 401
+
+
+def test_every_field_of_every_route_that_names_a_place_is_guarded(tmp_path):
+    named = {(route.path, field.name) for route in ROUTES for field in route.body or () if field.names_place}
+    assert named == {
+        ("/jobs/{job_id}/savepoints", "target-directory"),
+        ("/jobs/{job_id}/stop", "targetDirectory"),
+        ("/savepoint-disposal", "savepoint-path"),
+        ("/pystate/jobs/{job_id}/resubmit", "savepoint_path"),
+    }
+    # a text in a body names a place, chooses a word, or is for the owner alone
+    harmless = {"triggerId", "message", "formatType", "checkpointType", "cancel-job", "drain"}
+    open_fields = {field.name for route in ROUTES if not route.owner_only for field in route.body or ()}
+    assert open_fields - {name for _, name in named} == harmless
+
+
+def test_triggers_that_name_no_place_need_no_token(served):
+    job = served.submit()
+    for target, body in (("savepoints", {}), ("savepoints", {"target-directory": None}), ("stop", {"targetDirectory": ""})):
+        assert served.client.post(f"/jobs/{job}/{target}", json=body).status_code in (202, 400)
+    assert served.client.post(f"/jobs/{job}/checkpoints", json={}).status_code == 202
+    assert served.client.patch(f"/jobs/{job}").status_code == 202
+
+
+def test_the_owner_may_let_everybody_name_places_as_in_flink(tmp_path, caplog):
+    security = RestSecurity(HOME_TOKEN, allow_unauthenticated=True)
+    application = InProcess(tmp_path / "home", security)
+    for path, body in PLACES[:4]:
+        assert application.client.post(path.format("0" * 31 + "1"), json=body).status_code in (200, 202)
+    assert application.client.get("/jobmanager/log").status_code == 401
+    assert "delete savepoints" in security.warning
+    assert RestSecurity(HOME_TOKEN).warning is None
+    both = RestSecurity(HOME_TOKEN, REST_TOKEN, allow_unauthenticated=True)
+    assert both.warning is None
+    assert not both.allows_places(Headers({}))
+    with caplog.at_level("WARNING", logger="pystate.jobmanager.server"):
+        manager = ManagerThread(tmp_path / "other")
+        manager.start(Configuration({"pystate.rest.allow-unauthenticated": "true"}))
+        manager.stop()
+    assert security.warning in caplog.text
+
+
+ODD_PLACES = [
+    "simplecache::file:///tmp/s",
+    "filecache::s3://bucket/s",
+    "zip://x::file:///tmp/s",
+    "gs://bucket/a::file:///tmp/s",
+    "/tmp/s\nINFO forged",
+    "/tmp/\x1b[2Js",
+    "file:/tmp/s\r",
+    "/tmp/s\x85",
+    "/tmp/s\u2028x",
+    "relative:s",
+    "http://192.0.2.1/s",
+    "FTP://192.0.2.1/s",
+]
+
+
+@pytest.mark.parametrize("place", ODD_PLACES)
+@pytest.mark.parametrize(("path", "field"), [(path, next(iter(body))) for path, body in PLACES[::2]])
+def test_chains_and_control_characters_are_no_places(served, path, field, place):
+    answer = served.client.post(path.format("0" * 31 + "1"), json={field: place}, headers=bearer(HOME_TOKEN))
+    assert answer.status_code == 400
+    assert len(answer.json()["errors"]) == 1
+
+
 @pytest.mark.parametrize("address", [ANY_ADDRESS, "::", "192.0.2.7"])
 def test_other_machines_are_not_let_in_without_a_token(address):
-    with pytest.raises(ConfigurationError, match="could cancel jobs and delete savepoints") as caught:
+    with pytest.raises(ConfigurationError, match="could cancel jobs") as caught:
         RestSecurity(HOME_TOKEN).check_address(address)
     assert "pystate.rest.token-file" in caught.value.hint
 

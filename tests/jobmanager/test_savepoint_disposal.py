@@ -25,7 +25,7 @@ def folder(location: SnapshotLocation) -> Path:
 
 
 def disposed(manager: Manager, path: str, prefix: str = "") -> dict[str, Any]:
-    status, answer = manager.request("POST", f"{prefix}/savepoint-disposal", {"savepoint-path": path}, token=False)
+    status, answer = manager.request("POST", f"{prefix}/savepoint-disposal", {"savepoint-path": path})
     assert (status, list(answer)) == (200, ["request-id"])
 
     def completed() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from pystate.common.config_option import ConfigOption
-from pystate.common.option_types import DurationType, EnumType, IntegerType, StringType
+from pystate.common.option_types import DurationType, EnumType, IntegerType, PlaceType, StringType
 
 DEFAULT_CLUSTER_ID = "/default"
 
@@ -54,7 +54,7 @@ class HighAvailabilityOptions:
     )
     HA_STORAGE_PATH = ConfigOption[str | None](
         "high-availability.storageDir",
-        StringType("a place that all job managers reach"),
+        PlaceType("a place that all job managers reach"),
         None,
         "Where the lease and the jobs' files are: a folder on a file system with atomic hard links and file modes, such as "
         "a local disk or NFS, or a place on s3:// or hdfs://.",

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from pystate.common.place_text import fault_of_place
 from pystate.common.time import Duration, Time, format_duration, parse_duration, parse_memory_size
 
 V = TypeVar("V")
@@ -76,6 +77,21 @@ class StringType(ValueType[str]):
             message = f"{value!r} is no text"
             raise ValueError(message)
         return value
+
+
+class PlaceType(StringType):
+    """A place that is read or written: a path or a URL."""
+
+    def parse(self, text: str) -> str:
+        """Return the text; control characters, chains of URLs and URLs of the web are refused."""
+        fault = fault_of_place(text)
+        if fault is not None:
+            raise ValueError(fault.rstrip("."))
+        return text
+
+    def format(self, value: Any) -> str:
+        """Return the text, checked like one that is read."""
+        return self.parse(super().format(value))
 
 
 class BooleanType(ValueType[bool]):

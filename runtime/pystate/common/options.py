@@ -24,6 +24,7 @@ from pystate.common.option_types import (
     IntegerType,
     MemorySizeType,
     NameOrFactoryType,
+    PlaceType,
     PortRangeType,
     StringType,
 )
@@ -117,14 +118,14 @@ class CheckpointingOptions:
     )
     CHECKPOINTS_DIRECTORY = ConfigOption[str | None](
         "execution.checkpointing.dir",
-        StringType("a folder or a URL"),
+        PlaceType("a folder or a URL"),
         None,
         "Checkpoints are written to <dir>/<job id>/chk-<n>.",
         ("state.checkpoints.dir", "state.backend.fs.checkpointdir"),
     )
     SAVEPOINT_DIRECTORY = ConfigOption[str | None](
         "execution.checkpointing.savepoint-dir",
-        StringType("a folder or a URL"),
+        PlaceType("a folder or a URL"),
         None,
         "Savepoints are written to <savepoint-dir>/savepoint-<first 6 of job id>-<12 hex digits>, unless the command names"
         " another folder.",
@@ -217,7 +218,7 @@ class CheckpointingOptions:
     )
     LOCAL_RECOVERY_DIRS = ConfigOption[str | None](
         "execution.checkpointing.local-backup.dirs",
-        StringType("folders, separated by commas"),
+        PlaceType("folders, separated by commas"),
         None,
         "Where those copies go: folders on local disks of every machine, over which subtasks are spread. Where it is not"
         " set, the folder for temporary files. On the disk of that folder a copy of rocksdb's files takes no space of its"
@@ -277,7 +278,7 @@ class StateRecoveryOptions:
 
     SAVEPOINT_PATH = ConfigOption[str | None](
         "execution.state-recovery.path",
-        StringType("the path of a savepoint or checkpoint"),
+        PlaceType("the path of a savepoint or checkpoint"),
         None,
         "Start from this savepoint or retained checkpoint; run -s sets it.",
         ("execution.savepoint.path",),

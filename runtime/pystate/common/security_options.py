@@ -40,11 +40,20 @@ class SecurityOptions:
         StringType("the path of a file that only its owner can read"),
         None,
         "A file with the token that every request must prove. It may do all that the owner of the home may. Without it "
-        "requests that change nothing but the state of jobs need none.",
+        "requests need none that only read, or change the state of jobs without naming a place.",
     )
     REST_ALLOW_UNAUTHENTICATED = ConfigOption[bool](
         "pystate.rest.allow-unauthenticated",
         BooleanType(),
         False,
-        "Whether the job manager may listen on an address that other machines reach without asking for a token.",
+        "Whether everybody who reaches the job manager's port may ask, as in Flink: without a token it then listens on an "
+        "address that other machines reach, writes savepoints to places that requests name, and deletes savepoints.",
+    )
+
+
+def unauthenticated_warning() -> str:
+    """Return what a job manager says at its start where everybody may ask."""
+    return (
+        f"{SecurityOptions.REST_ALLOW_UNAUTHENTICATED.key} = true: whoever reaches the job manager's port may, without a "
+        "token, cancel jobs, write savepoints to every place that it can write to, and delete savepoints."
     )

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError
-from pystate.common.security_options import SecurityOptions
+from pystate.common.security_options import SecurityOptions, unauthenticated_warning
 from pystate.common.service_options import RestOptions
 from pystate.common.tokens import read_token
 
@@ -27,7 +27,7 @@ class RestSecurity:
         token: What every request must prove, and may do everything too; None where most requests need none.
         certificate: The server's certificate, a PEM file; None for no TLS.
         key: Its private key.
-        allow_unauthenticated: Other machines may ask without a token.
+        allow_unauthenticated: Other machines may ask without a token, and requests without one may name places.
     """
 
     home_token: str
@@ -74,16 +74,31 @@ class RestSecurity:
         """
         if self.token is not None or self.allow_unauthenticated or is_loopback(address):
             return
-        message = f"Other machines reach {address!r}, and whoever does could cancel jobs and delete savepoints."
+        message = f"Other machines reach {address!r}, and whoever does could cancel jobs."
         hint = (
             f"set {SecurityOptions.REST_TOKEN_FILE.key} to a file with a token, "
             f"or {SecurityOptions.REST_ALLOW_UNAUTHENTICATED.key} = true to allow it"
         )
         raise ConfigurationError(message, where=RestOptions.ADDRESS.key, hint=hint)
 
+    @property
+    def warning(self) -> str | None:
+        """What must be said at the start of a job manager about who may do what; None where nothing must be."""
+        return unauthenticated_warning() if self.token is None and self.allow_unauthenticated else None
+
     def server_options(self) -> dict[str, Any]:
         """Return what uvicorn needs for TLS."""
         return {} if self.certificate is None else {"ssl_certfile": self.certificate, "ssl_keyfile": self.key}
+
+    def allows_places(self, headers: Headers) -> bool:
+        """Return whether a request may name a place that is written or deleted.
+
+        What stands there is then the job manager's doing, with its rights, so that not everybody who reaches the port may.
+
+        Args:
+            headers: The request's.
+        """
+        return self.allows(headers, owner_only=not self.allow_unauthenticated)
 
     def allows(self, headers: Headers, *, owner_only: bool) -> bool:
         """Return whether a request may be served.

@@ -111,6 +111,8 @@ def job_manager(
             write_file_atomically(home.token, f"{storage.prepare()}\n".encode(), mode=0o600)
         security = RestSecurity.of(configuration, home_token(home))
         security.check_address(address)
+        if security.warning is not None:
+            logger.warning("%s", security.warning)
         with bind(address, port) as listener:
             entry = {
                 "pid": os.getpid(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pystate.common.file_system_settings import (
     put_in_force,
     settings_environment,
 )
+from pystate.common.place_text import fault_of_place
 from pystate.driver.checkpoint_settings import CheckpointSettings
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
@@ -58,6 +60,57 @@ def test_a_password_in_a_place_is_refused_and_not_shown(text: str) -> None:
         parse_location(text)
     assert "******" in raised.value.message
     assert "secret" not in str(raised.value) and ":p@" not in str(raised.value) and "me:pass" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("simplecache::file:///tmp/x", "chains URLs"),
+        ("simplecache://::file:///tmp/x", "chains URLs"),
+        ("zip://a::file:///tmp/x.zip", "chains URLs"),
+        ("s3://bucket/a::http://192.0.2.1/x", "chains URLs"),
+        ("http://192.0.2.1/x", "There is no filesystem for"),
+        ("HTTPS://192.0.2.1/x", "There is no filesystem for"),
+        ("ftp://192.0.2.1/x", "There is no filesystem for"),
+        ("zip://a/x", "There is no filesystem for"),
+        ("reference://x", "There is no filesystem for"),
+        ("/tmp/a\nb", "control character"),
+        ("file:/tmp/\x1b[2J", "control character"),
+        ("s3://bucket/a\x7fb", "control character"),
+    ],
+)
+def test_what_is_no_place_of_snapshots_is_refused_before_anything_is_asked(
+    text: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fsspec.core.url_to_fs", lambda *_, **__: pytest.fail("a filesystem was made"))
+    with pytest.raises(SnapshotError, match=message) as raised:
+        parse_location(text)
+    assert "\n" not in raised.value.message
+
+
+@pytest.mark.parametrize("text", ["/data/a::b", "file:/data/a::b", "/data/ä ö", "memory://x/y"])
+def test_odd_names_of_places_are_still_places(text: str) -> None:
+    parse_location(text)
+
+
+def test_an_address_in_brackets_is_no_chain() -> None:
+    assert fault_of_place("hdfs://[::1]:8020/x") is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "execution.checkpointing.dir",
+        "execution.checkpointing.savepoint-dir",
+        "execution.checkpointing.local-backup.dirs",
+        "execution.state-recovery.path",
+        "high-availability.storageDir",
+    ],
+)
+@pytest.mark.parametrize("value", ["simplecache::file:///tmp/x", "/tmp/a\nb"])
+def test_options_that_name_places_refuse_it_too(key: str, value: str) -> None:
+    with pytest.raises(PystateError, match=re.escape(key)):
+        Configuration({key: value})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 from pystate.common.errors import JobNotFoundError
 from pystate.jobmanager.rest import checkpoints, savepoints
 from pystate.jobmanager.rest.failed_triggers import FailedTriggers
-from tests.jobmanager.rest.in_process import InProcess
+from pystate.jobmanager.rest_security import RestSecurity
+from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 
 UNKNOWN = "0" * 31 + "1"
 OTHER = "0" * 31 + "2"
@@ -20,7 +21,9 @@ TRIGGERS = [
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    application = InProcess(tmp_path_factory.mktemp("triggers") / "home")
+    # as an owner lets them in who ask as they ask a Flink
+    security = RestSecurity(HOME_TOKEN, allow_unauthenticated=True)
+    application = InProcess(tmp_path_factory.mktemp("triggers") / "home", security)
     application.ended = application.submit("--finish", "0", state="FINISHED")
     yield application
     application.close()

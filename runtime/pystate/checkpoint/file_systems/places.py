@@ -8,10 +8,12 @@ import re
 from typing import Any
 
 import fsspec
+from fsspec.registry import known_implementations, registry
 
 from pystate.checkpoint.file_systems.hdfs import default_authority, hdfs_file_system
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.file_system_settings import current_settings
+from pystate.common.place_text import check_place
 from pystate.common.sensitive_keys import HIDDEN
 
 MEMORY_SCHEME = "jobmanager:"
@@ -22,6 +24,9 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
 _OTHER_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _PASSWORD = re.compile(r"://[^/@]*:[^/]*@")
 _S3_SCHEMES = ("s3", "s3a", "s3n", "s3p")
+_STORES = (*_S3_SCHEMES, "hdfs", "memory", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "cos", "sftp")
+"""The schemes that snapshots may lie behind, besides files of this machine. Never those of the web: `http`, `ftp` and the
+like write no snapshots, and whoever may name a place could make a job manager ask any server."""
 
 
 def parse_location(text: str) -> tuple[Any, str, str]:
@@ -29,10 +34,10 @@ def parse_location(text: str) -> tuple[Any, str, str]:
 
     Args:
         text: A path (`/abs`, relative, `~`), `file:/abs`, `file:///abs`, `s3://bucket/path`, `hdfs://host:port/path`,
-            `hdfs:///path`, or any other URL fsspec knows. `fs.default-scheme` tells where `/abs` lies.
+            `hdfs:///path`, or a URL of another store that fsspec knows. `fs.default-scheme` tells where `/abs` lies.
 
     Raises:
-        SnapshotError: It names no place, or a filesystem that isn't there.
+        SnapshotError: It names no place, one that no snapshot may lie at, or a filesystem that isn't there.
     """
     if not text.strip() or "\0" in text:
         message = f"{text!r} is no path."
@@ -40,6 +45,7 @@ def parse_location(text: str) -> tuple[Any, str, str]:
     if _PASSWORD.search(text):
         message = f"{_PASSWORD.sub(f'://{HIDDEN}@', text)!r} has a password in it, which would be shown and stored."
         raise SnapshotError(message, hint="credentials belong into the configuration, the environment or ~/.aws")
+    check_place(text, SnapshotError)
     default = current_settings().default_scheme
     if default is not None and text.startswith("/"):
         text = with_default_scheme(default, text)
@@ -89,6 +95,9 @@ def _parse_url(text: str, scheme: str, authority: str, path: str) -> tuple[Any, 
         path = posixpath.normpath(f"/{path.lstrip('/')}")
         authority = authority or default_authority(current_settings().hdfs)
         return hdfs_file_system(authority, current_settings().hdfs), path, f"hdfs://{authority}{path}"
+    if not _may_store(scheme):
+        message = f"There is no filesystem for {text!r}: snapshots don't lie behind {scheme}://."
+        raise SnapshotError(message, hint=f"a path, file:/path, or a URL of {', '.join(_STORES)}")
     try:
         fs, path = fsspec.core.url_to_fs(text)
     except PystateError:
@@ -98,6 +107,11 @@ def _parse_url(text: str, scheme: str, authority: str, path: str) -> tuple[Any, 
         hint = "install the fsspec package for this kind of URL" if isinstance(error, ImportError) else None
         raise SnapshotError(message, hint=hint) from error
     return fs, path, without_slash(text)
+
+
+def _may_store(scheme: str) -> bool:
+    """Whether snapshots may lie behind a scheme: pystate lets them, or this program has brought a filesystem of its own."""
+    return scheme in _STORES or (scheme in registry and scheme not in known_implementations)
 
 
 def _s3() -> Any:

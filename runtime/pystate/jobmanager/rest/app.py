@@ -37,6 +37,7 @@ from pystate.jobmanager.rest.errors import (
     answer_error,
     answer_http_error,
     answer_unexpected,
+    place_unauthorized,
     unauthorized,
 )
 from pystate.jobmanager.rest.openapi import openapi_route
@@ -112,6 +113,9 @@ def _starlette_route(
             raise unauthorized(security)
         # the flink client sends {} with its GETs, which is of no interest
         body = {} if route.body is None else await _json_body(request)
+        place = next((field.name for field in route.body or () if field.names_place and body.get(field.name)), None)
+        if place is not None and not security.allows_places(request.headers):
+            raise place_unauthorized(place)
         limiter = driver_calls if route.asks_driver else None
         return await to_thread.run_sync(_serve, route, context, request, body, limiter=limiter)
 

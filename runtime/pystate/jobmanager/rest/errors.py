@@ -73,6 +73,21 @@ def unauthorized(security: RestSecurity) -> UnauthorizedError:
     return UnauthorizedError(message, hint="set PYSTATE_HOME to the home of that job manager")
 
 
+def place_unauthorized(field: str) -> UnauthorizedError:
+    """Return what to answer who names a place and doesn't prove that he may.
+
+    Args:
+        field: What names it in the request's body.
+    """
+    option = SecurityOptions.REST_ALLOW_UNAUTHENTICATED.key
+    message = (
+        f"A request that names a place ({field}) needs the token of the job manager's home, unless {option} = true lets "
+        "everybody who reaches its port name one."
+    )
+    hint = "set PYSTATE_HOME to the home of that job manager, or leave the directory out for the configured one"
+    return UnauthorizedError(message, hint=hint)
+
+
 async def answer_error(request: Request, error: Exception) -> Response:
     """Answer an error of ours."""
     if not isinstance(error, PystateError):

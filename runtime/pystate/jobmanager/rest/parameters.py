@@ -9,13 +9,14 @@ from typing import Any, Generic, TypeVar
 
 from pystate.common.errors import UsageError
 from pystate.common.home import parse_job_id
+from pystate.common.place_text import check_place
 from pystate.common.snapshot_message import check_message
 from pystate.jobmanager.rest.schemas import TEXT, TRUTH, Schema, nullable, words
 
 T = TypeVar("T")
 
 _DIGITS = 18
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,7 @@ class Parameter(Generic[T]):
         schema: What it may be.
         read: Returns the value of what was sent; takes the name and None for a query parameter or field that is missing.
         required: Whether a request must have it.
+        names_place: Whether it names a place that is read, written or deleted: not everybody may choose one.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Parameter(Generic[T]):
     schema: Schema = field(repr=False)
     read: Callable[[str, Any], T] = field(repr=False)
     required: bool = False
+    names_place: bool = False
 
 
 def number(name: str, description: str, default: int, low: int = 0, high: int = 10**_DIGITS - 1) -> Parameter[int]:
@@ -100,10 +103,13 @@ def directory(name: str, description: str, *, required: bool = False) -> Paramet
         if found is not None and not found.startswith("/") and not _URL.match(found):
             message = f"The directory {found!r} must be an absolute path or a URL."
             raise UsageError(message, where=name)
+        if found is not None:
+            check_place(found, UsageError, name)
         return found
 
-    place = {"type": "string", "pattern": "^(/|[A-Za-z][A-Za-z0-9+.-]*:)" if required else "^(/|[A-Za-z][A-Za-z0-9+.-]*:|$)"}
-    return Parameter(name, description, place if required else nullable(place), read, required)
+    end = "" if required else "|$"
+    place = {"type": "string", "pattern": f"^(/|[A-Za-z][A-Za-z0-9+.-]*:/{end})"}
+    return Parameter(name, description, place if required else nullable(place), read, required, names_place=True)
 
 
 def _hex_id(name: str, description: str) -> Parameter[str]:
