@@ -2,7 +2,7 @@
 
     python benchmarks/slot_throughput.py [--rounds N]
 
-Record batches of 10,000 words go through `TaskOperator.process_batch`: Arrow to Python, the key, a `KeyedProcessFunction`
+Record batches of 10,000 words go through `OperatorChain.on_batch`: Arrow to Python, the key, a `KeyedProcessFunction`
 with one `ValueState`, Python to Arrow; ten batches and a flush are an epoch. *hot*: 1,000 keys. *cold*: 100,000 keys, each
 once to an epoch. The floor is the same function body over a dict, between the same conversions. Figures are processor time
 of the calling thread in the best epoch; the sides take turns.
@@ -25,7 +25,7 @@ from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
-from pystate.slot.task_operator import TaskOperator
+from pystate.slot.operator_chain import OperatorChain
 from pystate.state.base.keys import KeyCodec
 
 BATCH = 10_000
@@ -58,17 +58,17 @@ class SlotSide:
             chain=Chain(outputs=[OutputSpec(1, OutputKind.FRAME, "out", COUNTED)]),
         )
         environment = JobEnvironment("b" * 32, "job", 0, {}, backend, 1 << 20, folder)
-        self.operator = TaskOperator(task, 0, environment, lambda output, batch: None)
-        self.operator.open()
+        self.chain = OperatorChain(task, 0, environment, lambda output, batch: None)
+        self.chain.open()
 
     def epoch(self, batches):
         for batch in batches:
-            self.operator.process_batch(batch)
-        self.operator.flush_output()
-        self.operator.finish_epoch()
+            self.chain.on_batch(batch)
+        self.chain.flush_output()
+        self.chain.finish_epoch()
 
     def close(self):
-        self.operator.close()
+        self.chain.close()
 
 
 class DictSide:

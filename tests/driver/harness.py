@@ -17,7 +17,7 @@ from pystate.driver.snapshot_metadata import JobDescription
 from pystate.plan.job_plan import vertex_id
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.key_column import KeyColumn
-from pystate.slot.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
 
 JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, cast
 from unittest.mock import patch
 
 from pystate.api.job_graph import OperatorKind
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.checkpoint.metadata import CheckpointMetadata, OperatorSubtaskState, TaskState, read_metadata
 from pystate.checkpoint.native_state import NativeUpload
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
@@ -32,9 +33,8 @@ from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.plan.chain import OperatorSpec
 from pystate.slot.keyed_snapshots import KeyedSnapshots
-from pystate.slot.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.subtask import SnapshotRequest
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.native import NativeSnapshot, NativeSource
 from tests.driver.harness import TASK, FakeSpark
@@ -118,7 +118,7 @@ class Upload:
     """The asynchronous part of one subtask's snapshot."""
 
     subtask: int
-    request: SnapshotRequest
+    request: CheckpointBarrier
     frozen: NativeUpload
 
 
@@ -140,12 +140,12 @@ class ModelSlots:
             mine = [one for one in handles if one.key_group_range.intersect(backend.key_group_range)]
             keyed.restore(RestoredOperator(location, mine, owned=True))
 
-    def snapshot(self, request: SnapshotRequest) -> None:
+    def snapshot(self, request: CheckpointBarrier) -> None:
         for subtask in range(len(self.keyed)):
             self.freeze(subtask, request)
 
-    def freeze(self, subtask: int, request: SnapshotRequest) -> None:
-        request = SnapshotRequest(**vars(request))  # as it comes over the wire
+    def freeze(self, subtask: int, request: CheckpointBarrier) -> None:
+        request = CheckpointBarrier.from_plain(request.to_plain())  # as it comes over the wire
         frozen = self.keyed[subtask].freeze(request.checkpoint_id, request.shared_target, native=request.native)
         assert isinstance(frozen, NativeUpload)
         self.uploads.append(Upload(subtask, request, frozen))

@@ -20,7 +20,7 @@ from pystate.driver.coordinator_steps import DiscardLateParts, SnapshotBetweenEp
 from pystate.driver.epoch_tracker import AttemptOverError
 from pystate.driver.restore_points import RestorePoints
 from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
-from pystate.slot.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, unpack_archive
 from tests.driver.harness import JOB, SUBTASKS, TASK, FakeSlots, FakeSpark, acknowledge, in_thread, raised, wait_until
 

@@ -2,7 +2,7 @@ import pytest
 
 from pystate.common.errors import ControlError
 from pystate.driver.epoch_tracker import EpochTracker
-from pystate.slot.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 
 A0, A1 = ("a", 0), ("a", 1)
 

@@ -94,14 +94,14 @@ class _Point:
 _IN_SLOTS = {
     Step.PREPARED: _Point("pystate.slot.gateway:CoordinatorGateway", "epoch_prepared"),
     Step.TOLD: _Point("pystate.slot.gateway:CoordinatorGateway", "epoch_prepared", behind=True),
-    Step.FINISH: _Point("pystate.slot.task_operator:TaskOperator", "finish_epoch"),
-    Step.FLUSHED: _Point("pystate.slot.task_operator:TaskOperator", "finish_epoch", behind=True),
-    Step.SYNC: _Point("pystate.slot.task_operator:TaskOperator", "snapshot_state"),
-    Step.FROZEN: _Point("pystate.slot.task_operator:TaskOperator", "snapshot_state", behind=True),
+    Step.FINISH: _Point("pystate.slot.operator_chain:OperatorChain", "finish_epoch"),
+    Step.FLUSHED: _Point("pystate.slot.operator_chain:OperatorChain", "finish_epoch", behind=True),
+    Step.SYNC: _Point("pystate.slot.operator_chain:OperatorChain", "on_barrier"),
+    Step.FROZEN: _Point("pystate.slot.operator_chain:OperatorChain", "on_barrier", behind=True),
     Step.UPLOAD: _Point("pystate.checkpoint.file_systems.stores:LocalStore", "close"),
     Step.ACKNOWLEDGE: _Point("pystate.slot.gateway:CoordinatorGateway", "acknowledge"),
     Step.ACKNOWLEDGED: _Point("pystate.slot.gateway:CoordinatorGateway", "acknowledge", behind=True),
-    Step.NOTIFY: _Point("pystate.slot.task_operator:TaskOperator", "notify_checkpoint_complete"),
+    Step.NOTIFY: _Point("pystate.slot.operator_chain:OperatorChain", "notify_checkpoint_complete"),
     Step.RESTORE: _Point("pystate.slot.keyed_snapshots:KeyedSnapshots", "restore"),
 }
 _IN_DRIVERS = {

@@ -18,10 +18,10 @@ from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD
 from pystate.records.key_column import KeyColumn
-from pystate.slot.data_server import DataServer
-from pystate.slot.epoch_ledger import TaskOutcome
-from pystate.slot.prepared_epoch import PreparedEpoch
-from pystate.slot.protocol import (
+from pystate.slot.micro_batch.data_server import DataServer
+from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.protocol import (
     Admission,
     BatchSender,
     EpochHeader,
@@ -30,7 +30,7 @@ from pystate.slot.protocol import (
     receive_kept,
     send_trailer,
 )
-from pystate.slot.subtask import Subtask
+from pystate.slot.micro_batch.subtask import MicroBatchSubtask
 from pystate.state.base.keys import KeyCodec
 
 JOB_ID = "b" * 32
@@ -123,7 +123,7 @@ class SlotHarness:
         )
         environment = JobEnvironment(JOB_ID, "job", 0, configuration or {}, state_backend, 1 << 20, str(self.directory))
         # uploads run at once, on the caller's thread: tests see their result without waiting
-        self.subtask = Subtask(self.task, index, environment, self.coordinator, lambda run: run(), finished_epoch)
+        self.subtask = MicroBatchSubtask(self.task, index, environment, self.coordinator, lambda run: run(), finished_epoch)
         self.subtask.open(restored, checkpoint_id)
         self.server = DataServer(
             SECRET, JOB_ID, 0, {UID: self.subtask}, host="127.0.0.1", path=str(self.directory / "exchange")

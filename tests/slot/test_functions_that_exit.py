@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.errors import PystateError, UserFunctionError
 from pystate.datastream import CheckpointedFunction, CheckpointListener, KeyedProcessFunction
-from pystate.slot.subtask import SnapshotRequest
 from tests.slot.harness import SlotHarness
 
 
@@ -39,7 +39,7 @@ class Exits(KeyedProcessFunction, CheckpointedFunction, CheckpointListener):
 
 
 def request(tmp_path):
-    return SnapshotRequest(
+    return CheckpointBarrier(
         checkpoint_id=1, epoch=0, location=f"file:{tmp_path}/chk-1", inline_threshold=1 << 20, trigger_timestamp=0
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from fsspec.implementations.local import LocalFileSystem
 from pystate.api.functions import KeyedProcessFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ValueStateDescriptor
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.checkpoint.metadata import OperatorSubtaskState
-from pystate.checkpoint.native_state import SharedTarget
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.configuration import Configuration
@@ -21,8 +22,8 @@ from pystate.plan.chain import Chain, OperatorSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.local_backup import local_roots
+from pystate.slot.operator_chain import OperatorChain
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.task_operator import TaskOperator
 
 UID, VALUE = "count", ValueStateDescriptor("value", Types.STRING())
 KEYS = [f"key-{number}" for number in range(300)]
@@ -44,7 +45,9 @@ class Machine:
         for folder in ("storage", "shared"):
             (root / folder).mkdir(exist_ok=True)
 
-    def task(self, attempt: int, restored: RestoredOperator | None = None, checkpoint_id: int | None = None) -> TaskOperator:
+    def task(
+        self, attempt: int, restored: RestoredOperator | None = None, checkpoint_id: int | None = None
+    ) -> OperatorChain:
         folder = self.root / self.name / str(attempt)
         folder.mkdir(parents=True)
         options = {
@@ -55,14 +58,17 @@ class Machine:
         head = OperatorSpec(UID, "count", OperatorKind.PROCESS, Nothing())
         inputs = [TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))]
         spec = TaskSpec(UID, "count", "c" * 32, 1, 16, inputs, head, Chain())
-        task = TaskOperator(spec, 0, environment, lambda *_: None)
+        task = OperatorChain(spec, 0, environment, lambda *_: None)
         task.open(None if restored is None else {UID: restored}, checkpoint_id)
         return task
 
-    def checkpoint(self, task: TaskOperator, number: int) -> RestoredOperator:
+    def barrier(self, number: int, told: Sequence[int] = ()) -> CheckpointBarrier:
+        shared = self.shared.uri if self.backend == "rocksdb" else None
+        return CheckpointBarrier(number, self.storage.uri, 100, 0, shared=shared, shared_prefix=f"{number}-", completed=told)
+
+    def checkpoint(self, task: OperatorChain, number: int) -> RestoredOperator:
         told = range(1, number)
-        shared = SharedTarget(self.shared, f"{number}-", completed=told) if self.backend == "rocksdb" else None
-        frozen = task.snapshot_state(number, 0, shared)
+        frozen = task.on_barrier(self.barrier(number, told))
         assert task.copies is not None
         try:
             written = frozen.write(task.copies.writing(self.storage, number), 0, 100).operators[UID]
@@ -79,7 +85,7 @@ def restored(written: OperatorSubtaskState, storage: SnapshotLocation) -> Restor
     return RestoredOperator(storage.uri, written.keyed_state, owned=True)
 
 
-def write(task: TaskOperator, value: str) -> None:
+def write(task: OperatorChain, value: str) -> None:
     backend = task.backend
     assert backend is not None
     for key in KEYS:
@@ -88,7 +94,7 @@ def write(task: TaskOperator, value: str) -> None:
     backend.flush_epoch()
 
 
-def values(task: TaskOperator) -> set[str]:
+def values(task: OperatorChain) -> set[str]:
     backend, found = task.backend, set()
     assert backend is not None
     for key in KEYS:
@@ -152,7 +158,7 @@ def test_what_an_earlier_attempt_left_of_other_checkpoints_goes(machine):
     write(task, "one")
     handles = machine.checkpoint(task, 1)
     write(task, "two")
-    frozen = task.snapshot_state(2, 0, SharedTarget(machine.shared, "2-") if machine.backend == "rocksdb" else None)
+    frozen = task.on_barrier(machine.barrier(2))
     frozen.write(task.copies.writing(machine.storage, 2), 0, 100)
     task.close()
     assert machine.copies() == {"chk-1", "chk-2"}

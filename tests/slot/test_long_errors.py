@@ -2,11 +2,11 @@
 
 import pytest
 
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.bounded_text import MAX_MESSAGE, MAX_TRACE
 from pystate.common.errors import UserFunctionError
 from pystate.common.user_frames import user_frame
 from pystate.datastream import CheckpointedFunction, KeyedProcessFunction
-from pystate.slot.subtask import SnapshotRequest
 from tests.slot.harness import SlotHarness
 
 TEXT = "beginning " + "x" * 1_000_000 + " end"
@@ -50,7 +50,7 @@ def test_the_error_of_a_snapshot_is_cut_too(tmp_path):
     slot.run_epoch(0, ["a"])
     location = f"file:{tmp_path}/chk-1"
     slot.subtask.snapshot_between_epochs(
-        SnapshotRequest(checkpoint_id=1, epoch=0, location=location, inline_threshold=1 << 20, trigger_timestamp=0)
+        CheckpointBarrier(checkpoint_id=1, epoch=0, location=location, inline_threshold=1 << 20, trigger_timestamp=0)
     )
     check(slot.coordinator.declined[1].message)
     slot.close()

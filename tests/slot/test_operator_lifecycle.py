@@ -9,6 +9,7 @@ from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener
 from pystate.api.functions import FilterFunction, SinkFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ListStateDescriptor
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.checkpoint.metadata import (
     CheckpointMetadata,
     CheckpointType,
@@ -21,9 +22,8 @@ from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.slot.protocol import Admission, BatchSender, receive_admission
+from pystate.slot.micro_batch.protocol import Admission, BatchSender, receive_admission
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.subtask import SnapshotRequest
 from tests.slot.harness import MAX_PARALLELISM, OUT, UID, SlotHarness, counted
 
 SINK = "keep"
@@ -94,17 +94,17 @@ def make_slot(tmp_path):
 def request(tmp_path, checkpoint_id, epoch, inline_threshold=0):
     location = SnapshotLocation(f"file:{tmp_path}/chk-{checkpoint_id}")
     location.create()
-    return SnapshotRequest(checkpoint_id, epoch, location.uri, inline_threshold, trigger_timestamp=0)
+    return CheckpointBarrier(checkpoint_id, location.uri, inline_threshold, trigger_timestamp=0, epoch=epoch)
 
 
 def half_an_epoch(slot, epoch, words, **who):
     """Send rows of an epoch, wait until they are processed, and send no end."""
     connection = slot.connect(slot.header(epoch, **who))
     assert receive_admission(connection) is Admission.SEND
-    before = slot.subtask.operator.records_in
+    before = slot.subtask.chain.records_in
     batch = slot.batch(words)
     BatchSender(connection).send(0, batch.schema, batch.serialize(), batch.num_rows)
-    wait_until(lambda: slot.subtask.operator.records_in == before + len(words))
+    wait_until(lambda: slot.subtask.chain.records_in == before + len(words))
     return connection
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.checkpoint.handles import ByteStreamStateHandle
 from pystate.plan.task import JobEnvironment
-from pystate.slot.epoch_ledger import Asker
-from pystate.slot.subtask import SnapshotRequest, Subtask
+from pystate.slot.micro_batch.epoch_ledger import Asker
+from pystate.slot.micro_batch.subtask import MicroBatchSubtask
 from tests.slot.harness import JOB_ID, UID, RecordingCoordinator, SlotHarness
 
 MEMORY = f"jobmanager:/{JOB_ID}/chk-1"
@@ -21,7 +22,7 @@ class Bench:
         self.coordinator = RecordingCoordinator()
         self.uploads = []
         environment = JobEnvironment(JOB_ID, "job", 0, configuration, "hashmap", 1 << 20, str(tmp_path))
-        self.subtask = Subtask(self.harness.task, 0, environment, self.coordinator, self.uploads.append, -1)
+        self.subtask = MicroBatchSubtask(self.harness.task, 0, environment, self.coordinator, self.uploads.append, -1)
         self.subtask.open(None)
 
     def epoch(self, number, words):
@@ -33,7 +34,7 @@ class Bench:
         self.subtask.finish_epoch(number, 0, None)
 
     def snapshot(self, epoch, limit):
-        self.subtask.snapshot_between_epochs(SnapshotRequest(1, epoch, MEMORY, limit, trigger_timestamp=0))
+        self.subtask.snapshot_between_epochs(CheckpointBarrier(1, MEMORY, limit, trigger_timestamp=0, epoch=epoch))
 
     def close(self):
         self.subtask.close()

@@ -90,7 +90,7 @@ def slot(tmp_path):
 
 
 def values(slot, now):
-    return {(sample.operator, ".".join(sample.path)): sample.value for sample in slot.subtask.operator.metrics.collect(now)}
+    return {(sample.operator, ".".join(sample.path)): sample.value for sample in slot.subtask.chain.metrics.collect(now)}
 
 
 def test_a_subtask_counts_records_bytes_time_and_epochs(slot):
@@ -140,7 +140,7 @@ def test_a_slot_reports_all_its_subtasks_and_never_fails(slot, capsys):
     told = SlotMetricsReporter({UID: slot.subtask}, lambda: 1.0).report()
     assert told["tasks"][UID]["subtask"] == 0
     assert len(told["tasks"][UID]["samples"]) > 10
-    slot.subtask.operator.metrics.collect = None
+    slot.subtask.chain.metrics.collect = None
     broken = SlotMetricsReporter({UID: slot.subtask}, lambda: 1.0)
     assert broken.report() is None
     assert broken.report() is None

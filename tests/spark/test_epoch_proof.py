@@ -3,8 +3,8 @@
 import pytest
 
 from pystate.common.errors import IncompleteInputError
-from pystate.slot.epoch_ledger import TaskOutcome
-from pystate.slot.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.spark.epoch_proof import EpochProof
 from pystate.spark.input_proof import StageFacts, TaskFacts
 

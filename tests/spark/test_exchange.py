@@ -11,7 +11,7 @@ from pystate.plan.output import OutputKind, OutputSpec, Routing
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD
 from pystate.records.key_column import KeyColumn
-from pystate.slot.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.spark import exchange, source_stage
 from pystate.spark.exchange import SlotDirectory, chain_stage, exchange_stage
 from pystate.spark.level import Level, Port

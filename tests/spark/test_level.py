@@ -1,15 +1,15 @@
 import pyarrow as pa
 import pytest
+from tests.slot.test_protocol import Wire
 
 from pystate.api.job_graph import Partitioning
 from pystate.common import Types
 from pystate.plan.output import Routing
 from pystate.records.codec import KEY_GROUP_FIELD
-from pystate.slot.protocol import receive_batches
+from pystate.slot.micro_batch.protocol import receive_batches
 from pystate.spark.exchange import InputSender, forward_rows
 from pystate.spark.level import PORT_FIELD, LevelWriter, levels_of
 from tests.plan.programs import connected, keyed, partitioned, planned, printed, process, source, united
-from tests.slot.test_protocol import Wire
 
 PAIRS = Types.TUPLE([Types.STRING(), Types.LONG()])
 

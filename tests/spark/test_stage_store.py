@@ -6,7 +6,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
-from pystate.slot.epoch_ledger import TaskOutcome
+from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
 from pystate.spark.stage_store import StageStore
 from pystate.spark.stage_times import alignment_ms
 

@@ -55,7 +55,7 @@ from pystate.driver.slot_pool import SlotPool
 from pystate.driver.snapshot_metadata import JobDescription, write_snapshot
 from pystate.driver.status import now_ms
 from pystate.plan.task import TaskSpec
-from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 _CLOSE_S = 30.0

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
@@ -50,8 +51,7 @@ from pystate.driver.slot_pool import SlotPool
 from pystate.driver.snapshot_disposal import FailedCheckpoints
 from pystate.driver.snapshot_metadata import SourceFiles
 from pystate.plan.task import TaskSpec
-from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
-from pystate.slot.subtask import SnapshotRequest
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 _COMMIT_POLL_S = 0.01
@@ -294,7 +294,7 @@ class CoordinatorState:
         with self._lock:
             self._live().tracker.prepare((uid, subtask), prepared)
 
-    def decide(self, epoch: int) -> SnapshotRequest | None:
+    def decide(self, epoch: int) -> CheckpointBarrier | None:
         """Return the barrier that an epoch carries, None where it carries none; the same each time.
 
         Raises:
@@ -416,7 +416,7 @@ class CoordinatorState:
             self._lock.wait_for(lambda: self._storage_step is None, timeout_s)
             return self._failed.take_late()
 
-    def begin_snapshot(self, entry: RunningCheckpoint) -> tuple[SlotPool, SnapshotRequest] | None:
+    def begin_snapshot(self, entry: RunningCheckpoint) -> tuple[SlotPool, CheckpointBarrier] | None:
         """Place a barrier behind the last finished epoch, and let no epoch begin until `end_snapshot`.
 
         Returns:
@@ -588,7 +588,7 @@ class CoordinatorState:
         placed = isinstance(self._storage_step, TriggerCheckpoint) or self._running.rider is not None
         return self._settings.every_epoch and (placed or self._running.for_recovery)
 
-    def _snapshot_request(self, entry: RunningCheckpoint, epoch: int) -> SnapshotRequest:
+    def _snapshot_request(self, entry: RunningCheckpoint, epoch: int) -> CheckpointBarrier:
         target = self._points.shared.target(entry.pending.checkpoint_id)
         if entry.confirmed is None and target[0] is not None and not entry.pending.is_savepoint:
             entry.confirmed = self._confirmed.barrier()  # once: all subtasks get the same answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pystate.common.errors import ControlError
-from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 
 
 class AttemptOverError(ControlError):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
@@ -15,7 +16,6 @@ from pystate.common.errors import CheckpointFailedError, PystateError, SnapshotE
 from pystate.common.options import CheckpointingOptions
 from pystate.driver.confirmed_checkpoints import Confirmed
 from pystate.driver.snapshot_metadata import SourceFiles
-from pystate.slot.subtask import SnapshotRequest
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 _NAMED = 5
@@ -75,7 +75,7 @@ class RunningCheckpoint:
     finalizing: bool = False
     confirmed: Confirmed | None = None
 
-    def snapshot_request(self, epoch: int, shared: tuple[str | None, str], inline_threshold: int) -> SnapshotRequest:
+    def snapshot_request(self, epoch: int, shared: tuple[str | None, str], inline_threshold: int) -> CheckpointBarrier:
         """Return what the subtasks are asked for.
 
         Args:
@@ -85,7 +85,7 @@ class RunningCheckpoint:
         """
         pending = self.pending
         directory, prefix = (None, "") if pending.is_savepoint else shared
-        return SnapshotRequest(
+        return CheckpointBarrier(
             checkpoint_id=pending.checkpoint_id,
             epoch=epoch,
             location=self.location.state_uri,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pystate.checkpoint.metadata import TaskState
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.common.errors import ControlError, error_from_dict
-from pystate.slot.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 
 if TYPE_CHECKING:
     from pystate.driver.checkpoint_coordinator import CheckpointCoordinator

@@ -13,14 +13,14 @@ from typing import Any, Protocol, cast
 
 from pyspark import cloudpickle
 
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.control import Address, ControlClient, ControlServer, ControlSession, Peer
 from pystate.common.errors import ConnectionLostError, ControlError, JobExecutionError, PystateError
 from pystate.common.option_types import ANY_PORT
 from pystate.common.processes import can_run
 from pystate.driver.last_words import cause_of_death, held_at
-from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.process import Deployment, SlotDescription
-from pystate.slot.subtask import SnapshotRequest
 from pystate.spark.exchange import SlotDirectory
 
 HEARTBEAT_TIMEOUT_S = 50.0
@@ -177,19 +177,19 @@ class SlotPool:
         packed = [cast(bytes, cloudpickle.dumps(deployment)) for deployment in deployments]  # type: ignore[no-untyped-call]
         self._on_all(lambda index, slot: slot.control.call("deploy", deployment=packed[index]))
 
-    def snapshot(self, request: SnapshotRequest) -> None:
+    def snapshot(self, barrier: CheckpointBarrier) -> None:
         """Have all subtasks take the synchronous part of a snapshot.
 
         Raises:
             PystateError: A slot declined, is gone or not heard of any more, or the attempt has ended.
         """
-        self._on_all(lambda _, slot: slot.control.call("snapshot", request=vars(request)))
+        self._on_all(lambda _, slot: slot.control.call("snapshot", barrier=barrier.to_plain()))
 
     def finish_epoch(
         self,
         epoch: int,
         prepared: Mapping[SubtaskId, PreparedEpoch],
-        request: SnapshotRequest | None,
+        barrier: CheckpointBarrier | None,
         slot_finished: Callable[[int], None],
     ) -> None:
         """Have all subtasks make an epoch part of their state, and take the synchronous part of its barrier.
@@ -197,7 +197,7 @@ class SlotPool:
         Args:
             epoch: Which.
             prepared: What each subtask has told of it; the task attempts that it names are proven to be whole.
-            request: The barrier that the epoch carries; None for none.
+            barrier: The one that the epoch carries; None for none.
             slot_finished: Called with each slot that has done it.
 
         Raises:
@@ -206,10 +206,10 @@ class SlotPool:
         attempts: dict[int, dict[str, int]] = {}
         for (uid, subtask), share in prepared.items():
             attempts.setdefault(subtask, {})[uid] = share.task_attempt_id
-        barrier = None if request is None else vars(request)
+        plain = None if barrier is None else barrier.to_plain()
 
         def finish(index: int, slot: _Slot) -> None:
-            slot.control.call("finish_epoch", epoch=epoch, task_attempts=attempts.get(index, {}), request=barrier)
+            slot.control.call("finish_epoch", epoch=epoch, task_attempts=attempts.get(index, {}), barrier=plain)
             slot_finished(index)
 
         self._on_all(finish, f"finish epoch {epoch}")

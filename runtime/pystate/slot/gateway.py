@@ -10,12 +10,12 @@ from pystate.checkpoint.metadata import TaskState
 from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.common.control import ControlClient
 from pystate.common.errors import ConnectionLostError, PystateError
-from pystate.slot.epoch_ledger import Asker, TaskOutcome
-from pystate.slot.prepared_epoch import PreparedEpoch
-from pystate.slot.subtask import Coordinator
+from pystate.slot.micro_batch.epoch_ledger import Asker, TaskOutcome
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.subtask import EpochGateway
 
 
-class CoordinatorGateway(Coordinator):
+class CoordinatorGateway(EpochGateway):
     """Calls the coordinator; threads don't wait for each other, since an answer may take its time.
 
     Args:

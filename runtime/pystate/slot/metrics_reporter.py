@@ -37,7 +37,7 @@ class SlotMetricsReporter:
             try:
                 now = self._clock()
                 tasks = {
-                    uid: {"subtask": subtask.index, "samples": samples_to_plain(subtask.operator.metrics.collect(now))}
+                    uid: {"subtask": subtask.index, "samples": samples_to_plain(subtask.chain.metrics.collect(now))}
                     for uid, subtask in list(self._subtasks.items())
                 }
             except Exception:

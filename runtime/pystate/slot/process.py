@@ -23,14 +23,15 @@ from pystate.common.file_system_settings import initialize
 from pystate.common.option_types import ANY_PORT
 from pystate.common.user_frames import user_frame
 from pystate.plan.task import JobEnvironment, TaskSpec
-from pystate.slot.data_server import DataServer
+from pystate.slot.engine import SlotEngine
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.life_signs import LifeSigns, end_process
 from pystate.slot.local_backup import local_roots
 from pystate.slot.metrics_reporter import SlotMetricsReporter
+from pystate.slot.micro_batch.slot_engine import MicroBatchSlotEngine
 from pystate.slot.restore_progress import RestoreProgress
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.subtask import SnapshotRequest, Subtask
+from pystate.slot.subtask import Subtask
 
 HEARTBEAT_INTERVAL_S = 1.0
 
@@ -98,11 +99,12 @@ class SlotProcess:
         identity = {"slot": index, "attempt": description.attempt}
         self._gateway = CoordinatorGateway(self._connect, identity)
         self._control = ControlServer(description.secret, self._handle, host=host, ports=description.ports)
-        self._data = DataServer(
+        self._engine: SlotEngine = MicroBatchSlotEngine(
             description.secret,
             description.job_id,
             description.attempt,
-            self._subtasks,
+            index,
+            self._gateway,
             host=host,
             ports=description.ports,
             path=f"{self._directory}/exchange" if description.unix_sockets else None,
@@ -112,12 +114,12 @@ class SlotProcess:
         """Serve until the coordinator says that it is over, or is gone."""
         try:
             self._control.start()
-            self._data.start()
+            self._engine.start()
             self._register()
             threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True).start()
             self._ended.wait()
         finally:
-            self._data.close()
+            self._engine.close()
             self._control.close()
             for subtask in self._subtasks.values():
                 # a user's close() may fail; the slot ends all the same, and says so in the log
@@ -139,7 +141,7 @@ class SlotProcess:
             pid=os.getpid(),
             task_attempt=self._task_attempt,
             control=[self._control.host, self._control.port],
-            data=self._data.address,
+            data=self._engine.address,
         )
 
     def _heartbeat(self) -> None:
@@ -176,16 +178,6 @@ class SlotProcess:
         op = request["op"]
         if op == "deploy":
             return self._deploy(unpacked(request["deployment"]))
-        if op == "snapshot":
-            snapshot = SnapshotRequest(**request["request"])
-            for subtask in self._subtasks.values():
-                subtask.snapshot_between_epochs(snapshot)
-            return None
-        if op == "finish_epoch":
-            barrier = None if request["request"] is None else SnapshotRequest(**request["request"])
-            for uid, task_attempt_id in request["task_attempts"].items():
-                self._subtasks[uid].finish_epoch(request["epoch"], task_attempt_id, barrier)
-            return None
         if op == "notify":
             for subtask in self._subtasks.values():
                 subtask.notify(request["checkpoint_id"], completed=request["completed"])
@@ -194,8 +186,7 @@ class SlotProcess:
             self._final = request["final"]
             self._ended.set()
             return self._metrics.report()
-        message = f"A slot does not know the op {op!r}."
-        raise ControlError(message)
+        return self._engine.handle(request)
 
     def _deploy(self, deployment: Deployment) -> None:
         environment = JobEnvironment(**{**deployment.environment, "working_directory": self._directory})
@@ -205,10 +196,11 @@ class SlotProcess:
         restored = {uid: replace(found, progress=self._progress) for uid, found in deployment.restored.items()}
         opened: dict[str, Subtask] = {}
         for task in deployment.tasks:
-            subtask = Subtask(task, self._index, environment, self._gateway, self._uploads.submit, deployment.finished_epoch)
+            subtask = self._engine.make_subtask(task, environment, self._uploads.submit, deployment.finished_epoch)
             subtask.open(restored, deployment.restored_checkpoint_id)
             opened[task.uid] = subtask
         self._subtasks.update(opened)
+        self._engine.serve(opened)
 
 
 def unpacked(deployment: bytes) -> Deployment:

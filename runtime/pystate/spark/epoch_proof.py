@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from pystate.common.errors import IncompleteInputError
-from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.spark.input_proof import StageFacts, Verdict, judge, judge_sources
 
 _QUICK_S = 0.05

@@ -15,8 +15,8 @@ from pystate.common.control import Address, Peer, connect, send_message
 from pystate.common.errors import ControlError, JobGraphError
 from pystate.plan.job_plan import edges_of
 from pystate.plan.task import JobEnvironment, TaskSpec
-from pystate.slot.kept_output import KeptOutput
-from pystate.slot.protocol import (
+from pystate.slot.micro_batch.kept_output import KeptOutput
+from pystate.slot.micro_batch.protocol import (
     Admission,
     BatchSender,
     EpochHeader,

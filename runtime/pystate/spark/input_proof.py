@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from pystate.slot.epoch_ledger import TaskOutcome
-from pystate.slot.prepared_epoch import PreparedEpoch, SubtaskId
+from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pystate.slot.kept_output import KeptOutput
+from pystate.slot.micro_batch.kept_output import KeptOutput
 
 _TAG = 0
 

@@ -16,10 +16,10 @@ from pystate.plan.output import OutputSpec
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.records.codec import RecordCodec
 from pystate.slot.compiled_chain import CompiledChain
+from pystate.slot.operator_chain import SubtaskRuntimeContext
 from pystate.slot.operators.one_input import Emit
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.task_metrics import TaskMetrics
-from pystate.slot.task_operator import SubtaskRuntimeContext
 from pystate.spark.level import Level, LevelWriter
 from pystate.spark.ready_batches import ReadyBatches
 from pystate.spark.source_metrics import StageReport

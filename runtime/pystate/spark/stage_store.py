@@ -10,7 +10,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from pystate.slot.epoch_ledger import TaskOutcome
+from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
 from pystate.spark.input_proof import StageFacts, TaskFacts
 
 if TYPE_CHECKING:

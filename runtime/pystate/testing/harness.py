@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import MapStateDescriptor
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.errors import StateError
 from pystate.common.metrics import sorted_figures
 from pystate.common.type_info import TypeInformation
@@ -19,7 +20,7 @@ from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
-from pystate.slot.task_operator import TaskOperator
+from pystate.slot.operator_chain import OperatorChain
 from pystate.state.base.keys import KeyCodec
 from pystate.testing.snapshot import UID, OperatorSnapshot, repartition
 
@@ -119,7 +120,7 @@ class OperatorTestHarness:
             kept_output_bytes=0,
             working_directory=self._directory.name,
         )
-        self._operator = TaskOperator(self._task, subtask_index, environment, self._collect, lambda: self._now)
+        self._chain = OperatorChain(self._task, subtask_index, environment, self._collect, lambda: self._now)
 
     def __enter__(self: H) -> H:
         """Enter."""
@@ -138,7 +139,7 @@ class OperatorTestHarness:
         Raises:
             StateError: The snapshot is for another subtask, or the harness is open.
         """
-        task, index = self._task, self._operator.subtask
+        task, index = self._task, self._chain.subtask
         wanted = (index, task.parallelism, task.max_parallelism)
         if (snapshot.subtask_index, snapshot.parallelism, snapshot.max_parallelism) != wanted:
             message = (
@@ -156,7 +157,7 @@ class OperatorTestHarness:
         """Restore the state, call `initialize_state` and `open` of the function."""
         old = self._snapshot
         restored = {} if old is None else {UID: old.restored}
-        self._operator.open(restored, None if old is None else old.checkpoint_id)
+        self._chain.open(restored, None if old is None else old.checkpoint_id)
         self._look_at_metrics()
         self._opened = True
 
@@ -166,9 +167,9 @@ class OperatorTestHarness:
         Raises:
             StateError: A state holds a value of the wrong type; the epoch has to be rolled back.
         """
-        self._operator.flush_output()
-        self._operator.finish_epoch()
-        self._operator.metrics.sample_gauges()
+        self._chain.flush_output()
+        self._chain.finish_epoch()
+        self._chain.metrics.sample_gauges()
         self._output_before = len(self._output)
         self._in_epoch = False
 
@@ -179,7 +180,7 @@ class OperatorTestHarness:
             PystateError: The job would have to restart from its latest checkpoint: the epoch has handed an element to a
                 function that keeps state in its own fields.
         """
-        beyond = self._operator.roll_back_epoch()
+        beyond = self._chain.roll_back_epoch()
         del self._output[self._output_before :]
         self._in_epoch = False
         if beyond is not None:
@@ -193,19 +194,19 @@ class OperatorTestHarness:
             timestamp: What it sees as the time of the trigger, ms since 1970.
         """
         self._between_epochs()
-        frozen = self._operator.snapshot_state(checkpoint_id, timestamp)
+        frozen = self._chain.on_barrier(CheckpointBarrier(checkpoint_id, "", 0, timestamp))
         task = self._task
-        return OperatorSnapshot.write(frozen, checkpoint_id, self._operator.subtask, task.parallelism, task.max_parallelism)
+        return OperatorSnapshot.write(frozen, checkpoint_id, self._chain.subtask, task.parallelism, task.max_parallelism)
 
     def notify_of_completed_checkpoint(self, checkpoint_id: int) -> None:
         """Tell the function that a checkpoint is complete."""
         self._between_epochs()
-        self._operator.notify_checkpoint_complete(checkpoint_id)
+        self._chain.notify_checkpoint_complete(checkpoint_id)
 
     def notify_of_aborted_checkpoint(self, checkpoint_id: int) -> None:
         """Tell the function that a checkpoint was given up."""
         self._between_epochs()
-        self._operator.notify_checkpoint_aborted(checkpoint_id)
+        self._chain.notify_checkpoint_aborted(checkpoint_id)
 
     repartition = staticmethod(repartition)
 
@@ -220,23 +221,23 @@ class OperatorTestHarness:
 
     def extract_output(self) -> list[Any]:
         """Return all results so far, in order, those of the running epoch included."""
-        self._operator.flush_output()
+        self._chain.flush_output()
         return list(self._output)
 
     def clear_output(self) -> None:
         """Forget the results so far."""
-        self._operator.flush_output()
+        self._chain.flush_output()
         self._output.clear()
         self._output_before = 0
 
     def owns_key(self, key: Any) -> bool:
         """Return whether a key belongs to this subtask."""
         internal = self._key_codec.internal(key)
-        return self._key_codec.key_group(internal, self._task.max_parallelism) in self._operator.key_groups
+        return self._key_codec.key_group(internal, self._task.max_parallelism) in self._chain.key_groups
 
     def num_keyed_state_entries(self) -> int:
         """Return the number of entries in keyed state, those of ended epochs only."""
-        backend = self._operator.backend
+        backend = self._chain.backend
         return 0 if backend is None else backend.entry_count()
 
     def get_metrics(self) -> dict[str, int | float | bool | str]:
@@ -246,11 +247,11 @@ class OperatorTestHarness:
         `NAME_sum`, `_min`, `_max` and `_mean`. Gauges say what they said at the end of the last epoch, and meters go by the
         clock of `set_processing_time`.
         """
-        return dict(sorted_figures(self._operator.metrics.operators[UID].samples()))
+        return dict(sorted_figures(self._chain.metrics.operators[UID].samples()))
 
     def close(self) -> None:
         """Close the function and drop the state; may be called again."""
-        self._operator.close()
+        self._chain.close()
         self._directory.cleanup()
 
     def _process(self, input_index: int, elements: Iterable[Any]) -> None:
@@ -258,7 +259,7 @@ class OperatorTestHarness:
             message = "open() comes before the first element."
             raise StateError(message)
         self._in_epoch = True
-        self._operator.process_batch(self._batch(input_index, list(elements)), input_index)
+        self._chain.on_batch(self._batch(input_index, list(elements)), input_index)
 
     def _batch(self, index: int, elements: list[Any]) -> pa.RecordBatch:
         """Return elements as they come out of Spark's shuffle."""
@@ -275,7 +276,7 @@ class OperatorTestHarness:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def _look_at_metrics(self) -> None:
-        self._operator.metrics.operators[UID].look(self._now / 1000)
+        self._chain.metrics.operators[UID].look(self._now / 1000)
 
     def _between_epochs(self) -> None:
         if self._in_epoch:

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pystate.common.control import AuthenticatedListener, Peer, hang_up, receive_message
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.option_types import ANY_PORT
-from pystate.slot.kept_output import KeptOutput
-from pystate.slot.protocol import (
+from pystate.slot.micro_batch.kept_output import KeptOutput
+from pystate.slot.micro_batch.protocol import (
     Admission,
     EpochHeader,
     ExchangeOp,
@@ -20,7 +20,7 @@ from pystate.slot.protocol import (
     refuse,
     send_kept,
 )
-from pystate.slot.subtask import Subtask
+from pystate.slot.micro_batch.subtask import MicroBatchSubtask
 
 
 class DataServer:
@@ -41,7 +41,7 @@ class DataServer:
         secret: bytes,
         job_id: str,
         attempt: int,
-        subtasks: dict[str, Subtask],
+        subtasks: dict[str, MicroBatchSubtask],
         *,
         host: str,
         ports: range = ANY_PORT,
@@ -91,7 +91,7 @@ class DataServer:
             kept = self._process(header, subtask, connection)
         self._send_output(header, subtask, kept, connection)
 
-    def _process(self, header: EpochHeader, subtask: Subtask, connection: Peer) -> KeptOutput:
+    def _process(self, header: EpochHeader, subtask: MicroBatchSubtask, connection: Peer) -> KeptOutput:
         def batches() -> Generator[tuple[int, pa.RecordBatch], None, int]:
             rows = 0
             try:
@@ -108,6 +108,6 @@ class DataServer:
         admit(connection, Admission.REPLAY)
         return kept
 
-    def _send_output(self, header: EpochHeader, subtask: Subtask, kept: KeptOutput, connection: Peer) -> None:
+    def _send_output(self, header: EpochHeader, subtask: MicroBatchSubtask, kept: KeptOutput, connection: Peer) -> None:
         for tag in header.tags:
             send_kept(connection, subtask.task.output(tag).schema(), kept.batches(tag))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pystate.slot.epoch_ledger import Asker
+from pystate.slot.micro_batch.epoch_ledger import Asker
 
 SubtaskId = tuple[str, int]
 """The uid of a task and the index of one of its subtasks."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pystate.common.control import Peer, receive_message, send_message
 from pystate.common.errors import ControlError, PystateError, error_from_dict
-from pystate.slot.epoch_ledger import Asker
+from pystate.slot.micro_batch.epoch_ledger import Asker
 
 _END = b""
 _INPUT = struct.Struct(">I")

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.checkpoint.handles import FileStateHandle
 from pystate.checkpoint.metadata import KeyedStateHandle
 from pystate.checkpoint.storage import SnapshotLocation
@@ -12,11 +13,10 @@ from pystate.common import Types
 from pystate.common.control import hang_up
 from pystate.common.errors import ControlError, PystateError
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.slot.epoch_ledger import TaskOutcome
-from pystate.slot.prepared_epoch import PreparedEpoch
-from pystate.slot.protocol import Admission, receive_admission
+from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.protocol import Admission, receive_admission
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.subtask import SnapshotRequest
 from tests.slot.harness import UID, SlotHarness, counted, send_batches
 
 
@@ -106,7 +106,7 @@ def test_a_later_attempt_waits_until_spark_has_said_what_became_of_the_one_that_
 
 @pytest.mark.parametrize("outcome", [TaskOutcome.RUNNING, TaskOutcome.UNKNOWN])
 def test_a_task_attempt_of_which_spark_says_nothing_holds_nobody_for_ever(slot, monkeypatch, outcome):
-    monkeypatch.setattr("pystate.slot.subtask.OUTCOME_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("pystate.slot.micro_batch.subtask.OUTCOME_TIMEOUT_S", 0.05)
     slot.coordinator.outcomes[7] = outcome
     slot.bring(0, ["a"], attempt=7)
     with pytest.raises(ControlError, match="does not say what became of task 7"):
@@ -153,10 +153,10 @@ def test_what_an_epoch_beyond_its_memory_left_on_disk_is_dropped_with_it(tmp_pat
     slot = SlotHarness(tmp_path, state_backend="rocksdb", configuration={"pystate.state.epoch-memory": "1 b"})
     slot.run_epoch(0, ["a"])
     spilled = half_an_epoch(slot, 1, ["a", "b"])
-    wait_until(lambda: slot.subtask.operator.backend.has_spilled)
+    wait_until(lambda: slot.subtask.chain.backend.has_spilled)
     spilled.close()
     wait_until(lambda: slot.subtask._claim is None)
-    assert not slot.subtask.operator.backend.has_spilled
+    assert not slot.subtask.chain.backend.has_spilled
     assert slot.run_epoch(1, ["a", "b"], attempt=1) == [("a", 2), ("b", 1)]
     slot.close()
 
@@ -286,7 +286,7 @@ def test_a_value_changed_in_place_in_an_epoch_that_is_rolled_back_is_as_before(t
 def request(tmp_path, checkpoint_id, epoch):
     location = SnapshotLocation(f"file:{tmp_path}/chk-{checkpoint_id}")
     location.create()
-    return SnapshotRequest(checkpoint_id, epoch, location.uri, inline_threshold=0, trigger_timestamp=0)
+    return CheckpointBarrier(checkpoint_id, location.uri, inline_threshold=0, trigger_timestamp=0, epoch=epoch)
 
 
 def restored_from(*places):

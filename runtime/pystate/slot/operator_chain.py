@@ -1,4 +1,8 @@
-"""A task at work: its operators, its keyed state, its output buffers."""
+"""A task at work: its operators, its keyed state, its output buffers.
+
+An engine drives it with events on its inputs: batches, watermarks, barriers, ticks of the clock. It doesn't know who sends
+them, nor whether they come through a channel per input or through many that are aligned in front of it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pystate.api.state import explain_missing_method
-from pystate.checkpoint.native_state import NativeUpload, SharedTarget
+from pystate.checkpoint.barrier import CheckpointBarrier
+from pystate.checkpoint.native_state import NativeUpload
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.time import current_time_ms
@@ -33,13 +38,15 @@ from pystate.state.base.compression import snapshot_codec
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 
-__all__ = ["OutputSink", "SubtaskRuntimeContext", "TaskOperator", "current_time_ms"]
+__all__ = ["OutputSink", "SubtaskRuntimeContext", "OperatorChain", "current_time_ms"]
 
+MIN_WATERMARK = -(1 << 63)
+"""The event time of a task that has heard of none: Flink's `Long.MIN_VALUE`."""
 OutputSink = Callable[[OutputSpec, pa.RecordBatch], None]
 ProcessBatch = Callable[[pa.RecordBatch], None]
 
 
-class TaskOperator:
+class OperatorChain:
     """One subtask's share of a task, without threads, sockets or Spark.
 
     Args:
@@ -98,6 +105,7 @@ class TaskOperator:
             self._head = self._operator(task.head, self.backend)
             self.operators.append(self._head)
         self._opened: list[Operator] = []
+        self._watermarks = [MIN_WATERMARK] * len(task.inputs)
 
     @property
     def listens(self) -> bool:
@@ -134,11 +142,13 @@ class TaskOperator:
         if self.backend is not None:
             self.backend.close()
 
-    def process_batch(self, batch: pa.RecordBatch, input_index: int = 0) -> None:
-        """Run the functions over the rows of a batch of one of the task's inputs."""
-        if not 0 <= input_index < len(self._process):
-            message = f"A batch came for input {input_index} of a task with {len(self._process)}."
-            raise ControlError(message, where=f"uid {self.task.uid}")
+    def on_batch(self, batch: pa.RecordBatch, input_index: int = 0) -> None:
+        """Run the functions over the rows of a batch of one of the task's inputs.
+
+        Raises:
+            ControlError: There is no such input, or a row isn't this subtask's.
+        """
+        self._check_input(input_index)
         size = batch.nbytes
         with self.metrics.busy:
             try:
@@ -150,6 +160,31 @@ class TaskOperator:
                 self.backend.limit_epoch(batch.num_rows, size)
         self.records_in += batch.num_rows
         self.metrics.batch_in(batch.num_rows, size)
+
+    def on_watermark(self, timestamp: int, input_index: int = 0) -> int | None:
+        """Take the watermark of an input: no element of an older time comes on it any more.
+
+        Args:
+            timestamp: Event time, ms since 1970.
+            input_index: Which input.
+
+        Returns:
+            The task's own watermark, the lowest of its inputs', if it has risen: to be handed on behind what the output
+            buffers hold. None where it stands.
+        """
+        self._check_input(input_index)
+        before = self.current_watermark
+        self._watermarks[input_index] = max(self._watermarks[input_index], timestamp)
+        return self.current_watermark if self.current_watermark > before else None
+
+    def on_tick(self) -> None:
+        """Do what is due by the clock: rows don't wait in an output buffer until it is full."""
+        self.flush_output()
+
+    @property
+    def current_watermark(self) -> int:
+        """The task's event time, ms since 1970: the lowest watermark of its inputs; `MIN_WATERMARK` in the beginning."""
+        return min(self._watermarks)
 
     def flush_output(self) -> None:
         """Hand on what the output buffers still hold."""
@@ -186,26 +221,21 @@ class TaskOperator:
         touched = [operator.spec for operator in self.operators if operator.roll_back_epoch()]
         return _beyond_rollback(touched[-1]) if touched else None
 
-    def snapshot_state(
-        self, checkpoint_id: int, timestamp: int, shared: SharedTarget | None = None, *, native: bool = False
-    ) -> FrozenTask:
-        """Freeze the state of all operators, between two epochs.
+    def on_barrier(self, barrier: CheckpointBarrier) -> FrozenTask:
+        """Freeze the state of all operators: what has come on every input counts, nothing that comes later does.
 
-        Args:
-            checkpoint_id: Which checkpoint is taken.
-            timestamp: When it was triggered, ms since 1970.
-            shared: Where an incremental checkpoint puts files that later ones may refer to; None for one with all state.
-            native: Whether one with all state is to be in the state backend's own files.
+        The engine has seen to that, and hands the barrier on behind what the output buffers hold.
 
         Raises:
             Exception: What a function's `snapshot_state` raised; all state is as a finished epoch or function left it.
         """
+        checkpoint_id, shared = barrier.checkpoint_id, barrier.shared_target
         frozen = FrozenTask(compression=snapshot_codec(Configuration(self._environment.configuration)))
         try:
             for operator in self.operators:
-                frozen.operators.append(operator.snapshot_state(checkpoint_id, timestamp))
+                frozen.operators.append(operator.snapshot_state(checkpoint_id, barrier.trigger_timestamp))
                 if operator.backend is not None and self._keyed is not None:
-                    keyed = self._keyed.freeze(checkpoint_id, shared, native=native)
+                    keyed = self._keyed.freeze(checkpoint_id, shared, native=barrier.native)
                     if isinstance(keyed, NativeUpload):
                         frozen.operators[-1].native = keyed
                     else:
@@ -302,6 +332,11 @@ class TaskOperator:
                 state.read_only = False
 
         return process_data_side
+
+    def _check_input(self, index: int) -> None:
+        if not 0 <= index < len(self.task.inputs):
+            message = f"Something came for input {index} of a task with {len(self.task.inputs)}."
+            raise ControlError(message, where=f"uid {self.task.uid}")
 
     def _check_route(self, key_groups: pa.Array) -> None:
         """Refuse rows of foreign key groups: state must never be written where nobody will look for it."""

@@ -1,0 +1,155 @@
+"""A subtask's part of checkpoints: freeze, write, acknowledge or decline, and hear how they ended."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from pystate.checkpoint.barrier import CheckpointBarrier
+from pystate.checkpoint.memory_storage import snapshot_location
+from pystate.checkpoint.metadata import TaskState
+from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.storage import SnapshotLocation
+from pystate.common.bounded_text import bounded_text
+from pystate.common.errors import ControlError, PystateError, UserFunctionError
+from pystate.slot.frozen_task import FrozenTask
+from pystate.slot.operator_chain import OperatorChain
+from pystate.slot.user_code import UserCode, user_stack_trace
+
+Upload = Callable[[Callable[[], None]], object]
+"""Runs something on another thread, one after the other."""
+
+
+class CheckpointResponder(Protocol):
+    """Whom a subtask tells how its part of a checkpoint ended."""
+
+    def acknowledge(
+        self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
+    ) -> None:
+        """Hand over the state handles of a checkpoint."""
+
+    def decline(self, checkpoint_id: int, uid: str, subtask: int, error: PystateError) -> None:
+        """Say that this subtask's part of a checkpoint failed."""
+
+
+class SubtaskCheckpointCoordinator:
+    """The checkpoints of one subtask. It knows nothing of who places barriers; whoever does holds the subtask meanwhile.
+
+    Args:
+        chain: Whose state is taken.
+        responder: Whom to tell.
+        upload: Runs the asynchronous part of a snapshot on another thread.
+        asynchronous: Whether there is one: state is written while elements go on.
+        fail: Fails the task with an error and the user's stack trace.
+    """
+
+    def __init__(
+        self,
+        chain: OperatorChain,
+        responder: CheckpointResponder,
+        upload: Upload,
+        fail: Callable[[PystateError, str], None],
+        *,
+        asynchronous: bool,
+    ) -> None:
+        self._chain = chain
+        self._uid = chain.task.uid
+        self._index = chain.subtask
+        self._where = chain.task.place_of(chain.subtask)
+        self._responder = responder
+        self._upload = upload
+        self._fail = fail
+        self._asynchronous = asynchronous
+        self._notifications: list[tuple[int, bool]] = []
+
+    def take(self, barrier: CheckpointBarrier) -> None:
+        """Take the synchronous part, and have the rest done beside what comes behind the barrier."""
+        started = time.perf_counter()
+        start_delay_ms = max(0, int(time.time() * 1000) - barrier.trigger_timestamp)
+        try:
+            frozen = self._chain.on_barrier(barrier)
+        except BaseException as error:
+            # As in Flink a failure of the synchronous part fails the task, however many failed checkpoints are tolerated: it
+            # is the functions' and the backend's own, and the storage has no part in it.
+            failure, trace = self._failure(error, UserFunctionError), user_stack_trace(error)
+            self._upload(lambda: self._decline(barrier, failure))
+            with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
+                self._fail(failure, trace)
+            return
+        sync_ms = int((time.perf_counter() - started) * 1000)
+        if self._asynchronous:
+            self._upload(lambda: self._write(barrier, frozen, start_delay_ms, sync_ms))
+        else:
+            self._write(barrier, frozen, start_delay_ms, sync_ms)
+
+    def ended(self, checkpoint_id: int, *, completed: bool) -> bool:
+        """Take note of how a checkpoint ended; return whether a function wants to know. May be called from any thread."""
+        self._chain.checkpoint_ended(checkpoint_id, completed=completed)
+        return self._chain.listens
+
+    def tell_later(self, checkpoint_id: int, *, completed: bool) -> None:
+        """Have the functions told of it by the next `deliver`. Called by who holds the subtask."""
+        self._notifications.append((checkpoint_id, completed))
+
+    def deliver(self, has_failed: Callable[[], bool]) -> None:
+        """Tell the functions how checkpoints ended, on the thread that holds the subtask.
+
+        Args:
+            has_failed: Whether the task has: its functions hear of nothing any more.
+        """
+        waiting, self._notifications = self._notifications, []
+        try:
+            for checkpoint_id, completed in waiting:
+                if has_failed():
+                    return
+                with UserCode(self._where, self._fail):
+                    if completed:
+                        self._chain.notify_checkpoint_complete(checkpoint_id)
+                    else:
+                        self._chain.notify_checkpoint_aborted(checkpoint_id)
+        except PystateError:
+            return  # the coordinator knows; what was finished stays finished
+
+    def _write(self, barrier: CheckpointBarrier, frozen: FrozenTask, start_delay_ms: int, sync_ms: int) -> None:
+        started = time.perf_counter()
+        try:
+            try:
+                state = frozen.write(self._location(barrier), self._index, barrier.inline_threshold)
+            finally:
+                frozen.release()
+        except BaseException as error:  # whatever went wrong, the coordinator must not wait for this subtask
+            self._decline(barrier, self._failure(error))
+            return
+        write_ms = int((time.perf_counter() - started) * 1000)
+        metrics = SubtaskCheckpointMetrics(
+            ack_timestamp=int(time.time() * 1000),
+            sync_ms=sync_ms if self._asynchronous else sync_ms + write_ms,
+            async_ms=write_ms if self._asynchronous else 0,
+            start_delay_ms=start_delay_ms,
+            # one subtask has one upstream side, so nothing can be early; else the driver's figures are needed
+            alignment_ms=0 if self._chain.task.parallelism == 1 else None,
+            checkpointed_size=state.checkpointed_size,
+            state_size=state.state_size,
+        )
+        try:
+            self._responder.acknowledge(barrier.checkpoint_id, self._uid, self._index, state, metrics)
+        except Exception as error:  # unheard, it would leave the checkpoint waiting until it expires
+            self._decline(barrier, self._failure(error))
+
+    def _location(self, barrier: CheckpointBarrier) -> SnapshotLocation:
+        location, copies = snapshot_location(barrier.location), self._chain.copies
+        if copies is None or location.inline_only or barrier.savepoint:
+            return location
+        return copies.writing(location, barrier.checkpoint_id)
+
+    def _decline(self, barrier: CheckpointBarrier, error: PystateError) -> None:
+        self._responder.decline(barrier.checkpoint_id, self._uid, self._index, error)
+
+    def _failure(self, error: BaseException, kind: type[PystateError] = PystateError) -> PystateError:
+        if isinstance(error, PystateError):
+            error.where = self._where if error.where is None else f"{self._where}, {error.where}"
+            return error
+        text = bounded_text(f"{type(error).__name__}: {error}")
+        return kind(f"The snapshot could not be taken: {text}", where=self._where)
