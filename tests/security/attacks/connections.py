@@ -1,0 +1,123 @@
+"""Connections that prove nothing: silent, half, and more than there are descriptors (item 7)."""
+
+from __future__ import annotations
+
+import itertools
+import resource
+import time
+
+from tests.security.crowd import Crowd
+from tests.security.figures import Figures, processor_seconds
+from tests.security.ground import Ground, attack
+from tests.security.report import Finding
+from tests.security.target import Target
+
+SILENT, HALF = 1100, 600
+DEADLINE_S = 100.0
+"""When connections that prove nothing must be closed, whatever the deadline of each kind is."""
+_CHECKPOINT_S = 12.0
+_HALVES = (
+    b"GET /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+    b"POST /savepoint-disposal HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{",
+    b"GET /jobs HTTP/1.1\r\n",
+    b"POST /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+)
+_HALF_FRAMES = (b"\0\0\0\x40{sha256}abc", b"\0\0", b"\x7f\xff\xff\xff", b"\0\0\0\x14\0")
+
+
+def _stays_able(target: Target, finding: Finding, during: str) -> None:
+    """Check that the job's own work goes on."""
+    ended, seconds = target.next_checkpoint()
+    finding.figure(f"a checkpoint {during} took {seconds:.2f} s")
+    finding.unless(ended == "COMPLETED", f"a checkpoint {during} ended as {ended}")
+    finding.unless(seconds < _CHECKPOINT_S, f"a checkpoint {during} took {seconds:.0f} s")
+
+
+@attack("silent-connections")
+def silent_connections(ground: Ground, finding: Finding) -> None:
+    """Silent connections to REST, driver and slots while a checkpoint runs."""
+    target = ground.target
+    doors = target.doors()
+    before = {name: Figures.of(pid) for name, pid in target.pids().items()}
+    with Crowd() as crowd:
+        for door in doors:
+            crowd.join(door.address, SILENT)
+        crowd.join(("127.0.0.1", target.port), SILENT)
+        finding.did(f"{SILENT} to each of {len(doors) + 1} sockets, held")
+        _stays_able(target, finding, "among them")
+        most = {name: Figures.of(pid) for name, pid in target.pids().items()}
+        more = {
+            name: (most[name].threads - old.threads, most[name].rss_mb - old.rss_mb)
+            for name, old in before.items()
+            if name in most
+        }
+        told = ", ".join(f"{name} +{threads} threads +{rss} MB" for name, (threads, rss) in more.items())
+        finding.figure(f"{crowd.refused} refused; at the most {told}")
+        _await_closed(crowd, finding)
+
+
+def _await_closed(crowd: Crowd, finding: Finding, *, dripping: bool = False) -> None:
+    said = itertools.repeat(b"a") if dripping else ()
+    seconds = crowd.wait_closed(DEADLINE_S, said)
+    if seconds is None:
+        finding.broken(f"{crowd.left()} of {crowd.made} are open after {DEADLINE_S:.0f} s")
+    else:
+        finding.figure(f"all {crowd.made} closed after {seconds:.0f} s more")
+
+
+@attack("half-requests")
+def half_requests(ground: Ground, finding: Finding) -> None:
+    """Half requests and half handshakes, some of which go on with a byte a second."""
+    target = ground.target
+    doors = target.doors()
+    with Crowd() as crowd:
+        for half in _HALVES:
+            crowd.join(("127.0.0.1", target.port), HALF // len(_HALVES), half)
+        for door in doors:
+            for half in _HALF_FRAMES:
+                crowd.join(door.address, HALF // len(_HALF_FRAMES), half)
+        finding.did(
+            f"{HALF} half requests and {HALF} half handshakes to each of {len(doors)} sockets, held, a byte a second"
+        )
+        _stays_able(target, finding, "among them")
+        _await_closed(crowd, finding, dripping=True)
+
+
+@attack("idle-keep-alive")
+def idle_keep_alive(ground: Ground, finding: Finding) -> None:
+    """Whole requests on connections that are then kept open."""
+    with Crowd() as crowd:
+        crowd.join(("127.0.0.1", ground.target.port), HALF, b"GET /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        finding.did(f"{HALF} requests, their connections held")
+        _await_closed(crowd, finding)
+
+
+@attack("open-file-limit")
+def open_file_limit(ground: Ground, finding: Finding) -> None:
+    """More connections than a process may have open files: no spinning, no filling of logs."""
+    target = ground.target
+    places = [("job manager", ("127.0.0.1", target.port), target.manager_pid)]
+    if target.fake:  # Spark's own part of a driver at its limit is not ours to mend
+        places += [(door.name, door.address, door.pid) for door in target.doors()]
+    else:
+        finding.skip("driver and slots at their limit (Spark needs files there, too; the run with fakes has them)")
+    for name, address, pid in places:
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        few = Figures.of(pid).files + 20
+        before = sum(path.stat().st_size for path in target.logs())
+        used = processor_seconds(pid)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (few, limits[1]))
+        try:
+            with Crowd() as crowd:
+                crowd.join(address, 90)
+                time.sleep(4)
+                spent = processor_seconds(pid) - used
+                grown = sum(path.stat().st_size for path in target.logs()) - before
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        finding.did(f"90 connections to the {name}, which may open 20 files more, for 4 s")
+        finding.figure(f"{name}: {spent:.1f} s of processor time, {grown:,} bytes of logs")
+        finding.unless(spent < 2.0, f"the {name} spends {spent:.1f} s of 4 s in vain")
+        finding.unless(grown < 64_000, f"the logs grow by {grown:,} bytes with the {name} at its limit")
+    status, _ = target.request("GET", "/jobs")
+    finding.unless(status == 200, f"/jobs is answered with {status} afterwards")

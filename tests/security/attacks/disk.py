@@ -1,0 +1,196 @@
+"""A disk that is full (item 1), and logs that fill it (item 8)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.faults.processes import is_gone, kill, wait_until
+from tests.security.ground import Ground, attack
+from tests.security.report import Finding
+from tests.security.target import Installation
+
+_DISK = "12m"
+_RESTARTED = ("--restart", "1000", "50")
+_SOON_S = 25.0
+_PIECE_BYTES = 100 << 20
+_SLACK_BYTES = 12 << 20
+_PRINTED_BYTES = 500 << 20
+_PRINTS = "line = 'x' * 1023\nfor _ in range({lines}):\n    print(line)\n"
+
+
+class SmallDisk:
+    """A disk of 12 MB."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def fill(self) -> None:
+        """Leave no byte free."""
+        with (self.folder / "filler").open("ab", buffering=0) as filler:
+            for size in (1 << 20, 1 << 12, 1):
+                with contextlib.suppress(OSError):
+                    while filler.write(b"\0" * size):
+                        pass
+
+    def free(self) -> None:
+        """Give it free."""
+        (self.folder / "filler").unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[SmallDisk | None]:
+    """Mount one; None where we may not."""
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", str(folder)], capture_output=True)
+    if done.returncode:
+        yield None
+        return
+    try:
+        folder.chmod(0o755)
+        yield SmallDisk(folder)
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@attack("full-disk")
+def full_disk(ground: Ground, finding: Finding) -> None:
+    """The disk of the home is full in submission, running, restart, cancel, takeover and end."""
+    with small_disk(ground.root / "disk") as disk:
+        if disk is None:
+            finding.skip("a disk of 12 MB (mount is not ours here)")
+            return
+        home = ground.installation("disk/small")
+        home.start()
+        try:
+            _on_a_full_disk(home, disk, finding)
+        finally:
+            disk.free()
+            home.close()
+    finding.skip("a clock that jumps (nobody sets it from outside; tests/jobmanager has it)")
+
+
+def _on_a_full_disk(home: Installation, disk: SmallDisk, finding: Finding) -> None:
+    cancelled, restarted, early, taken_over = (
+        home.submit(*_RESTARTED),
+        home.submit(*_RESTARTED),
+        home.submit("--never-runs"),
+        home.submit(*_RESTARTED),
+    )
+    ending = home.submit("--finish", "4")
+    for job in (cancelled, restarted, taken_over, ending):
+        wait_until(lambda job=job: home.state(job) == "RUNNING")
+    drivers = {job: home.driver_pid(job) for job in (cancelled, restarted, early, taken_over)}
+    disk.fill()
+
+    finding.did("submission on a full disk")
+    with contextlib.suppress(RuntimeError):
+        home.submit(*_RESTARTED)
+    status, answer = home.request("POST", "/pystate/jobs", home.submission())
+    finding.figure(f"a submission is answered with {status}")
+    finding.unless(status >= 400 and isinstance(answer, dict), f"a submission is answered with {status} {str(answer)[:80]}")
+
+    finding.did("drivers killed on it: to be cancelled, to be restarted, before execute()")
+    for job in (cancelled, restarted, early):
+        kill(drivers[job])
+        wait_until(lambda job=job: is_gone(drivers[job]))
+    disk.fill()
+    time.sleep(3)
+    status, answer = home.request("PATCH", f"/jobs/{cancelled}")
+    finding.unless(status == 202, f"cancel on a full disk is answered with {status} {str(answer)[:120]}")
+    ended = home.wait_for(cancelled, "CANCELED", seconds=_SOON_S)
+    finding.unless(ended, f"a job that is cancelled on a full disk is {home.state(cancelled)} after {_SOON_S:.0f} s")
+    listed = {job["id"] for job in home.request("GET", "/jobs")[1].get("jobs", [])}
+    finding.unless(set(drivers) | {ending} <= listed, "jobs are no longer listed while the disk is full")
+
+    finding.did("list and doctor say so")
+    for words in (("list",), ("doctor",)):
+        _, stdout, stderr = home.pystate(*words, check=False)
+        told = (stdout + stderr).lower()
+        finding.unless("disk" in told or "no space" in told or "full" in told, f"{words[0]} says nothing of the disk")
+        finding.unless("traceback" not in told and "pystate itself" not in told, f"{words[0]} fails: {told[-200:]}")
+
+    finding.did("the job manager killed and started on it")
+    home.kill_manager()
+    disk.fill()
+    try:
+        home.start()
+        finding.figure("a job manager starts on a full disk")
+    except RuntimeError as error:
+        finding.figure(f"a job manager does not start on a full disk: {str(error).splitlines()[-1][:100]}")
+        finding.unless("Traceback" not in str(error), "a job manager that can't start shows a traceback")
+
+    disk.free()
+    finding.did("the disk free again")
+    with contextlib.suppress(Exception):
+        home.request("GET", "/jobs")
+    if not home.entry or is_gone(home.manager_pid):
+        home.start()
+    finding.unless(home.wait_for(restarted, "RUNNING", seconds=_SOON_S), f"a job to be restarted is {home.state(restarted)}")
+    finding.unless(home.driver_pid(restarted) != drivers[restarted], "the job to be restarted has its dead driver")
+    finding.unless(
+        home.wait_for(taken_over, "RUNNING", seconds=_SOON_S), f"a job to be taken over is {home.state(taken_over)}"
+    )
+    finding.unless(not is_gone(drivers[taken_over]), "the driver of a job that runs was ended")
+    ends = home.wait_for(early, "FAILED", seconds=_SOON_S)
+    finding.unless(ends, f"a job whose driver died before execute() is {home.state(early)}")
+    finding.unless(home.home.job(early).log.exists(), "its log is gone")
+    ends = home.wait_for(ending, "FINISHED", "FAILED", seconds=_SOON_S)
+    finding.unless(ends, f"a job that ended on a full disk is {home.state(ending)}")
+    finding.unless(home.wait_for(cancelled, "CANCELED", seconds=_SOON_S), f"the cancelled job is {home.state(cancelled)}")
+    again = home.submit()
+    finding.unless(home.wait_for(again, "RUNNING", seconds=_SOON_S), f"a new job is {home.state(again)}")
+    states = [job["status"] for job in home.request("GET", "/jobs")[1]["jobs"]]
+    finding.figure(f"afterwards {len(states)} jobs: {', '.join(sorted(states))}")
+
+
+@attack("prints")
+def prints(ground: Ground, finding: Finding) -> None:
+    """A program that prints 500 MB, detached and attached."""
+    home = ground.installation("prints", fake=False, options={"env.log.max": "2"})
+    home.start()
+    program = home.root / "prints.py"
+    program.write_text(_PRINTS.format(lines=_PRINTED_BYTES // 1024))
+    for attached in (False, True):
+        what = "attached" if attached else "detached"
+        finding.did(f"{_PRINTED_BYTES >> 20} MB printed by a program, {what}, env.log.max = 2")
+        job = home.submit(job_file=str(program), attached=attached)
+        folder = home.home.job(job).path
+        largest = total = 0
+        over = threading.Event()
+
+        def watch(job: str = job, over: threading.Event = over) -> None:
+            home.wait_for(job, "FAILED", "FINISHED", seconds=240)
+            over.set()
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        name = ""
+        while not over.wait(0.1):
+            sizes = _sizes(folder)
+            total = max(total, sum(sizes.values()))
+            for path, size in sizes.items():
+                if size > largest:
+                    largest, name = size, path
+        watching.join()
+        finding.unless(home.state(job) in ("FAILED", "FINISHED"), f"the job ({what}) is {home.state(job)}")
+        finding.figure(f"{what}: at the most {total >> 20} MB in all, {largest >> 20} MB in {name}")
+        bound = 3 * _PIECE_BYTES + _SLACK_BYTES
+        finding.unless(largest <= _PIECE_BYTES + _SLACK_BYTES, f"{what}, a piece has {largest >> 20} MB")
+        finding.unless(total <= bound, f"{what}, all pieces have {total >> 20} MB")
+        for path in _sizes(folder):
+            with contextlib.suppress(OSError):
+                os.truncate(folder / path, 0)
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    found = {}
+    for path in folder.glob("*"):
+        with contextlib.suppress(OSError):
+            found[path.name] = path.stat().st_size
+    return found

@@ -1,0 +1,150 @@
+"""The security campaign: attacks from outside, one after another, on a job manager and a job that runs on all the while.
+
+    python -m tests.security.campaign [--seed N] [--attacks NAME,NAME] [--requests N] [--fake] [--list]
+
+The attacker is a second user of the machine, without a token; the configuration is the default one, and the owner's umask
+is 000. After each attack RSS, threads and open files of job manager, driver and slots must end where they began, no log may
+have a new traceback, the job must be RUNNING, and its next checkpoint must be COMPLETED. The report goes to stdout and to
+`benchmarks/results/security_campaign.md`; the exit code is 1 where anything is BROKEN. With `--fake` driver and slot need no
+Spark; `test_campaign.py` runs a short seed of that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from tests.security import attacks
+from tests.security.figures import Figures, settled
+from tests.security.ground import ATTACKS, Ground
+from tests.security.report import HEADER, Finding, Outcome, document, write_document
+from tests.security.stranger import Stranger
+from tests.security.target import Target
+
+for found in pkgutil.iter_modules(attacks.__path__):
+    importlib.import_module(f"{attacks.__name__}.{found.name}")
+
+
+def run_campaign(root: Path, names: Iterable[str], *, seed: int, requests: int, fake: bool) -> list[Finding]:
+    """Run attacks; return what became of each.
+
+    Args:
+        root: An empty folder that everybody may look into.
+        names: Of the attacks.
+        seed: Of all that is chosen at random.
+        requests: How many requests and handshakes are generated in all.
+        fake: Driver and slot need no Spark.
+    """
+    root.chmod(0o755)
+    began = time.time()
+    target = Target(root / "target", fake=fake)
+    findings = []
+    try:
+        target.start()
+        ground = Ground(target, Stranger.found(), random.Random(seed), requests, root, began)
+        _warm_up(target)
+        for name in names:
+            ground.chance = random.Random(f"{seed} {name}")  # the same in whatever company it runs
+            findings.append(_attack(ground, name))
+            print(findings[-1].row(), file=sys.stderr, flush=True)
+    finally:
+        target.close()
+    return findings
+
+
+def _warm_up(target: Target) -> None:
+    """Let job manager, driver and slots have what they keep: threads of pools, modules, connections."""
+    target.next_checkpoint()
+    for _ in range(200):
+        target.request("GET", "/jobs/overview")
+        target.request("GET", f"/jobs/{target.job_id}/checkpoints")
+    target.next_checkpoint()
+
+
+def _attack(ground: Ground, name: str) -> Finding:
+    target, finding = ground.target, Finding(name)
+    before = {name: Figures.of(pid) for name, pid in target.pids().items()}
+    told = target.tracebacks()
+    began = time.monotonic()
+    try:
+        ATTACKS[name](ground, finding)
+    except Exception as error:
+        traceback.print_exc()
+        finding.did("(not to its end)")
+        finding.broken(f"the attack itself failed: {type(error).__name__}: {str(error)[:300]}")
+    finally:
+        with suppress(Exception):
+            ground.clear()
+    try:
+        _check_after(target, finding, before, told)
+    except Exception as error:
+        traceback.print_exc()
+        finding.broken(f"the job can't be looked at afterwards: {type(error).__name__}: {str(error)[:300]}")
+    finding.seconds = time.monotonic() - began
+    return finding
+
+
+def _check_after(target: Target, finding: Finding, before: dict[str, Figures], told: dict[Path, int]) -> None:
+    after, grown = settled(before, target.pids, lambda: target.request("GET", "/jobs/overview"))
+    finding.breaks += grown
+    finding.after = "; ".join(f"{name} {old.change(after[name])}" for name, old in before.items() if name in after)
+    for path, number in target.tracebacks().items():
+        if number > told.get(path, 0):
+            finding.broken(f"{number - told.get(path, 0)} tracebacks in {path.name}: {_last_traceback(path)}")
+    state = target.state(target.job_id)
+    finding.unless(state == "RUNNING", f"the job is {state}")
+    ended, _ = target.next_checkpoint()
+    finding.unless(ended == "COMPLETED", f"the next checkpoint is {ended}")
+
+
+def _last_traceback(path: Path) -> str:
+    """Return what the last traceback of a log ends with."""
+    lines = path.read_text(errors="replace").rpartition("Traceback (most recent call last)")[2].splitlines()
+    return next((line for line in lines[1:] if line and not line.startswith(" ")), "")[:120]
+
+
+def main() -> int:
+    """Run the campaign; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--attacks", default="", help="only these, separated by commas")
+    parser.add_argument("--requests", type=int, default=100_000, help="generated ones in all (default: %(default)s)")
+    parser.add_argument("--fake", action="store_true", help="driver and slot need no Spark")
+    parser.add_argument("--no-record", action="store_true", help="leave the recorded page alone")
+    parser.add_argument("--list", action="store_true", help="name the attacks")
+    arguments = parser.parse_args()
+    if arguments.list:
+        for name, act in ATTACKS.items():
+            print(f"{name:20} {(act.__doc__ or '').splitlines()[0]}")
+        return 0
+    names = [name for name in arguments.attacks.split(",") if name] or list(ATTACKS)
+    unknown = [name for name in names if name not in ATTACKS]
+    if unknown:
+        parser.error(f"there is no attack {', '.join(unknown)}; --list names all")
+    root = Path(tempfile.mkdtemp(prefix="pystate-campaign-"))
+    try:
+        findings = run_campaign(root, names, seed=arguments.seed, requests=arguments.requests, fake=arguments.fake)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    if arguments.no_record or arguments.attacks or arguments.fake:
+        print(HEADER, *(finding.row() for finding in findings), sep="\n")
+    else:
+        words = f"python -m tests.security.campaign --seed {arguments.seed} --requests {arguments.requests}"
+        told = "a Spark job (word count, parallelism 2, Spark's local mode)"
+        text = document(findings, command=words, seed=arguments.seed, target=told)
+        print(text, f"written to {write_document(text)}", sep="\n")
+    return int(any(finding.outcome is Outcome.BROKEN for finding in findings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

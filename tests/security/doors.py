@@ -1,0 +1,74 @@
+"""The sockets that processes listen on, found as anybody finds them: in /proc."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_LISTENING = "0A"
+_CHALLENGE = b"#CHALLENGE#"
+
+
+@dataclass(frozen=True)
+class Door:
+    """A socket that asks for a proof.
+
+    Attributes:
+        name: Whose it is.
+        address: Host and port, or the path of a Unix socket.
+        pid: The process that listens.
+    """
+
+    name: str
+    address: tuple[str, int] | str
+    pid: int
+
+    def open(self, timeout: float = 10.0) -> socket.socket:
+        """Connect to it."""
+        return opened(self.address, timeout)
+
+
+def opened(address: tuple[str, int] | str, timeout: float = 10.0) -> socket.socket:
+    """Connect to an address."""
+    made = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
+    try:
+        made.settimeout(timeout)
+        made.connect(address)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def doors_of(name: str, pid: int) -> list[Door]:
+    """Return the sockets of a process that begin with a challenge; what else it listens on is Spark's own."""
+    return [Door(name, address, pid) for address in _listening(pid) if _challenges(address)]
+
+
+def _listening(pid: int) -> Iterable[tuple[str, int] | str]:
+    inodes = set()
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                target = os.readlink(f"/proc/{pid}/fd/{name}")
+                if target.startswith("socket:["):
+                    inodes.add(target[8:-1])
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == _LISTENING and fields[9] in inodes:
+            host, port = fields[1].split(":")
+            yield socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)
+    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 7 and fields[6] in inodes and fields[3] == "00010000":
+            yield fields[7]
+
+
+def _challenges(address: tuple[str, int] | str) -> bool:
+    with contextlib.suppress(OSError), opened(address, 2.0) as caller:
+        return _CHALLENGE in caller.recv(64)
+    return False

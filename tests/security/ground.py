@@ -1,0 +1,70 @@
+"""What an attack has to work with, and the list of all attacks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.security.report import Finding
+from tests.security.stranger import Stranger
+from tests.security.target import Installation, Target
+
+
+@dataclass
+class Ground:
+    """What an attack has to work with.
+
+    Attributes:
+        target: The job that must run on.
+        stranger: A second user of the machine; None where there can be none.
+        chance: Seeded.
+        requests: How many requests and handshakes are generated in all.
+        root: For installations of an attack's own, and for what attackers make.
+        began: When the campaign began, in seconds since 1970.
+    """
+
+    target: Target
+    stranger: Stranger | None
+    chance: random.Random
+    requests: int
+    root: Path
+    began: float
+    _made: list[Installation] = field(default_factory=list)
+
+    def installation(self, name: str, *, fake: bool = True, options: dict[str, str] | None = None) -> Installation:
+        """Return an installation for one attack, not started; it is closed when the attack is over."""
+        made = Installation(self.root / name, fake=fake, options=options)
+        self._made.append(made)
+        return made
+
+    def lair(self, name: str) -> Path:
+        """Return a folder that everybody may write to: what is made there is the attacker's."""
+        folder = self.root / name
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o1777)
+        return folder
+
+    def clear(self) -> None:
+        """Close what an attack has left."""
+        while self._made:
+            self._made.pop().close()
+
+
+Attack = Callable[[Ground, Finding], None]
+ATTACKS: dict[str, Attack] = {}
+"""All attacks by name, in the order in which they run."""
+
+
+def attack(name: str) -> Callable[[Attack], Attack]:
+    """List an attack; the first line of its docstring says what it is."""
+
+    def listed(act: Attack) -> Attack:
+        ATTACKS[name] = act
+        return act
+
+    return listed
+
+
+NO_STRANGER = "a second user (neither setpriv nor unshare lets us be one here)"

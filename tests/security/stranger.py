@@ -1,0 +1,58 @@
+"""A second user of the machine, who has no token."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+_ACTS = Path(__file__).with_name("acts.py")
+_USER = 65534
+_WAYS = (
+    ("setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"),
+    ("unshare", "--user", "--map-auto", "--map-root-user", "setpriv", "--reuid=1", "--regid=1", "--clear-groups"),
+)
+
+
+class NoStrangerError(Exception):
+    """This machine lets us be nobody else."""
+
+
+class Stranger:
+    """Acts as another user; see `acts.py`."""
+
+    def __init__(self, prefix: tuple[str, ...]) -> None:
+        self.prefix = prefix
+
+    @staticmethod
+    def found() -> Stranger | None:
+        """Return one, or None where this process may be nobody else: proven by a file that he can't read."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)  # noqa: S103 - what keeps him out must be the file
+            private, public = Path(folder, "private"), Path(folder, "public")
+            for path, mode in ((private, 0o600), (public, 0o644)):
+                path.write_text("x")
+                path.chmod(mode)
+            for prefix in _WAYS:
+                stranger = Stranger(prefix)
+                try:
+                    if stranger.act("can_read", paths=[str(private), str(public)]) == [str(public)]:
+                        return stranger
+                except (OSError, subprocess.SubprocessError, ValueError):
+                    continue
+        return None
+
+    def command(self, name: str, *words: str, **arguments: Any) -> list[str]:
+        """Return the command that does something."""
+        return [*self.prefix, sys.executable, "-I", str(_ACTS), name, json.dumps(arguments), *words]
+
+    def act(self, name: str, **arguments: Any) -> Any:
+        """Do something; return what he found."""
+        done = subprocess.run(
+            self.command(name, **arguments), capture_output=True, text=True, timeout=300, check=True, cwd="/"
+        )
+        return json.loads(done.stdout)
