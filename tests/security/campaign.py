@@ -26,7 +26,7 @@ from pathlib import Path
 
 from tests.security import attacks
 from tests.security.figures import Figures, settled
-from tests.security.ground import ATTACKS, Ground
+from tests.security.ground import ATTACKS, FULL_LENGTH, Ground
 from tests.security.report import HEADER, Finding, Outcome, document, write_document
 from tests.security.stranger import Stranger
 from tests.security.target import Target
@@ -118,7 +118,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--attacks", default="", help="only these, separated by commas")
-    parser.add_argument("--requests", type=int, default=100_000, help="generated ones in all (default: %(default)s)")
+    parser.add_argument("--requests", type=int, default=FULL_LENGTH, help="generated ones in all (default: %(default)s)")
     parser.add_argument("--fake", action="store_true", help="driver and slot need no Spark")
     parser.add_argument("--no-record", action="store_true", help="leave the recorded page alone")
     parser.add_argument("--list", action="store_true", help="name the attacks")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.control import ControlServer
-from pystate.slot.data_server import DataServer
-from tests.slot.harness import JOB_ID, UID, SlotHarness
+from tests.slot.harness import JOB_ID, UID, DataServer, SlotHarness
 
 
 def main(folder: Path, secret: bytes) -> None:

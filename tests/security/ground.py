@@ -11,6 +11,9 @@ from tests.security.report import Finding
 from tests.security.stranger import Stranger
 from tests.security.target import Installation, Target
 
+FULL_LENGTH = 100_000
+"""How many requests and handshakes a campaign of full length generates."""
+
 
 @dataclass
 class Ground:
@@ -38,6 +41,10 @@ class Ground:
         made = Installation(self.root / name, fake=fake, options=options)
         self._made.append(made)
         return made
+
+    def share_of(self, number: int, *, least: int) -> int:
+        """Return how often something is done that is done so many times in a campaign of full length."""
+        return max(least, min(number, number * self.requests // FULL_LENGTH))
 
     def lair(self, name: str) -> Path:
         """Return a folder that everybody may write to: what is made there is the attacker's."""

@@ -182,7 +182,9 @@ class Installation:
 
     def tracebacks(self) -> dict[Path, int]:
         """Return how many tracebacks each log has."""
-        return {path: path.read_bytes().count(_TRACEBACK) for path in self.logs()}
+        # a fake may say what it likes in its own log
+        logs = [path for path in self.logs() if not (self.fake and path.name.startswith("job.log"))]
+        return {path: path.read_bytes().count(_TRACEBACK) for path in logs}
 
     def close(self) -> None:
         """End the job manager and all drivers of the home."""

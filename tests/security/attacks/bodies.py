@@ -12,7 +12,8 @@ from tests.security.ground import Ground, attack
 from tests.security.report import Finding
 
 _PATH_BYTES = 4_000_000
-_MAX_GROWTH_MB = 128
+_LEAST = 25
+_MAX_GROWTH_MB = 64
 
 
 @attack("bodies")
@@ -24,17 +25,18 @@ def bodies(ground: Ground, finding: Finding) -> None:
     big = "x" * _PATH_BYTES
     unknown = secrets.token_hex(16)
     attempts = {
-        "200 disposals of 4 MB paths": (200, "/savepoint-disposal", lambda _: {"savepoint-path": f"/{big}"}),
-        "100 disposals of 4 MB URLs": (100, "/savepoint-disposal", lambda _: {"savepoint-path": f"file:{big}"}),
-        "60 savepoints with 4 MB messages": (60, f"/jobs/{unknown}/savepoints", lambda _: {"message": big}),
-        "60 savepoints with 4 MB places": (60, f"/jobs/{unknown}/savepoints", lambda _: {"target-directory": f"/{big}"}),
-        "60 savepoints with 4 MB ids": (60, f"/jobs/{unknown}/savepoints", lambda _: {"triggerId": big}),
-        "3000 triggers of unknown jobs": (3000, None, lambda _: {"triggerId": secrets.token_hex(16)}),
-        "40 bodies of 4 MB of fields": (40, f"/jobs/{unknown}/stop", lambda _: {f"f{n}": n for n in range(200_000)}),
-        "40 submissions of 4 MB": (40, "/pystate/jobs", lambda _: {"job_file": big}),
+        "disposals of 4 MB paths": (200, "/savepoint-disposal", lambda _: {"savepoint-path": f"/{big}"}),
+        "disposals of 4 MB URLs": (100, "/savepoint-disposal", lambda _: {"savepoint-path": f"file:{big}"}),
+        "savepoints with 4 MB messages": (60, f"/jobs/{unknown}/savepoints", lambda _: {"message": big}),
+        "savepoints with 4 MB places": (60, f"/jobs/{unknown}/savepoints", lambda _: {"target-directory": f"/{big}"}),
+        "savepoints with 4 MB ids": (60, f"/jobs/{unknown}/savepoints", lambda _: {"triggerId": big}),
+        "triggers of unknown jobs": (3000, None, lambda _: {"triggerId": secrets.token_hex(16)}),
+        "bodies of 4 MB of fields": (40, f"/jobs/{unknown}/stop", lambda _: {f"f{n}": n for n in range(200_000)}),
+        "submissions of 4 MB": (40, "/pystate/jobs", lambda _: {"job_file": big}),
     }
     for what, (times, path, made) in attempts.items():
-        finding.did(what)
+        times = ground.share_of(times, least=_LEAST)
+        finding.did(f"{times} {what}")
         statuses: dict[int, int] = {}
         body = json.dumps(made(0)).encode()
         for number in range(times):
@@ -58,7 +60,8 @@ def bodies(ground: Ground, finding: Finding) -> None:
 def hang_ups(ground: Ground, finding: Finding) -> None:
     """Clients that hang up before, in and behind the answer."""
     port, job = ground.target.port, ground.target.job_id
-    finding.did("900 requests whose client is gone before the answer, or in it")
+    number_of = ground.share_of(900, least=90)
+    finding.did(f"{number_of} requests whose client is gone before the answer, or in it")
     head = "Host: 127.0.0.1\r\nContent-Type: application/json\r\n"
     requests = [
         "GET /jobs/overview HTTP/1.1\r\n{head}\r\n",
@@ -71,7 +74,7 @@ def hang_ups(ground: Ground, finding: Finding) -> None:
         "GET /jobs HTT",
         "",
     ]
-    for number in range(900):
+    for number in range(number_of):
         text = requests[number % len(requests)].format(head=head, job=job)
         caller = opened(("127.0.0.1", port))
         caller.sendall(text.encode())

@@ -36,14 +36,14 @@ def _stays_able(target: Target, finding: Finding, during: str) -> None:
 @attack("silent-connections")
 def silent_connections(ground: Ground, finding: Finding) -> None:
     """Silent connections to REST, driver and slots while a checkpoint runs."""
-    target = ground.target
+    target, silent = ground.target, ground.share_of(SILENT, least=100)
     doors = target.doors()
     before = {name: Figures.of(pid) for name, pid in target.pids().items()}
     with Crowd() as crowd:
         for door in doors:
-            crowd.join(door.address, SILENT)
-        crowd.join(("127.0.0.1", target.port), SILENT)
-        finding.did(f"{SILENT} to each of {len(doors) + 1} sockets, held")
+            crowd.join(door.address, silent)
+        crowd.join(("127.0.0.1", target.port), silent)
+        finding.did(f"{silent} to each of {len(doors) + 1} sockets, held")
         _stays_able(target, finding, "among them")
         most = {name: Figures.of(pid) for name, pid in target.pids().items()}
         more = {
@@ -68,16 +68,16 @@ def _await_closed(crowd: Crowd, finding: Finding, *, dripping: bool = False) -> 
 @attack("half-requests")
 def half_requests(ground: Ground, finding: Finding) -> None:
     """Half requests and half handshakes, some of which go on with a byte a second."""
-    target = ground.target
+    target, half_ones = ground.target, ground.share_of(HALF, least=60)
     doors = target.doors()
     with Crowd() as crowd:
         for half in _HALVES:
-            crowd.join(("127.0.0.1", target.port), HALF // len(_HALVES), half)
+            crowd.join(("127.0.0.1", target.port), half_ones // len(_HALVES), half)
         for door in doors:
             for half in _HALF_FRAMES:
-                crowd.join(door.address, HALF // len(_HALF_FRAMES), half)
+                crowd.join(door.address, half_ones // len(_HALF_FRAMES), half)
         finding.did(
-            f"{HALF} half requests and {HALF} half handshakes to each of {len(doors)} sockets, held, a byte a second"
+            f"{half_ones} half requests, as many half handshakes with each of {len(doors)} sockets, held, a byte a second"
         )
         _stays_able(target, finding, "among them")
         _await_closed(crowd, finding, dripping=True)
@@ -87,8 +87,12 @@ def half_requests(ground: Ground, finding: Finding) -> None:
 def idle_keep_alive(ground: Ground, finding: Finding) -> None:
     """Whole requests on connections that are then kept open."""
     with Crowd() as crowd:
-        crowd.join(("127.0.0.1", ground.target.port), HALF, b"GET /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        finding.did(f"{HALF} requests, their connections held")
+        crowd.join(
+            ("127.0.0.1", ground.target.port),
+            ground.share_of(HALF, least=60),
+            b"GET /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        )
+        finding.did("requests whose connections are held")
         _await_closed(crowd, finding)
 
 

@@ -96,20 +96,16 @@ def manager_kills(ground: Ground, finding: Finding) -> None:
     accepted: list[str] = []
     unanswered = 0
     lock = threading.Lock()
-    left = iter(range(jobs))
 
     def submit() -> None:
         nonlocal unanswered
-        while True:
-            with lock:
-                if next(left, None) is None:
-                    return
+        while len(accepted) < jobs:
             try:
                 job = home.submit(*_RESTARTED)
             except (OSError, HTTPException, RuntimeError, KeyError, ValueError):
                 with lock:
                     unanswered += 1
-                time.sleep(0.3)
+                _wait_answering(home)
             else:
                 with lock:
                     accepted.append(job)
@@ -117,17 +113,15 @@ def manager_kills(ground: Ground, finding: Finding) -> None:
     threads = [threading.Thread(target=submit) for _ in range(3)]
     for thread in threads:
         thread.start()
-    done = 0
-    while done < kills:
-        goal = min(jobs, (done + 1) * jobs // (kills + 1))
-        wait_until(lambda goal=goal: len(accepted) + unanswered >= goal)
-        time.sleep(ground.chance.random() * 0.3)
+    for number in range(kills):
+        goal = (number + 1) * jobs // (kills + 1)
+        wait_until(lambda goal=goal: len(accepted) >= goal)
+        time.sleep(ground.chance.random() * 0.2)
         home.kill_manager()
-        done += 1
         home.start()
     for thread in threads:
         thread.join()
-    finding.did(f"{jobs} submissions, {kills} kills of the job manager in them")
+    finding.did(f"{jobs} submissions and more, {kills} kills of the job manager among them")
     lost = [job for job in accepted if not home.wait_for(job, "RUNNING", seconds=30)]
     finding.unless(not lost, f"{len(lost)} jobs that were taken in do not run: {[home.state(job) for job in lost][:5]}")
     drivers = _drivers(home)
@@ -137,6 +131,18 @@ def manager_kills(ground: Ground, finding: Finding) -> None:
     strays = [job for job in drivers if job not in listed]
     finding.unless(not strays, f"{len(strays)} drivers run that no job is listed for")
     finding.figure(f"{len(accepted)} taken in, {unanswered} unanswered, {len(lost)} lost, {len(twice)} twice")
+
+
+def _wait_answering(home: Installation) -> None:
+    """Wait until a job manager answers."""
+
+    def answers() -> bool:
+        try:
+            return home.request("GET", "/jobs")[0] == 200
+        except (OSError, HTTPException, KeyError, ValueError):
+            return False
+
+    wait_until(answers)
 
 
 def _drivers(home: Installation) -> dict[str, list[int]]:

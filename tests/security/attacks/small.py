@@ -23,6 +23,9 @@ _ORIGINS = (
     "[",
 )
 
+_ENDS_S = 60.0
+_RUNNING = "it has not ended after a minute"
+
 
 @attack("origin")
 def origin(ground: Ground, finding: Finding) -> None:
@@ -140,7 +143,7 @@ def bad_targets(ground: Ground, finding: Finding) -> None:
         "reference::/tmp/x",
     ]
     finding.did(f"{len(places)} places, as target of a savepoint and of a stop, and to be disposed of")
-    accepted = []
+    asked = []
     for place in places:
         for path, body in (
             (f"/jobs/{target.job_id}/savepoints", {"target-directory": place}),
@@ -150,20 +153,26 @@ def bad_targets(ground: Ground, finding: Finding) -> None:
             if status >= 500:
                 finding.broken(f"{place!r} at {path} was answered with {status}")
             if status < 300:
-                failed = _outcome(target, path, str(answer["request-id"]))
-                if failed is None:
-                    accepted.append(place)
-                elif "unexpected" in failed or "Traceback" in failed:
-                    finding.broken(f"{place!r} at {path}: {failed[:200]}")
+                asked.append((place, path, str(answer["request-id"])))
+    accepted = []
+    deadline = time.monotonic() + _ENDS_S
+    for place, path, request_id in asked:
+        failed = _outcome(target, path, request_id, deadline)
+        if failed is None:
+            accepted.append(place)
+        elif "Traceback" in failed or failed == _RUNNING:
+            finding.broken(f"{place!r} at {path}: {failed[:200]}")
+    finding.figure(f"{len(asked)} of {2 * len(places)} were taken in, {len(accepted)} done")
     finding.unless(not accepted, f"accepted: {accepted}")
 
 
-def _outcome(target: Target, path: str, request_id: str) -> str | None:
+def _outcome(target: Target, path: str, request_id: str, deadline: float) -> str | None:
     """Return why an operation failed; None where it did not."""
-    for _ in range(300):
+    while True:
         answer = target.request("GET", f"{path}/{request_id}")[1]
         if answer.get("status", {}).get("id") == "COMPLETED":
             cause = answer["operation"].get("failure-cause")
             return None if cause is None else str(cause.get("stack-trace", cause))
+        if time.monotonic() > deadline:
+            return _RUNNING
         time.sleep(0.1)
-    return "IN_PROGRESS"
