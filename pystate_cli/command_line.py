@@ -94,6 +94,14 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
+        if isinstance(error, OSError):
+            from pystate.common.refused_files import is_of_files, refused
+
+            if is_of_files(error):
+                told = refused(error)
+                told.__cause__ = error
+                console.error(told)
+                return told.exit_code
         # a bug of ours; whoever sees it can't use a stack trace, whoever mends it asks for it
         message = f"{type(error).__name__}: {error}"
         unexpected = PystateError(message, where="pystate itself", hint="run it again with -v to see the stack trace")

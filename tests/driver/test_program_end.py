@@ -72,3 +72,17 @@ def test_the_submission_names_the_job_above_the_program(tmp_path, monkeypatch, s
     executor.execute(None, Configuration(), "the program's")
 
     assert names == [name]
+
+
+@pytest.mark.parametrize("number", ["ENOSPC", "EROFS", "EIO", "EMFILE"])
+def test_a_disk_that_is_full_in_the_middle_of_a_job_leaves_it_to_the_next_driver(run, tmp_path, number):
+    code, state = run(f"import errno\nraise OSError(errno.{number}, 'refused', '/data/file')")
+
+    assert code == 1
+    assert not state.is_terminal
+    assert read_json(JobDirectory(tmp_path).status)["failures"][0]["message"].endswith("refused: '/data/file'")
+
+
+def test_any_other_error_of_the_operating_system_has_failed_the_job(run):
+    code, state = run("open('/there/is/none')")
+    assert (code, state) == (1, JobStatus.FAILED)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 
 from pystate.common.home import PystateHome
+from pystate.common.time import steady_ms
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.job_store import JobStoreTerms
@@ -28,31 +33,85 @@ def ended(manager):
     return manager, jobs, running, checkpoint
 
 
-def second_dispatcher(manager, clock, **store) -> Dispatcher:
+class Clock:
+    """Milliseconds that a test moves."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def second_dispatcher(manager, clock=now_ms, steady=steady_ms, **store) -> Dispatcher:
     home = PystateHome(manager.home.root)
-    dispatcher = Dispatcher(home, DriverLauncher(home, FAKE_DRIVER), clock, store=JobStoreTerms(**store))
+    dispatcher = Dispatcher(home, DriverLauncher(home, FAKE_DRIVER), clock, store=JobStoreTerms(**store), steady=steady)
     dispatcher.recover()
+    dispatcher.tidy_up()
     return dispatcher
 
 
 def test_expired_jobs_go_with_their_folders_and_checkpoints_stay(ended):
     manager, jobs, running, checkpoint = ended
-    late = second_dispatcher(manager, lambda: now_ms() + 3_300_000)
-    late.tidy_up()
-    assert {job.job_id for job in late.jobs()} == {*jobs, running}
+    steady = Clock(steady_ms())
+    dispatcher = second_dispatcher(manager, steady=steady)
 
-    later = second_dispatcher(manager, lambda: now_ms() + 3_601_000)
-    later.tidy_up()
+    steady.now += 3_599_000
+    dispatcher.tidy_up()
+    assert {job.job_id for job in dispatcher.jobs()} == {*jobs, running}
 
-    assert [job.job_id for job in later.jobs()] == [running]
+    steady.now += 1_000
+    dispatcher.tidy_up()
+    assert [job.job_id for job in dispatcher.jobs()] == [running]
     assert [entry.name for entry in manager.home.jobs.iterdir()] == [running]
     assert checkpoint.is_dir()
 
 
+@pytest.mark.parametrize("hours", [2, -2])
+def test_a_clock_that_is_set_lets_no_job_expire(ended, hours):
+    manager, jobs, running, _ = ended
+    clock = Clock(now_ms())
+    dispatcher = second_dispatcher(manager, clock)
+
+    clock.now += hours * 3_600_000
+    dispatcher.tidy_up()
+    assert {job.job_id for job in dispatcher.jobs()} == {*jobs, running}
+
+    # nor does it for a job manager that is started after it was set
+    again = second_dispatcher(manager, clock)
+    assert {job.job_id for job in again.jobs()} == {*jobs, running}
+
+
+def test_a_job_that_ended_by_a_clock_of_the_future_expires_too(ended):
+    manager, jobs, running, _ = ended
+    steady = Clock(steady_ms())
+    dispatcher = second_dispatcher(manager, Clock(now_ms() - 7_200_000), steady)
+
+    steady.now += 3_600_000
+    dispatcher.tidy_up()
+
+    assert [job.job_id for job in dispatcher.jobs()] == [running], jobs
+
+
+def test_a_job_whose_folder_can_not_be_deleted_stays_listed_until_it_can(ended, monkeypatch):
+    manager, jobs, running, _ = ended
+    rename = Path.rename
+
+    def refused(path: Path, target: Path) -> Path:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "rename", refused)
+    dispatcher = second_dispatcher(manager, max_capacity=0)
+    assert {job.job_id for job in dispatcher.jobs()} == {*jobs, running}
+
+    monkeypatch.setattr(Path, "rename", rename)
+    dispatcher.tidy_up()
+
+    assert [job.job_id for job in dispatcher.jobs()] == [running]
+
+
 def test_the_latest_of_the_ended_jobs_stays_where_there_is_room_for_one(ended):
     manager, jobs, running, _ = ended
-    dispatcher = second_dispatcher(manager, now_ms, max_capacity=1)
-
-    dispatcher.tidy_up()
+    dispatcher = second_dispatcher(manager, max_capacity=1)
 
     assert {job.job_id for job in dispatcher.jobs()} == {jobs[1], running}

@@ -97,7 +97,7 @@ def test_the_record_with_the_highest_token_counts(tmp_path):
     assert JobRecord.read(directory).pid == 10
     assert record_token(directory) == 10
     remove_older_records(directory, 10)
-    assert [path.name for path in directory.path.iterdir()] == ["record-00000000000000000010.json"]
+    assert {path.name for path in directory.path.iterdir()} == {"record-00000000000000000010.json", "record.reserve"}
 
 
 def test_a_submission_has_defaults(submission):

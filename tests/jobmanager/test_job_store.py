@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
 
 from pystate.common.configuration import Configuration
-from pystate.jobmanager.job_store import JobStoreTerms
+from pystate.jobmanager.job_store import EndedJob, JobStoreTerms
 from pystate.jobmanager.log_rotation import LogGoneError, read_rotated, rotate
 
 
@@ -18,15 +19,41 @@ def test_the_defaults_are_flinks():
 def test_a_job_expires_with_its_time_and_not_before():
     terms = JobStoreTerms(expiration_ms=100)
 
-    assert terms.expired([("a", 0), ("b", 1)], now=99) == []
-    assert terms.expired([("a", 0), ("b", 1)], now=100) == ["a"]
+    assert terms.expired([]) == []
+    assert terms.expired([EndedJob("a", 0, seen_for_ms=99), EndedJob("b", 1, seen_for_ms=98)]) == []
+    assert terms.expired([EndedJob("a", 0, seen_for_ms=100), EndedJob("b", 1, seen_for_ms=99)]) == ["a"]
 
 
 def test_what_ended_first_goes_first_where_there_is_no_room():
     terms = JobStoreTerms(expiration_ms=10_000, max_capacity=2)
 
-    assert terms.expired([("a", 5), ("b", 1), ("c", 3), ("d", 9)], now=10) == ["c", "b"]
-    assert JobStoreTerms(10_000, 0).expired([("a", 5)], now=10) == ["a"]
+    def seen_at_once(**ends: int) -> list[EndedJob]:
+        return [EndedJob(job_id, end_time, seen_for_ms=7) for job_id, end_time in ends.items()]
+
+    assert terms.expired(seen_at_once(a=5, b=1, c=3, d=9)) == ["c", "b"]
+    assert JobStoreTerms(10_000, 0).expired(seen_at_once(a=5)) == ["a"]
+
+
+def test_what_was_seen_to_end_first_goes_first_whatever_the_clock_said():
+    ended = [EndedJob("later", 1, seen_for_ms=5), EndedJob("earlier", 7_200_000, seen_for_ms=6)]
+
+    assert JobStoreTerms(10_000, 1).expired(ended) == ["earlier"]
+
+
+def test_half_a_piece_is_not_left_of_a_log(tmp_path, monkeypatch):
+    log = tmp_path / "job.log"
+    log.write_bytes(b"0123456789")
+
+    def full(_source, copy):
+        copy.write(b"0123")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("pystate.jobmanager.log_rotation.shutil.copyfileobj", full)
+    with pytest.raises(OSError, match="No space"):
+        rotate(log, 2, max_bytes=10)
+
+    assert os.listdir(tmp_path) == ["job.log"]
+    assert read_rotated(log, 0, 100, ended=True) == (b"0123456789", True)
 
 
 def test_a_log_is_put_aside_and_its_writers_go_on_at_the_beginning(tmp_path):

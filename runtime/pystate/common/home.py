@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.errors import UsageError
-from pystate.common.job_files import FencingFile, JobFile, Replica, ReplicatedFile, replace_file
+from pystate.common.job_files import FencingFile, JobFile, Replica, ReplicatedFile, Reserve, replace_file
 
 SPARK_SECRETS = "spark-secrets.conf"
 _JOB_ID = re.compile(r"[0-9a-fA-F]{32}")
@@ -24,6 +24,8 @@ _REPLICATED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(\.json)?")
 _JVM_STARTS_SECONDS = 600.0
 """Longer than any JVM takes from its start to having read its settings."""
 _FENCED_RECORD = re.compile(r"record-(\d{20})\.json")
+
+RECORD_RESERVE_BYTES, STATUS_RESERVE_BYTES = 4 << 10, 32 << 10
 
 
 def new_job_id() -> str:
@@ -46,17 +48,27 @@ def parse_job_id(text: str) -> str:
     return text.lower()
 
 
-def write_file_atomically(file: JobFile, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace a file by `data` so that a reader, or a crash at any moment, sees the old bytes or the new ones."""
+def write_file_atomically(file: JobFile, data: bytes, *, mode: int = 0o644, reserve: Reserve | None = None) -> None:
+    """Replace a file by `data` so that a reader, or a crash at any moment, sees the old bytes or the new ones.
+
+    Args:
+        file: The file.
+        data: Its content.
+        mode: Who may read it.
+        reserve: Room for it on a full disk.
+    """
     if isinstance(file, ReplicatedFile):
-        file.replace_by(data, mode=mode)
-    else:
+        file.replace_by(data, mode=mode, reserve=reserve)
+    elif reserve is None:
         replace_file(file, data, mode=mode)
+    else:
+        reserve.replace(file, data, mode=mode)
 
 
-def write_json(file: JobFile, data: Any, *, mode: int = 0o644) -> None:
-    """Write JSON atomically."""
-    write_file_atomically(file, json.dumps(data, indent=1, sort_keys=True).encode(), mode=mode)
+def write_json(file: JobFile, data: Any, *, mode: int = 0o644, reserve: Reserve | None = None) -> None:
+    """Write JSON atomically; `reserve` is room for it on a full disk."""
+    content = json.dumps(data, indent=1, sort_keys=True).encode()
+    write_file_atomically(file, content, mode=mode, reserve=reserve)
 
 
 def read_json(file: JobFile) -> Any:
@@ -100,6 +112,9 @@ class JobDirectory:
         self.stdout = path / "stdout"  # what an attached job prints
         self.log = path / "job.log"  # Spark's and our noise; also the prints of a detached job
         self.replica = path / "replica.json"  # written by the job manager: where the replica is
+        # room on the disk, so that a cancel and an end can be written down when it is full
+        self.record_reserve = Reserve(path / "record.reserve", RECORD_RESERVE_BYTES)
+        self.status_reserve = Reserve(path / "status.reserve", STATUS_RESERVE_BYTES)
 
     def _file(self, name: str, kind: type[ReplicatedFile] = ReplicatedFile) -> JobFile:
         path = self.path / name

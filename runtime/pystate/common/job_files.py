@@ -7,15 +7,25 @@ files are then on the machine that runs it, as without stand-ins, and what is wr
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
+
+_ROOM_BYTES = 256 << 10
+"""What a driver writes before its job has begun is less."""
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+"""What the operating system says where a disk, or what a user may have of it, is full."""
+
+OF_THE_MACHINE = (*NO_SPACE, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What it says where nothing is wrong with what it was asked for, and the same may work later."""
 
 
 def replace_file(path: Path, data: bytes, *, mode: int) -> None:
     """Replace a file of this machine so that a reader, or a crash at any moment, sees the old bytes or the new ones."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = _temporary(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -27,6 +37,82 @@ def replace_file(path: Path, data: bytes, *, mode: int) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """Room on the disk that is kept free for one file: for what must be written down even where nothing else can be.
+
+    Attributes:
+        path: A file of zeros, in the folder of the file that it is for.
+        size: Its size in bytes, and the largest content it is good for.
+    """
+
+    path: Path
+    size: int
+
+    def ensure(self) -> None:
+        """Take the room, where it isn't taken yet.
+
+        Raises:
+            OSError: There is none.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            if self.path.stat().st_size == self.size:
+                return
+        replace_file(self.path, bytes(self.size), mode=0o600)
+
+    def replace(self, path: Path, data: bytes, *, mode: int) -> None:
+        """Replace a file as `replace_file` does; on a full disk write it where the room is, and try to take room anew.
+
+        Raises:
+            OSError: The file can't be written, not even there.
+        """
+        try:
+            replace_file(path, data, mode=mode)
+        except OSError as error:
+            if error.errno not in NO_SPACE or not self._replace_in_place(path, data, mode):
+                raise
+        with contextlib.suppress(OSError):
+            self.ensure()
+
+    def _replace_in_place(self, path: Path, data: bytes, mode: int) -> bool:
+        """Overwrite the zeros and rename the file; return False where there is no room for the content."""
+        ours = _temporary(path)
+        try:
+            if self.path.stat().st_size < len(data):
+                return False
+            self.path.rename(ours)  # so that nobody else writes to it
+        except FileNotFoundError:
+            return False
+        try:
+            with ours.open("r+b") as file:
+                file.write(data)
+                file.truncate()
+                os.fchmod(file.fileno(), mode)
+                os.fsync(file.fileno())
+            ours.replace(path)
+        finally:
+            with contextlib.suppress(OSError):
+                ours.unlink()  # where it has not become the file
+        return True
+
+
+def check_room(folder: Path) -> None:
+    """Make sure that a folder takes some more files.
+
+    Raises:
+        OSError: It doesn't.
+    """
+    probe = _temporary(folder / "room")
+    try:
+        probe.write_bytes(bytes(_ROOM_BYTES))
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
 class Replica(Protocol):
@@ -70,10 +156,13 @@ class ReplicatedFile:
         """Return the content here."""
         return self.path.read_bytes()
 
-    def replace_by(self, data: bytes, *, mode: int) -> None:
+    def replace_by(self, data: bytes, *, mode: int, reserve: Reserve | None = None) -> None:
         """Write it whole, there and here."""
         self._replica.write(self.name, data)
-        replace_file(self.path, data, mode=mode)
+        if reserve is None:
+            replace_file(self.path, data, mode=mode)
+        else:
+            reserve.replace(self.path, data, mode=mode)
 
     def stat(self) -> os.stat_result:
         """Return what this machine knows of it."""

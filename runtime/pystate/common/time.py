@@ -37,6 +37,12 @@ _MEMORY_UNITS: dict[str, int] = {
 }
 
 
+def steady_ms() -> int:
+    """Return milliseconds on a clock that nobody sets, and that goes on where a machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1_000_000
+
+
 def current_time_ms() -> int:
     """Return the time, ms since 1970."""
     return time.time_ns() // 1_000_000

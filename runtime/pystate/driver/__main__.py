@@ -18,6 +18,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import DriverReplacedError, JobCancelledError, JobGraphError, PystateError, SparkLostError
 from pystate.common.file_system_settings import SETTINGS_VARIABLE
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
+from pystate.common.job_files import OF_THE_MACHINE
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
 from pystate.common.user_frames import add_user_frame
@@ -26,12 +27,17 @@ from pystate.driver.control_endpoint import ControlEndpoint
 from pystate.driver.driver_term import leader_of_this_process
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
+from pystate.driver.lossy_log import tolerate_a_full_disk
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.spark.python_files import add_python_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_LAST_WRITES_SECONDS = 10.0
+"""How long an ended driver waits for files that others may ask it for instead, such as a savepoint's result."""
 
 
 class DriverExecutor(LocalExecutor):
@@ -147,6 +153,10 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
         return 1
     except BaseException as error:
         traceback.print_exc()
+        if executor.executed and isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+            # without a last word: a disk that is full now has room later, and the job's strategy decides
+            status.report_failure(failure_dict(error, program_trace(error, job_file)))
+            return 1
         if isinstance(error, PystateError):
             add_user_frame(error, "".join(traceback.format_exception(error)))
         failed = failure_dict(error, program_trace(error, job_file))
@@ -189,17 +199,27 @@ def main(arguments: list[str] | None = None) -> int:
     job_name = submission.get("job_name")
     status = JobStatusStore(directory, job_name or job_file.stem)
     endpoint = ControlEndpoint(directory, status)
-    endpoint.start()
+    tolerate_a_full_disk(prints=not submission.get("attached"))
+    try:
+        endpoint.start()
+    except OSError as error:
+        traceback.print_exc()
+        status.report_failure(failure_dict(error, traceback.format_exc()))
+        return 1
     signal.signal(signal.SIGTERM, _exit_on_signal)
     try:
         configuration = submission_configuration(submission)
         add_python_files(configuration)
     except PystateError as error:
         status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
+        status.wait_until_written()
         return 1
     executor = DriverExecutor(options.job_id, configuration, home, directory, status, endpoint, job_name)
     register_executor(executor)
-    return run_program(job_file, options.job_arguments, executor, status)
+    code = run_program(job_file, options.job_arguments, executor, status)
+    status.wait_until_written()
+    status.writes.wait_for_all(_LAST_WRITES_SECONDS)
+    return code
 
 
 class _Terminated(SystemExit):

@@ -29,6 +29,7 @@ class ControlEndpoint:
         self._status = status
         self._master: JobMaster | None = None
         self._operations: dict[str, Future[CompletedCheckpoint]] = {}
+        self._results: dict[str, dict[str, Any]] = {}
         self._server = ControlServer(directory.secret.read_bytes(), self._handle)
 
     def start(self) -> None:
@@ -110,10 +111,13 @@ class ControlEndpoint:
             result["checkpoint_id"] = checkpoint.checkpoint_id
         else:
             result["failure"] = as_person_error(error).to_dict()
-        write_json(self._directory.operation(trigger_id), result)
+        self._results[trigger_id] = result
+        self._status.writes.write(self._directory.operation(trigger_id), result)
 
     def _operation(self, trigger_id: str) -> dict[str, Any]:
         done: dict[str, Any] | None = read_json(self._directory.operation(trigger_id))
+        if done is None:
+            done = self._results.get(trigger_id)  # on a full disk the file comes later
         if done is not None:
             return done
         if trigger_id not in self._operations:

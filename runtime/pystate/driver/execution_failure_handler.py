@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from pystate.common.configuration import Configuration
@@ -73,7 +74,10 @@ class ExecutionFailureHandler:
             return None
         decision = self._strategy.after_failure(now_ms())
         self._strategy = decision.strategy
-        RecoveryTerms(self._strategy).write(self._directory)
+        try:
+            RecoveryTerms(self._strategy).write(self._directory)
+        except OSError as error:  # a full disk is no reason to fail for good
+            print(f"WARNING: another driver would not count this failure: {error}", file=sys.stderr, flush=True)
         return decision.delay_ms
 
     def job_ends(self, state: JobStatus) -> None:

@@ -7,9 +7,10 @@ import time
 from typing import Any
 
 from pystate.common.errors import PystateError
-from pystate.common.home import JobDirectory, read_json, write_json
+from pystate.common.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
 from pystate.driver.failure_history import with_failure
+from pystate.driver.late_writes import LateWrites
 from pystate.plan.task import TaskSpec
 
 
@@ -19,7 +20,7 @@ def now_ms() -> int:
 
 
 class JobStatusStore:
-    """The status of one job; every change is written to `status.json`.
+    """The status of one job; every change is written to `status.json`, and holds where the disk refuses it for a while.
 
     A driver that takes over from one that died goes on from what stands there: the job manager has made it RESTARTING, with
     the number of the next attempt.
@@ -27,10 +28,15 @@ class JobStatusStore:
     Args:
         directory: The job's files.
         name: The job's name.
+
+    Attributes:
+        writes: Writes this and other files of the job's driver.
     """
 
     def __init__(self, directory: JobDirectory, name: str) -> None:
+        self.writes = LateWrites()
         self._path = directory.status
+        self._reserve = directory.status_reserve
         self._lock = threading.Lock()
         self._state = JobStatus.INITIALIZING
         started = now_ms()
@@ -155,8 +161,14 @@ class JobStatusStore:
                 self._data["waits_for"] = sentence
                 self._write()
 
+    def wait_until_written(self) -> None:
+        """Wait until the end of the job stands in its file, however long its disk is full: else it would be restarted."""
+        if self._state.is_terminal:
+            self.writes.wait_for(self._path)
+
     def _write(self) -> None:
-        write_json(self._path, self._data)
+        # the room is for the last word
+        self.writes.write(self._path, dict(self._data), reserve=self._reserve if self._state.is_terminal else None)
 
 
 def failure_dict(error: BaseException, stack_trace: str) -> dict[str, Any]:

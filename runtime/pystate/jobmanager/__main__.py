@@ -9,6 +9,7 @@ import sys
 from pystate.common.configuration import Configuration, parse_dynamic_properties
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome
+from pystate.common.refused_files import is_of_files, refused
 from pystate.common.service_options import RestOptions
 from pystate.jobmanager.server import serve
 
@@ -28,6 +29,11 @@ def main() -> int:
     except PystateError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        if not is_of_files(error):
+            raise
+        print(refused(error, "The job manager can't serve its home"), file=sys.stderr)
+        return PystateError.exit_code
     return 0
 
 

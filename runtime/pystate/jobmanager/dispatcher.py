@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
 
 from pystate.common.control import new_secret
 from pystate.common.errors import JobNotFoundError, PystateError, UsageError
@@ -18,8 +19,11 @@ from pystate.common.home import (
     write_file_atomically,
     write_json,
 )
+from pystate.common.job_files import check_room
 from pystate.common.job_manager_options import JobManagerOptions
-from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher, DriverProcess
+from pystate.common.refused_files import refused
+from pystate.common.time import steady_ms
+from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher, DriverProcess, DriverRefusedError
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
 from pystate.jobmanager.job_leftovers import remove_job_copies
 from pystate.jobmanager.job_record import (
@@ -30,10 +34,19 @@ from pystate.jobmanager.job_record import (
     record_token,
     remove_older_records,
 )
-from pystate.jobmanager.job_store import JobStoreTerms
-from pystate.jobmanager.leadership import Leadership, LeadershipLostError, OnlyJobManager, this_machine
+from pystate.jobmanager.job_store import EndedJob, JobStoreTerms
+from pystate.jobmanager.leadership import (
+    Leadership,
+    LeadershipInDoubtError,
+    LeadershipLostError,
+    OnlyJobManager,
+    this_machine,
+)
 from pystate.jobmanager.log_rotation import rotate
+from pystate.jobmanager.retried_steps import RetriedSteps
 from pystate.jobmanager.supervised_job import SupervisedJob, job_name_of, now_ms
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +64,7 @@ class Dispatcher:
         leadership: Whether we may act.
         store: How long jobs that have ended stay.
         old_logs: How many old pieces are kept of a log.
+        steady: Milliseconds on a clock that nobody sets.
     """
 
     def __init__(
@@ -63,6 +77,7 @@ class Dispatcher:
         leadership: Leadership | None = None,
         store: JobStoreTerms | None = None,
         old_logs: int = JobManagerOptions.FLINK_LOG_MAX.default,
+        steady: Callable[[], int] = steady_ms,
     ) -> None:
         self._home = home
         self._launcher = launcher
@@ -74,6 +89,10 @@ class Dispatcher:
         self._lock = threading.Lock()
         self._jobs: dict[str, SupervisedJob] = {}
         self._closed = threading.Event()
+        self.steps = RetriedSteps(self._closed)
+        self._steady = steady
+        self._seen_ended: dict[str, int] = {}
+        self._refused: set[str] = set()
 
     @property
     def home(self) -> PystateHome:
@@ -92,27 +111,35 @@ class Dispatcher:
         Raises:
             LeadershipLostError: Another job manager leads.
         """
-        self._leadership.check()
-        self._folders.prepare()
-        self._home.remove_old_secrets()
+        self.steps.do("making sure that this job manager leads", self._leadership.check)
+        self.steps.do("preparing the folders of the jobs", self._folders.prepare)
+        self.steps.do_now_or_later("deleting old secrets", self._home.remove_old_secrets, "old-secrets")
         running = self._launcher.find_running()
-        for job_id in self._folders.job_ids():
-            process = self._not_replaced(job_id, running.get(job_id))
-            directory = self._folders.bring(job_id, None if process is None else process.home)
-            try:
-                record = JobRecord.read(directory)
-            except DamagedRecordError as error:
-                record = self._replace_damaged(job_id, directory, process, error)
-            except PystateError as error:
-                logger.error("the job %s is left out: %s", job_id, error)
-                continue
-            if record is None:  # a plain `python job.py`
-                continue
-            if complete_term is not None and (record_token(directory) or 0) < complete_term:
-                logger.warning("job %s was submitted to a job manager that did not lead any more; it is removed", job_id)
-                self._folders.remove(job_id)
-                continue
-            self._recover_job(record, directory, process)
+        for job_id in self.steps.do("listing the jobs", self._folders.job_ids):
+            what = f"taking over job {job_id}"
+            take_over = partial(self._recover, job_id, running.get(job_id), complete_term)
+            if self._leadership.token is None:
+                self.steps.do_now_or_later(what, take_over, f"recover-{job_id}")
+            else:  # once all are said to be taken over, a job with an older record counts as one that nobody was told of
+                self.steps.do(what, take_over)
+
+    def _recover(self, job_id: str, found: AdoptedDriver | None, complete_term: int | None) -> None:
+        process = self._not_replaced(job_id, found)
+        directory = self._folders.bring(job_id, None if process is None else process.home)
+        try:
+            record = JobRecord.read(directory)
+        except DamagedRecordError as error:
+            record = self._replace_damaged(job_id, directory, process, error)
+        except PystateError as error:
+            logger.error("the job %s is left out: %s", job_id, error)
+            return
+        if record is None:  # a plain `python job.py`
+            return
+        if complete_term is not None and (record_token(directory) or 0) < complete_term:
+            logger.warning("job %s was submitted to a job manager that did not lead any more; it is removed", job_id)
+            self._folders.remove(job_id)
+            return
+        self._recover_job(record, directory, process)
 
     def _not_replaced(self, job_id: str, process: AdoptedDriver | None) -> AdoptedDriver | None:
         """Return a living driver unless the job has been given to another one, which may be on another machine."""
@@ -125,28 +152,31 @@ class Dispatcher:
         return None
 
     def _recover_job(self, record: JobRecord, directory: JobDirectory, process: AdoptedDriver | None) -> None:
-        job = self._supervised(record, directory)
-        self._jobs[record.job_id] = job
         if self._leadership.token is not None:
             # from now on no older job manager can change what counts
             record.write(directory, self._leadership.token)
             remove_older_records(directory, self._leadership.token)
+        job = self._supervised(record, directory)
+        with self._lock:
+            self._jobs[record.job_id] = job
         elsewhere = record.machine is not None and record.machine != this_machine()
         if record.phase is RecordPhase.ENDED:
-            directory.environment.unlink(missing_ok=True)  # we may have been killed in front of that
-            directory.spark_secrets.unlink(missing_ok=True)
+            # we may have been killed in front of that
+            job.see_to("deleting the secrets", SupervisedJob.delete_secrets)
         elif process is not None:
             logger.info("job %s goes on in process %d", record.job_id, process.pid)
             job.watch(process)
         elif elsewhere and self._leadership.token is not None:
             message = "The job manager on the machine of the job's driver is gone."
-            job.take_over(message, lambda: self._folders.claim(job.job_id))
+            job.see_to("the takeover", lambda job: job.take_over(message, lambda: self._folders.claim(job.job_id)))
         elif record.phase is RecordPhase.SUBMITTED:
-            job.give_up("The job manager ended before it had started the job's driver.")
+            message = "The job manager ended before it had started the job's driver."
+            job.see_to("the end", lambda job: job.give_up(message))
         elif record.phase is RecordPhase.RESTARTING:
             job.restart()
         else:
-            job.driver_died("The driver process ended while no job manager was running.")
+            message = "The driver process ended while no job manager was running."
+            job.see_to("the restart", lambda job: job.driver_died(message))
 
     def _replace_damaged(
         self, job_id: str, directory: JobDirectory, process: AdoptedDriver | None, error: PystateError
@@ -171,7 +201,9 @@ class Dispatcher:
         return record
 
     def _supervised(self, record: JobRecord, directory: JobDirectory) -> SupervisedJob:
-        return SupervisedJob(record, directory, self._start_again, self._clock, self._leadership, remove_job_copies)
+        return SupervisedJob(
+            record, directory, self._start_again, self._clock, self._leadership, remove_job_copies, self.steps
+        )
 
     # -- new jobs
 
@@ -197,25 +229,30 @@ class Dispatcher:
             write_file_atomically(directory.secret, new_secret(), mode=0o600)
             submission.write(directory, job_id, submitted_at)
             write_json(directory.environment, dict(environment), mode=0o600)
+            for reserve in (directory.record_reserve, directory.status_reserve):
+                reserve.ensure()
+            check_room(directory.path)
             record.write(directory, self._leadership.token)
 
-        directory = self._folders.publish(job_id, fill)
+        try:
+            directory = self._folders.publish(job_id, fill)
+        except OSError as error:
+            raise refused(error, "The job's files can't be written") from error
         job = self._supervised(record, directory)
         # whoever leads by now looks for jobs after this moment, and finds it
         self._leadership.check()
+        with self._lock:
+            self._jobs[job_id] = job
         try:
             process = self._launcher.start(job_id, submission, environment, self._leadership.token)
-        except OSError as error:
-            message = f"The job's driver can't be started: {error}."
-            job.give_up(message)
-            with self._lock:
-                self._jobs[job_id] = job
-            if error.errno == errno.E2BIG:
+        except (DriverRefusedError, OSError) as error:
+            reason = error.message if isinstance(error, DriverRefusedError) else str(error)
+            message = f"The job's driver can't be started: {reason}."
+            job.see_to("the end", lambda job: job.give_up(message))
+            if isinstance(error, DriverRefusedError) and error.is_too_long:
                 raise UsageError(message, hint="give the job a file in place of long arguments") from error
             raise PystateError(message, where=submission.python) from error
         job.watch(process)
-        with self._lock:
-            self._jobs[job_id] = job
         logger.info("job %s (%s) starts in process %d", job_id, submission.job_file, process.pid)
         return job_id
 
@@ -228,9 +265,10 @@ class Dispatcher:
         """Start another driver for a job whose driver has died; None where that is the next job manager's to do.
 
         Raises:
-            OSError: The process can't be started.
+            OSError: The process can't be started at the moment, or would have no room for its files.
             PystateError: What it needs is gone.
         """
+        check_room(job.directory.path)
         submission = Submission.read(job.directory)
         environment = read_json(job.directory.environment)
         if environment is None:
@@ -255,6 +293,8 @@ class Dispatcher:
             while not self._closed.wait(_HOUSEKEEPING_SECONDS):
                 try:
                     self.tidy_up()
+                except LeadershipInDoubtError:
+                    continue
                 except LeadershipLostError:
                     return
                 except Exception:
@@ -265,21 +305,49 @@ class Dispatcher:
     def tidy_up(self) -> None:
         """Delete the folders of expired jobs, never their checkpoints and savepoints; put large logs aside.
 
+        What the operating system refuses is done the next time, and keeps nothing else from being done.
+
         Raises:
             LeadershipLostError: Another job manager leads.
         """
         self._leadership.check()
-        rotate(self._home.jobmanager_log, self._old_logs)
+        self._try("putting the job manager's log aside", lambda: rotate(self._home.jobmanager_log, self._old_logs))
+        now, jobs = self._steady(), self.jobs()
         ended = []
-        for job in self.jobs():
-            rotate(job.directory.log, self._old_logs)
-            if job.driver_is_gone:
-                ended.append((job.job_id, int(job.status()["end_time"])))
-        for job_id in self._store.expired(ended, self._clock()):
-            with self._lock:
-                del self._jobs[job_id]
+        for job in jobs:
+            self._try(f"putting the log of job {job.job_id} aside", partial(rotate, job.directory.log, self._old_logs))
+            end_time = self._try(f"looking at the end of job {job.job_id}", partial(getattr, job, "end_time"))
+            if end_time is not None:
+                seen_for = now - self._seen_ended.setdefault(job.job_id, now)
+                ended.append(EndedJob(job.job_id, end_time, seen_for))
+        for job_id in self._store.expired(ended):
+            self._try(f"deleting the folder of job {job_id}", partial(self._forget, job_id))
+
+    def _forget(self, job_id: str) -> None:
+        with self._lock:
+            job = self._jobs.pop(job_id)
+        try:
             self._folders.remove(job_id)
-            logger.info("job %s is not listed any longer", job_id)
+        except OSError:
+            with self._lock:
+                self._jobs[job_id] = job
+            raise
+        del self._seen_ended[job_id]
+        logger.info("job %s is not listed any longer", job_id)
+
+    def _try(self, what: str, act: Callable[[], T]) -> T | None:
+        """Do a step of housekeeping; one that is refused is told once, until it was done again."""
+        try:
+            result = act()
+        except OSError as error:
+            if what not in self._refused:
+                logger.error("%s is tried until it can be done: %s", what, error)
+            self._refused.add(what)
+            return None
+        if what in self._refused:
+            self._refused.discard(what)
+            logger.info("%s is done", what)
+        return result
 
     # -- asking
 

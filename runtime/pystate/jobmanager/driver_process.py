@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import select
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pystate.common.control import connect, receive_message, send_message
-from pystate.common.errors import ControlError, error_from_dict
+from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.file_system_settings import settings_environment
 from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.processes import is_alive
@@ -29,12 +30,23 @@ JOB_ID_VARIABLE = "PYSTATE_JOB_ID"
 logger = logging.getLogger(__name__)
 
 _ADOPTED_POLL_SECONDS = 0.25
+_REFUSED_FOR_GOOD = (errno.E2BIG, errno.ENOEXEC, errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM)
 _ORPHANS_GRACE_SECONDS = 10.0
 _ORPHANS_POLL_SECONDS = 0.05
 
 
 class DriverUnreachableError(ControlError):
     """The driver's control endpoint does not answer: it is not up yet, hangs, or is gone."""
+
+
+class DriverRefusedError(PystateError):
+    """The operating system refuses to run the driver's command, and will do so again.
+
+    Attributes:
+        is_too_long: Whether arguments and environment are longer than it takes.
+    """
+
+    is_too_long = False
 
 
 class DriverProcess(Protocol):
@@ -112,7 +124,8 @@ class DriverLauncher:
             leader: Our fencing token; None where we have no stand-in.
 
         Raises:
-            OSError: The process can't be started.
+            DriverRefusedError: The process can't be started, and never will be.
+            OSError: It can't be started at the moment.
         """
         directory = self._home.job(job_id)
         command = [submission.python, *self._command, "--home", str(self._home.root), "--job-id", job_id]
@@ -126,15 +139,22 @@ class DriverLauncher:
         with contextlib.ExitStack() as files:
             log = files.enter_context(_open_private(directory.log))
             output = files.enter_context(_open_private(directory.stdout)) if submission.attached else log
-            process = subprocess.Popen(  # noqa: S603 - the submitter proved that it may run code
-                command,
-                cwd=submission.working_directory,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=log,
-                start_new_session=True,
-            )
+            try:
+                process = subprocess.Popen(  # noqa: S603 - the submitter proved that it may run code
+                    command,
+                    cwd=submission.working_directory,
+                    env=variables,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                if error.errno not in _REFUSED_FOR_GOOD:
+                    raise
+                refused = DriverRefusedError(str(error), where=submission.python)
+                refused.is_too_long = error.errno == errno.E2BIG
+                raise refused from error
         return ChildDriver(process)
 
     def end_replaced(self, job_id: str, driver: AdoptedDriver) -> None:
@@ -197,12 +217,17 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
         DriverUnreachableError: Nobody answered.
         PystateError: What the driver answered.
     """
-    address = read_json(directory.driver)
+    try:
+        address = read_json(directory.driver)
+        secret = directory.secret.read_bytes()
+    except (OSError, ValueError) as error:
+        message = "The address of the job's driver can't be read."
+        raise DriverUnreachableError(message, where=f"{directory.driver}: {error}", hint=f"see {directory.log}") from error
     if address is None:
         message = "The job's driver is still starting."
         raise DriverUnreachableError(message, where=str(directory.log), hint="try again in a moment")
     try:
-        connection = connect((address["host"], address["port"]), directory.secret.read_bytes(), timeout=timeout)
+        connection = connect((address["host"], address["port"]), secret, timeout=timeout)
     except (ControlError, OSError) as error:
         message = f"The job's driver (process {address['pid']}) can't be reached."
         raise DriverUnreachableError(message, where=str(error), hint=f"see {directory.log}") from error

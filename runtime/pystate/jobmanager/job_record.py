@@ -73,7 +73,7 @@ class JobRecord:
         """
         content = {**asdict(self), "phase": self.phase.value}
         data = {"version": RECORD_VERSION, "crc32": _checksum(content), **content}
-        write_json(directory.record_of(token), data, mode=0o600)
+        write_json(directory.record_of(token), data, mode=0o600, reserve=directory.record_reserve)
 
     @staticmethod
     def read(directory: JobDirectory) -> JobRecord | None:

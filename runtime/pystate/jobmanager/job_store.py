@@ -10,11 +10,26 @@ from pystate.common.job_manager_options import JobManagerOptions
 
 
 @dataclass(frozen=True)
+class EndedJob:
+    """A job that has ended.
+
+    Attributes:
+        job_id: The job.
+        end_time: Milliseconds since 1970, by the clock of then. It only orders jobs: a clock may be set.
+        seen_for_ms: For how long this job manager has seen it as ended, on a clock that nobody sets.
+    """
+
+    job_id: str
+    end_time: int
+    seen_for_ms: int
+
+
+@dataclass(frozen=True)
 class JobStoreTerms:
     """How many jobs that have ended are listed, and for how long.
 
     Attributes:
-        expiration_ms: Milliseconds after its end.
+        expiration_ms: Milliseconds for which a job manager has seen that it has ended.
         max_capacity: Jobs.
     """
 
@@ -29,16 +44,11 @@ class JobStoreTerms:
             configuration.get(JobManagerOptions.JOB_STORE_MAX_CAPACITY),
         )
 
-    def expired(self, ended: Iterable[tuple[str, int]], now: int) -> list[str]:
-        """Return the jobs that are listed no longer.
-
-        Args:
-            ended: Job ids with the ms since 1970 at which they ended.
-            now: Milliseconds since 1970.
-        """
-        newest_first = sorted(ended, key=lambda job: (job[1], job[0]), reverse=True)
+    def expired(self, ended: Iterable[EndedJob]) -> list[str]:
+        """Return the jobs that are listed no longer."""
+        newest_first = sorted(ended, key=lambda job: (-job.seen_for_ms, job.end_time, job.job_id), reverse=True)
         return [
-            job_id
-            for place, (job_id, end_time) in enumerate(newest_first)
-            if place >= self.max_capacity or now - end_time >= self.expiration_ms
+            job.job_id
+            for place, job in enumerate(newest_first)
+            if place >= self.max_capacity or job.seen_for_ms >= self.expiration_ms
         ]

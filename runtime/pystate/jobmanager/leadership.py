@@ -14,6 +14,10 @@ class LeadershipLostError(PystateError):
     """Another job manager leads, or this one can't tell."""
 
 
+class LeadershipInDoubtError(LeadershipLostError):
+    """Nobody can tell at the moment whether this job manager leads; until then it must not act."""
+
+
 class Leadership(Protocol):
     """The right to act for the jobs of a cluster.
 

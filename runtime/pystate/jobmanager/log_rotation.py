@@ -35,8 +35,14 @@ def rotate(log: Path, keep: int, max_bytes: int = MAX_LOG_BYTES) -> bool:
     except FileNotFoundError:
         return False
     piece = log.with_name(f"{log.name}.{_begin(log):0{_DIGITS}d}")
-    with log.open("rb") as source, os.fdopen(os.open(piece, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as copy:
-        shutil.copyfileobj(source, copy)
+    draft = log.with_name(f".{piece.name}.tmp")  # half a piece would have a wrong end
+    try:
+        with log.open("rb") as source, os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as copy:
+            shutil.copyfileobj(source, copy)
+        draft.rename(piece)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
     os.truncate(log, 0)
     for _, old in _pieces(log)[:-keep]:
         old.unlink(missing_ok=True)

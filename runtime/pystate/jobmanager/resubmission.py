@@ -140,7 +140,9 @@ def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | N
         attached=False,
     )
     job_id = dispatcher.submit(changed, found.environment)
-    replace(found, successor=job_id).write(job.directory)
+    told = replace(found, successor=job_id)
+    # the successor runs: an error would make the client start another one
+    job.see_to("noting the successor", lambda job: told.write(job.directory))
     return job_id
 
 

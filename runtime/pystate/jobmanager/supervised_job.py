@@ -18,12 +18,14 @@ from pystate.driver.driver_term import begin_term
 from pystate.driver.failure_history import has_failed, with_failure
 from pystate.driver.kept_metrics import read_kept_metrics
 from pystate.driver.recovery_terms import RecoveryTerms
-from pystate.jobmanager.driver_process import DriverProcess, DriverUnreachableError, call_driver
+from pystate.jobmanager.driver_process import DriverProcess, DriverRefusedError, DriverUnreachableError, call_driver
 from pystate.jobmanager.job_checkpoints import JobCheckpoints
 from pystate.jobmanager.job_metrics import JobMetrics
 from pystate.jobmanager.job_record import JobRecord, RecordPhase
+from pystate.jobmanager.kept_record import KeptRecord
 from pystate.jobmanager.leadership import Leadership, LeadershipLostError, OnlyJobManager, this_machine
 from pystate.jobmanager.log_rotation import read_rotated
+from pystate.jobmanager.retried_steps import RetriedSteps
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +53,23 @@ class _Triggered:
     driver: int | None
 
 
+@dataclass(frozen=True)
+class _DueRestart:
+    """What is written down before another driver is started, the same however often it has to be tried.
+
+    Attributes:
+        delay_ms: How long it is to be waited.
+        terms: The rules for restarts, behind the failure.
+        status: The status that the dead driver left.
+        changes: What the failure changes in it.
+    """
+
+    delay_ms: int
+    terms: RecoveryTerms
+    status: dict[str, Any]
+    changes: dict[str, Any]
+
+
 def now_ms() -> int:
     """Return the wall clock in ms since 1970."""
     return int(time.time() * 1000)
@@ -66,6 +85,7 @@ class SupervisedJob:
         clock: Milliseconds since 1970.
         leadership: Whether we may act for the job; nothing is written and no driver started where we may not.
         ended: Called once the driver of the job that has ended is gone.
+        steps: Does again what the operating system refuses for a while.
     """
 
     def __init__(
@@ -76,13 +96,16 @@ class SupervisedJob:
         clock: Callable[[], int] = now_ms,
         leadership: Leadership | None = None,
         ended: Callable[[SupervisedJob], object] = lambda _job: None,
+        steps: RetriedSteps | None = None,
     ) -> None:
         self.job_id = record.job_id
         self.directory = directory
-        self._record = record
         self._start_again = start_again
         self._clock = clock
         self._leadership = leadership or OnlyJobManager()
+        self._steps = steps or RetriedSteps()
+        self._kept = KeptRecord(record, directory, self._leadership, self._steps)
+        self._due: _DueRestart | None = None
         self._ended = ended
         self._lock = threading.Lock()
         self._gone = threading.Event()
@@ -107,13 +130,21 @@ class SupervisedJob:
 
     @property
     def record(self) -> JobRecord:
-        """The record as it is on disk."""
-        return self._record
+        """The record: what was decided, and is on disk unless that is full."""
+        return self._kept.current
 
     @property
     def driver_is_gone(self) -> bool:
         """Whether no driver will write anything for this job any more."""
         return self._gone.is_set()
+
+    @property
+    def end_time(self) -> int | None:
+        """When the job ended, ms since 1970; None for one of which nobody has said so far that it has ended, and how."""
+        if not self.driver_is_gone or self.record.phase is not RecordPhase.ENDED:
+            return None
+        status = self.status()
+        return int(status["end_time"]) if JobStatus(status["state"]).is_terminal else None
 
     @property
     def has_no_driver(self) -> bool:
@@ -126,33 +157,56 @@ class SupervisedJob:
         """Take note of a living driver and of its end, on a thread of its own."""
         self._change(phase=RecordPhase.STARTED, pid=process.pid, exit_code=None, machine=this_machine())
         self._on_a_thread("watch", lambda: self._await_end(process))
-        if self._record.cancel_requested:
+        if self.record.cancel_requested:
             self._deliver_cancel()
 
     def give_up(self, message: str) -> None:
-        """Mark the job FAILED because no driver runs it, unless a driver left its last word."""
-        try:
-            with self._lock:
+        """Mark the job FAILED because no driver runs it, unless a driver left its last word. It may be done twice.
+
+        Raises:
+            LeadershipLostError: It is for others to say how the job ends.
+            OSError: It is known how the job ended, or will be at the next try; what it leaves behind is not deleted yet.
+        """
+        with self._lock:
+            if self.record.phase is not RecordPhase.ENDED:
                 status = self._driver_status()
-                if self._record.verdict is None and (status is None or not JobStatus(status["state"]).is_terminal):
+                if self.record.verdict is None and (status is None or not JobStatus(status["state"]).is_terminal):
                     self._set(phase=RecordPhase.ENDED, verdict=self._verdict(message))
                 else:
                     self._set(phase=RecordPhase.ENDED)
-            self.directory.environment.unlink(missing_ok=True)
-            self.directory.spark_secrets.unlink(missing_ok=True)
-        except LeadershipLostError:
-            raise  # it is for others to say how the job ends
-        except BaseException:
+        try:
+            self.delete_secrets()
+            self.directory.status_reserve.path.unlink(missing_ok=True)
+        finally:
             self._gone.set()
-            raise
-        self._gone.set()
         self._ended(self)
+
+    def delete_secrets(self) -> None:
+        """Delete what only another driver would need."""
+        self.directory.environment.unlink(missing_ok=True)
+        self.directory.spark_secrets.unlink(missing_ok=True)
+
+    def see_to(self, what: str, act: Callable[[SupervisedJob], object]) -> None:
+        """Do a step for the job now, or on a thread of its own as soon as the operating system lets it.
+
+        Args:
+            what: The step, for people.
+            act: The step, which may be done twice.
+
+        Raises:
+            LeadershipLostError: Another job manager leads.
+        """
+        self._steps.do_now_or_later(f"{what} of job {self.job_id}", lambda: act(self), f"step-{self.job_id}")
 
     def driver_died(self, message: str) -> None:
         """Take note that no driver runs the job; start another one where the job has not ended and its strategy allows it.
 
         Args:
             message: How the driver ended.
+
+        Raises:
+            LeadershipLostError: It is for others to go on with the job.
+            OSError: It is to be done again; the failure counts once.
         """
         with self._lock:
             delay_ms = self._prepare_restart(message)
@@ -185,7 +239,7 @@ class SupervisedJob:
     def _prepare_takeover(self, message: str) -> bool:
         """Write down that another driver is due; return False where the job has ended. No failure of the job is counted."""
         status = self._driver_status()
-        if self._record.cancel_requested or (status is not None and JobStatus(status["state"]).is_terminal):
+        if self.record.cancel_requested or (status is not None and JobStatus(status["state"]).is_terminal):
             return False
         terms = RecoveryTerms.read(self.directory)
         if terms is not None and terms.end_state is not None:
@@ -215,8 +269,22 @@ class SupervisedJob:
     def _prepare_restart(self, message: str) -> int | None:
         """Write down that a restart is due and return the delay in ms; None where the job has ended."""
         self._leadership.check()
+        if self.record.cancel_requested or self.record.phase is RecordPhase.ENDED:
+            return None
+        due = self._due = self._due or self._planned_restart(message)
+        if due is None:
+            return None
+        due.terms.write(self.directory)
+        self._write_restarting(due.status, due.changes)
+        self._set(phase=RecordPhase.RESTARTING)
+        self._due = None
+        attempt = int(due.status["attempt"]) + 1
+        logger.info("job %s: %s It is restarted in %d ms (attempt %d).", self.job_id, message, due.delay_ms, attempt)
+        return due.delay_ms
+
+    def _planned_restart(self, message: str) -> _DueRestart | None:
         status = self._driver_status()
-        if self._record.cancel_requested or status is None or JobStatus(status["state"]).is_terminal:
+        if status is None or JobStatus(status["state"]).is_terminal:
             return None
         try:
             terms = RecoveryTerms.read(self.directory)
@@ -230,33 +298,32 @@ class SupervisedJob:
             # it was stopped or cancelled with a savepoint, which is complete
             self._set(verdict={"state": terms.end_state.value, "failure": None, "end_time": now})
             return None
-        restarts = int(status["attempt"])
         decision = terms.strategy.after_failure(now)
-        delay_ms = decision.delay_ms
-        if delay_ms is None:
+        if decision.delay_ms is None:
             return None
-        RecoveryTerms(decision.strategy).write(self.directory)
         changes: dict[str, Any] = {}
         if not has_failed(status):
             failure = self._failure(message)
             changes = {"failure": failure, **with_failure(status, failure, now)}
-        self._write_restarting(status, changes)
-        self._set(phase=RecordPhase.RESTARTING)
-        logger.info("job %s: %s It is restarted in %d ms (attempt %d).", self.job_id, message, delay_ms, restarts + 1)
-        return delay_ms
+        return _DueRestart(decision.delay_ms, RecoveryTerms(decision.strategy), status, changes)
 
     def _restart(self, delay_ms: int) -> None:
-        if self._cancelled.wait(delay_ms / 1000):
+        self._cancelled.wait(delay_ms / 1000)
+        self._steps.do(f"another driver for job {self.job_id}", self._start_driver, self._cancelled)
+
+    def _start_driver(self) -> None:
+        if self._cancelled.is_set():
             self.give_up("The job was cancelled before its driver was started again.")
             return
         try:
             process = self._start_again(self)
         except LeadershipLostError:
             raise
+        except DriverRefusedError as error:
+            message = f"The job's driver can't be started again: {error.message}."
+            self._steps.do(f"what follows for job {self.job_id}", lambda: self.driver_died(message), self._cancelled)
         except PystateError as error:
             self.give_up(f"The job's driver can't be started again: {error.message} ({error.where})")
-        except OSError as error:
-            self.driver_died(f"The job's driver can't be started again: {error}.")
         else:
             if process is not None:
                 self.watch(process)
@@ -266,11 +333,12 @@ class SupervisedJob:
         logger.info("the driver of job %s ended %s", self.job_id, describe_exit(exit_code))
         with self._lock:
             # in memory only: give_up() writes it together with what it means
-            self._record = self._record.with_changes(exit_code=exit_code)
-        self.driver_died(f"The driver process ended {describe_exit(exit_code)}.")
+            self._kept.note(exit_code=exit_code)
+        message = f"The driver process ended {describe_exit(exit_code)}."
+        self._steps.do(f"what follows for job {self.job_id}", lambda: self.driver_died(message), self._cancelled)
 
     def _verdict(self, message: str) -> dict[str, Any]:
-        if self._record.cancel_requested:
+        if self.record.cancel_requested:
             return {"state": JobStatus.CANCELED.value, "failure": None, "end_time": self._clock()}
         status = self._driver_status()
         last_word = status is not None and has_failed(status)
@@ -285,7 +353,7 @@ class SupervisedJob:
 
     def status(self) -> dict[str, Any]:
         """Return the status in the form of `status.json`."""
-        record = self._record
+        record = self.record
         status = {**_initial_status(record), **(self._driver_status() or {})}
         state = JobStatus(status["state"])
         if state.is_terminal:
@@ -340,7 +408,7 @@ class SupervisedJob:
             message = f"Job cancellation failed because the job has already reached another terminal state ({state.value})."
             raise JobTerminatedError(message)
         with self._lock:
-            if self._record.cancel_requested:
+            if self.record.cancel_requested:
                 return
             self._set(cancel_requested=True)
         self._cancelled.set()
@@ -360,7 +428,7 @@ class SupervisedJob:
         if state.is_terminal:
             message = f"Job {self.job_id} has already ended ({state.value})."
             raise JobTerminatedError(message, hint="pystate list -a")
-        triggered = _Triggered(op.removeprefix("trigger_"), self._record.pid)
+        triggered = _Triggered(op.removeprefix("trigger_"), self.record.pid)
         try:
             self._call(op, trigger_id=chosen, **arguments)
         except DriverUnreachableError:
@@ -378,7 +446,7 @@ class SupervisedJob:
         """
         path = self.directory.operation(trigger_id)
         # asked before the file, which the driver may write as its last act
-        gone, triggered, record = self.driver_is_gone, self._triggered.get(trigger_id), self._record
+        gone, triggered, record = self.driver_is_gone, self._triggered.get(trigger_id), self.record
         if triggered is not None and (record.pid != triggered.driver or record.phase is RecordPhase.RESTARTING):
             gone = True
         done: dict[str, Any] | None = read_json(path)
@@ -421,7 +489,7 @@ class SupervisedJob:
     # -- inner workings
 
     def _has_no_driver(self) -> bool:
-        return self._gone.is_set() or self._record.phase is RecordPhase.RESTARTING
+        return self._gone.is_set() or self.record.phase is RecordPhase.RESTARTING
 
     def _has_lost_driver(self, pid: int | None) -> bool:
         """Wait for a moment whether the driver that did not answer turns out to be dead."""
@@ -429,7 +497,7 @@ class SupervisedJob:
         while time.monotonic() < deadline:
             if self._gone.wait(_DEATH_NOTICE_SECONDS / 20):
                 return True
-            if self._record.pid != pid or self._record.phase is RecordPhase.RESTARTING:
+            if self.record.pid != pid or self.record.phase is RecordPhase.RESTARTING:
                 return True
         return False
 
@@ -453,12 +521,13 @@ class SupervisedJob:
 
     def _deliver_cancel(self) -> None:
         def deliver() -> None:
-            while not self._gone.wait(_CANCEL_RETRY_SECONDS) and not self.state().is_terminal:
+            while not self._gone.wait(_CANCEL_RETRY_SECONDS):
                 try:
-                    self._call("cancel")
+                    if not self.state().is_terminal:
+                        self._call("cancel")
                     return
-                except PystateError as error:  # the driver still starts, or is about to end
-                    logger.debug("job %s can't be cancelled yet: %s", self.job_id, error.message)
+                except (PystateError, OSError) as error:  # the driver still starts, or is about to end
+                    logger.debug("job %s can't be cancelled yet: %s", self.job_id, error)
 
         self._on_a_thread("cancel", deliver)
 
@@ -484,10 +553,7 @@ class SupervisedJob:
             self._set(**changes)
 
     def _set(self, **changes: Any) -> None:
-        self._leadership.check()
-        record = self._record.with_changes(**changes)
-        record.write(self.directory, self._leadership.token)
-        self._record = record
+        self._kept.change(**changes)
 
 
 def describe_exit(exit_code: int | None) -> str:

@@ -39,7 +39,7 @@ def replaced(dispatcher, answers: int = 0):
     """Let a dispatcher be one that has been replaced after some more questions."""
     dispatcher._leadership = Lost(dispatcher._leadership.token, answers)
     for job in dispatcher.jobs():
-        job._leadership = dispatcher._leadership
+        job._leadership = job._kept._leadership = dispatcher._leadership
     return dispatcher
 
 

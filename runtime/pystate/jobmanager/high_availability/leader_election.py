@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
+from pystate.common.time import steady_ms
 from pystate.jobmanager.high_availability.lease import Candidacy, HeldLease, LeaseTerms
 from pystate.jobmanager.high_availability.lease_files import LeaseStore
-from pystate.jobmanager.leadership import LeadershipLostError
+from pystate.jobmanager.leadership import LeadershipInDoubtError, LeadershipLostError
 
 logger = logging.getLogger(__name__)
-
-
-def steady_ms() -> int:
-    """Return milliseconds on a clock that nobody sets, and that goes on where a machine sleeps."""
-    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return time.clock_gettime_ns(clock) // 1_000_000
 
 
 class Term:
@@ -54,7 +48,7 @@ class Term:
             highest = self._store.highest_token()
         except OSError as error:
             message = f"Nobody can tell which job manager leads: {error}."
-            raise LeadershipLostError(message, hint="pystate cluster status") from error
+            raise LeadershipInDoubtError(message, hint="pystate cluster status") from error
         if self._lease.is_lost(highest):
             self.end()
             message = f"Another job manager leads (term {highest}; this one had term {self.token})."
@@ -106,6 +100,7 @@ class LeaderElection:
         self._clock = clock
         self._candidacy = Candidacy(None, clock())
         self._term: Term | None = None
+        self._refused = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leader-election", daemon=True)
 
@@ -167,8 +162,13 @@ class LeaderElection:
         while not self._stopped.is_set():
             try:
                 self.step()
+                if self._refused:
+                    logger.info("the storage of the lease can be used again")
+                self._refused = False
             except OSError as error:
-                logger.warning("the storage of the lease can't be used: %s", error)
+                if not self._refused:
+                    logger.warning("the storage of the lease can't be used: %s", error)
+                self._refused = True
             except Exception:
                 logger.exception("the election failed; it is tried again")
             self._stopped.wait(self._terms.retry_period / 1000)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pystate.common.home import read_json, write_json
+from pystate.common.job_files import NO_SPACE
 from pystate.jobmanager.high_availability.lease import SignOfLife
 
 _FILE = re.compile(r"(\d{20})\.(leader|renewed|complete|released)")
@@ -54,6 +55,12 @@ class LeaseStore(Protocol):
 
     def leader(self) -> dict[str, Any] | None:
         """Return where the latest leader can be reached, with its `token`; None where it has given the lease back."""
+
+
+def _overwrite(file: Path, data: bytes) -> None:
+    with file.open("r+b", buffering=0) as opened:
+        opened.write(data)
+        os.fsync(opened.fileno())
 
 
 class LeaseFiles:
@@ -98,8 +105,17 @@ class LeaseFiles:
         return self.highest_token() == token
 
     def renew(self, token: int) -> None:
-        """Give a sign of life."""
-        write_json(self._file(token, "renewed"), {"mark": secrets.token_hex(8)}, mode=0o600)
+        """Give a sign of life; in place where the disk has no room for another file.
+
+        Each mark has as many bytes as the one before, so that whoever reads while it is written sees a new one, too.
+        """
+        file, mark = self._file(token, "renewed"), {"mark": secrets.token_hex(8)}
+        try:
+            write_json(file, mark, mode=0o600)
+        except OSError as error:
+            if error.errno not in NO_SPACE or not file.exists():
+                raise
+            _overwrite(file, json.dumps(mark, indent=1, sort_keys=True).encode())
 
     def complete(self, token: int) -> None:
         """Write down that the leader has taken all jobs over; what earlier ones have left is deleted."""

@@ -59,16 +59,20 @@ class StandbyJobManager:
         dispatcher = self._new_dispatcher(term)
         self._dispatcher = dispatcher
         try:
-            dispatcher.recover(self._lease.latest_complete())
-            term.check()
-            self._lease.complete(term.token)
+            dispatcher.recover(dispatcher.steps.do("reading which term was complete", self._lease.latest_complete))
+
+            def complete() -> None:
+                term.check()
+                self._lease.complete(term.token)
+
+            dispatcher.steps.do("writing down that all jobs are taken over", complete)
             dispatcher.keep_house()
             self._gate.lead(term, self._new_app(dispatcher))
             logger.info("term %d: all jobs are taken over", term.token)
         except LeadershipLostError as error:
             dispatcher.close()
             logger.warning("term %d is over before all jobs were taken over: %s", term.token, error.message)
-        except (PystateError, OSError):
+        except PystateError:
             logger.exception("the jobs can't be taken over; another job manager may try")
             dispatcher.close()
             self._election.resign()

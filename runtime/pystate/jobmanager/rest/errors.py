@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, PystateError, UsageError
+from pystate.common.refused_files import is_of_files, refused
 from pystate.common.security_options import SecurityOptions
 from pystate.jobmanager.driver_process import DriverUnreachableError
 from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
@@ -105,7 +106,10 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
 
 
 async def answer_unexpected(request: Request, error: Exception) -> Response:
-    """Answer a fault of ours."""
+    """Answer a fault of ours, or of the disk."""
+    if isinstance(error, OSError) and is_of_files(error):
+        logger.warning("%s %s failed: %s", request.method, urlsplit(str(request.url)).path, error)
+        return Json(_body(request, refused(error)), status_code=500)
     logger.error("%s %s failed", request.method, urlsplit(str(request.url)).path, exc_info=error)
     return Json(_body(request, PystateError(f"{type(error).__name__}: {error}")), status_code=500)
 

@@ -1,0 +1,42 @@
+"""What the operating system says of a file, as an error for people."""
+
+from __future__ import annotations
+
+import errno
+
+from pystate.common.errors import PystateError
+from pystate.common.job_files import NO_SPACE
+
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+_LIMITS = (errno.EMFILE, errno.ENFILE)
+
+
+class FileRefusedError(PystateError):
+    """A file can't be read or written: a full or failing disk, a read-only file system, a folder of somebody else."""
+
+
+def refused(error: OSError, what: str = "A file can't be read or written") -> FileRefusedError:
+    """Return an error with the place and the next command.
+
+    Args:
+        error: What the operating system said.
+        what: What could not be done, as the beginning of the sentence.
+    """
+    message = f"{what}: {error.strerror or error}."
+    where = error.filename2 or error.filename
+    return FileRefusedError(message, where=None if where is None else str(where), hint=_hint(error.errno))
+
+
+def is_of_files(error: BaseException) -> bool:
+    """Whether an error is the operating system's about a file, and no bug of ours."""
+    return isinstance(error, OSError) and (error.filename is not None or error.errno in (*NO_SPACE, *_READ_ONLY, *_LIMITS))
+
+
+def _hint(number: int | None) -> str:
+    if number in NO_SPACE:
+        return "make room on the disk: pystate doctor shows which"
+    if number in _READ_ONLY:
+        return "set PYSTATE_HOME to a folder that you may write to: pystate doctor looks at it"
+    if number in _LIMITS:
+        return "raise the limit of open files: ulimit -n"
+    return "pystate doctor"

@@ -1,0 +1,104 @@
+"""What a driver does where the disk refuses its files for a while."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+
+import pytest
+
+from pystate.common import job_files
+from pystate.common.home import JobDirectory, read_json
+from pystate.common.job_status import JobStatus
+from pystate.driver.late_writes import LateWrites
+from pystate.driver.lossy_log import LossyLog
+from pystate.driver.status import JobStatusStore
+from tests.jobmanager.harness import eventually
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """Makes new files be refused until it is called with False."""
+    temporary = job_files._temporary
+    switch = [False]
+
+    def checked(path):
+        if switch[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return temporary(path)
+
+    monkeypatch.setattr(job_files, "_temporary", checked)
+    return lambda value=True: switch.__setitem__(0, value)
+
+
+def test_the_latest_content_is_written_and_said_once(tmp_path, full):
+    said: list[str] = []
+    writes, file = LateWrites(said.append), tmp_path / "a.json"
+    full()
+    writes.write(file, {"n": 1})
+    writes.write(file, {"n": 2})
+    writes.write(tmp_path / "b.json", {})
+    assert not writes.wait_for(file, 0)
+    assert not file.exists()
+
+    full(False)
+    assert writes.wait_for_all(30)
+
+    assert read_json(file) == {"n": 2}
+    eventually(lambda: len(said) == 2)
+    assert said[0].startswith(f"WARNING: {file} can't be written: ")
+    assert said[1] == "All files of the job are written again."
+
+
+def test_a_job_moves_on_and_its_end_is_written_when_it_can_be(tmp_path, full):
+    directory = JobDirectory(tmp_path)
+    status = JobStatusStore(directory, "job")
+    full()
+    status.update(JobStatus.RUNNING)
+    status.update(JobStatus.FAILED, failure={"message": "why", "stack_trace": "where"})
+
+    assert status.snapshot()["state"] == "FAILED"
+    full(False)
+    status.wait_until_written()
+
+    assert read_json(directory.status)["state"] == "FAILED"
+    assert read_json(directory.status)["failure"]["message"] == "why"
+
+
+def test_the_last_word_has_room_on_a_full_disk(tmp_path, monkeypatch):
+    directory = JobDirectory(tmp_path)
+    status = JobStatusStore(directory, "job")
+    directory.status_reserve.ensure()
+    opened = os.open
+
+    def refused(path, flags, *arguments, **named):
+        if flags & os.O_EXCL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return opened(path, flags, *arguments, **named)
+
+    monkeypatch.setattr(os, "open", refused)
+    status.update(JobStatus.RUNNING)
+    assert read_json(directory.status)["state"] == "INITIALIZING"
+    status.update(JobStatus.FAILED, failure={"message": "why", "stack_trace": "where"})
+
+    assert read_json(directory.status)["state"] == "FAILED"
+
+
+def test_what_a_full_disk_refuses_of_a_log_is_counted(tmp_path, monkeypatch):
+    log = (tmp_path / "log").open("wb")
+    stream = io.TextIOWrapper(io.BufferedWriter(LossyLog(log.fileno())), line_buffering=True)
+    print("one", file=stream)
+    write = os.write
+
+    def refused(_descriptor, _data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", refused)
+    print("two", file=stream)
+    print("three", file=stream)
+    monkeypatch.setattr(os, "write", write)
+    print("four", file=stream)
+
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert lines == ["one", "", "(10 bytes are missing here: the disk refused them)", "four"]
