@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from pystate.common.home import PystateHome
-from pystate.common.time import steady_ms
+from pystate.common.time import current_time_ms, steady_ms
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.job_store import JobStoreTerms
-from pystate.jobmanager.supervised_job import now_ms
 from tests.jobmanager.harness import FAKE_DRIVER, eventually
 
 
@@ -43,7 +42,7 @@ class Clock:
         return self.now
 
 
-def second_dispatcher(manager, clock=now_ms, steady=steady_ms, **store) -> Dispatcher:
+def second_dispatcher(manager, clock=current_time_ms, steady=steady_ms, **store) -> Dispatcher:
     home = PystateHome(manager.home.root)
     dispatcher = Dispatcher(home, DriverLauncher(home, FAKE_DRIVER), clock, store=JobStoreTerms(**store), steady=steady)
     dispatcher.recover()
@@ -70,7 +69,7 @@ def test_expired_jobs_go_with_their_folders_and_checkpoints_stay(ended):
 @pytest.mark.parametrize("hours", [2, -2])
 def test_a_clock_that_is_set_lets_no_job_expire(ended, hours):
     manager, jobs, running, _ = ended
-    clock = Clock(now_ms())
+    clock = Clock(current_time_ms())
     dispatcher = second_dispatcher(manager, clock)
 
     clock.now += hours * 3_600_000
@@ -85,7 +84,7 @@ def test_a_clock_that_is_set_lets_no_job_expire(ended, hours):
 def test_a_job_that_ended_by_a_clock_of_the_future_expires_too(ended):
     manager, jobs, running, _ = ended
     steady = Clock(steady_ms())
-    dispatcher = second_dispatcher(manager, Clock(now_ms() - 7_200_000), steady)
+    dispatcher = second_dispatcher(manager, Clock(current_time_ms() - 7_200_000), steady)
 
     steady.now += 3_600_000
     dispatcher.tidy_up()

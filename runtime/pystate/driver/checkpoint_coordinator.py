@@ -35,6 +35,7 @@ from pystate.common.errors import (
 from pystate.common.job_files import JobFile
 from pystate.common.job_status import JobStatus
 from pystate.common.options import RecoveryClaimMode
+from pystate.common.time import current_time_ms
 from pystate.driver.checkpoint_settings import CheckpointSettings
 from pystate.driver.coordinator_state import CoordinatorState
 from pystate.driver.coordinator_steps import (
@@ -53,7 +54,6 @@ from pystate.driver.restored_state import Snapshot
 from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.driver.slot_pool import SlotPool
 from pystate.driver.snapshot_metadata import JobDescription, write_snapshot
-from pystate.driver.status import now_ms
 from pystate.plan.task import TaskSpec
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
@@ -93,7 +93,7 @@ class CheckpointCoordinator:
         self._settings = settings = CheckpointSettings.of(configuration, job.job_id)
         self._storage = settings.storage
         self._points = RestorePoints(settings, job.job_id)
-        self._statistics = StatisticsFile(statistics_file, settings.history_size, now_ms)
+        self._statistics = StatisticsFile(statistics_file, settings.history_size, current_time_ms)
         self.state = CoordinatorState(settings, self._points, self._statistics, clock)
         self._ids = ids or CheckpointIdCounter()
         self._check_term = check_term
@@ -415,7 +415,7 @@ class CheckpointCoordinator:
             checkpoint_id,
             checkpoint_type=request.checkpoint_type,
             format=request.format,
-            trigger_timestamp=now_ms(),
+            trigger_timestamp=current_time_ms(),
             tasks=tasks,
             location=location.uri,
             message=request.message,
@@ -471,7 +471,7 @@ class CheckpointCoordinator:
             self._fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, failure)
             self._points.finalizing_over(pending.checkpoint_id)
             return
-        completed = self.state.settle(entry, metadata, now_ms())
+        completed = self.state.settle(entry, metadata, current_time_ms())
         if completed is None:  # it expired while the storage hung
             self._points.finalizing_over(pending.checkpoint_id)
             return

@@ -10,10 +10,10 @@ from pystate.common.errors import PystateError, RecordError, StateError, UserFun
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.state_settings import is_checkpointing_enabled
+from pystate.common.time import current_time_ms
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.repeated_failures import MOST_FAILURES, FailureSite, RepeatedFailures
 from pystate.driver.restart_strategy import is_fatal, restart_strategy
-from pystate.driver.status import now_ms
 from pystate.plan.task import task_in
 
 OF_USER_CODE = (UserFunctionError, StateError, RecordError)
@@ -72,7 +72,7 @@ class ExecutionFailureHandler:
         self._why = self._hopeless(error, stack_trace)
         if self._why is not None:
             return None
-        decision = self._strategy.after_failure(now_ms())
+        decision = self._strategy.after_failure(current_time_ms())
         self._strategy = decision.strategy
         try:
             RecoveryTerms(self._strategy).write(self._directory)

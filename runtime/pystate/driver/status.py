@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
+from pystate.common.time import current_time_ms
 from pystate.driver.failure_history import with_failure
 from pystate.driver.late_writes import LateWrites
 from pystate.plan.task import TaskSpec
-
-
-def now_ms() -> int:
-    """Return the wall clock in ms since 1970."""
-    return int(time.time() * 1000)
 
 
 class JobStatusStore:
@@ -39,7 +34,7 @@ class JobStatusStore:
         self._reserve = directory.status_reserve
         self._lock = threading.Lock()
         self._state = JobStatus.INITIALIZING
-        started = now_ms()
+        started = current_time_ms()
         self._data: dict[str, Any] = {
             "state": self._state.value,
             "name": name,
@@ -88,7 +83,7 @@ class JobStatusStore:
         with self._lock:
             if self._state.is_terminal:
                 return False
-            now = now_ms()
+            now = current_time_ms()
             self._state = state
             self._data["waits_for"] = None
             if changes.get("failure") is not None:
@@ -106,7 +101,7 @@ class JobStatusStore:
         """Leave word of what this driver ends of, where another one goes on with the job."""
         with self._lock:
             if not self._state.is_terminal:
-                self._data.update(with_failure(self._data, failure, now_ms()), failure=failure)
+                self._data.update(with_failure(self._data, failure, current_time_ms()), failure=failure)
                 self._write()
 
     def describe_plan(

@@ -22,7 +22,7 @@ from pystate.common.home import (
 from pystate.common.job_files import check_room
 from pystate.common.job_manager_options import JobManagerOptions
 from pystate.common.refused_files import refused
-from pystate.common.time import steady_ms
+from pystate.common.time import current_time_ms, steady_ms
 from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher, DriverProcess, DriverRefusedError
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
 from pystate.jobmanager.job_leftovers import remove_job_copies
@@ -44,7 +44,7 @@ from pystate.jobmanager.leadership import (
 )
 from pystate.jobmanager.log_rotation import rotate
 from pystate.jobmanager.retried_steps import RetriedSteps
-from pystate.jobmanager.supervised_job import SupervisedJob, job_name_of, now_ms
+from pystate.jobmanager.supervised_job import SupervisedJob, job_name_of
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class Dispatcher:
         self,
         home: PystateHome,
         launcher: DriverLauncher,
-        clock: Callable[[], int] = now_ms,
+        clock: Callable[[], int] = current_time_ms,
         *,
         folders: JobFolders | None = None,
         leadership: Leadership | None = None,

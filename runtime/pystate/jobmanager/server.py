@@ -25,6 +25,7 @@ from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, read_json, write_file_atomically, write_json
 from pystate.common.job_manager_options import JobManagerOptions
 from pystate.common.security_options import SecurityOptions
+from pystate.common.time import current_time_ms
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.high_availability.leader_gate import LeaderGate
@@ -36,7 +37,6 @@ from pystate.jobmanager.leadership import this_machine
 from pystate.jobmanager.request_guard import home_token
 from pystate.jobmanager.rest.app import create_app
 from pystate.jobmanager.rest_security import RestSecurity
-from pystate.jobmanager.supervised_job import now_ms
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ def job_manager(
                 "scheme": security.scheme,
                 "ca": configuration.get(SecurityOptions.SSL_REST_CA),
                 "version": pystate.__version__,
-                "started_at": now_ms(),
+                "started_at": current_time_ms(),
                 "instance": secrets.token_hex(16),
             }
             jobs = _Jobs(home, launcher or DriverLauncher(home), configuration, security, address, entry)

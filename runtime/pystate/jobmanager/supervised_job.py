@@ -14,6 +14,7 @@ from typing import Any
 from pystate.common.errors import CheckpointFailedError, JobTerminatedError, PystateError
 from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json, write_json
 from pystate.common.job_status import JobStatus
+from pystate.common.time import current_time_ms
 from pystate.driver.driver_term import begin_term
 from pystate.driver.failure_history import has_failed, with_failure
 from pystate.driver.kept_metrics import read_kept_metrics
@@ -70,11 +71,6 @@ class _DueRestart:
     changes: dict[str, Any]
 
 
-def now_ms() -> int:
-    """Return the wall clock in ms since 1970."""
-    return int(time.time() * 1000)
-
-
 class SupervisedJob:
     """One job. Status and results are read from the files that the driver writes, so a hanging driver can't hold them back.
 
@@ -93,7 +89,7 @@ class SupervisedJob:
         record: JobRecord,
         directory: JobDirectory,
         start_again: Callable[[SupervisedJob], DriverProcess | None],
-        clock: Callable[[], int] = now_ms,
+        clock: Callable[[], int] = current_time_ms,
         leadership: Leadership | None = None,
         ended: Callable[[SupervisedJob], object] = lambda _job: None,
         steps: RetriedSteps | None = None,

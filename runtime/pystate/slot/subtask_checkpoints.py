@@ -14,6 +14,7 @@ from pystate.checkpoint.stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
+from pystate.common.time import current_time_ms
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.operator_chain import OperatorChain
 from pystate.slot.user_code import UserCode, user_stack_trace
@@ -67,7 +68,7 @@ class SubtaskCheckpointCoordinator:
     def take(self, barrier: CheckpointBarrier) -> None:
         """Take the synchronous part, and have the rest done beside what comes behind the barrier."""
         started = time.perf_counter()
-        start_delay_ms = max(0, int(time.time() * 1000) - barrier.trigger_timestamp)
+        start_delay_ms = max(0, current_time_ms() - barrier.trigger_timestamp)
         try:
             frozen = self._chain.on_barrier(barrier)
         except BaseException as error:
@@ -124,7 +125,7 @@ class SubtaskCheckpointCoordinator:
             return
         write_ms = int((time.perf_counter() - started) * 1000)
         metrics = SubtaskCheckpointMetrics(
-            ack_timestamp=int(time.time() * 1000),
+            ack_timestamp=current_time_ms(),
             sync_ms=sync_ms if self._asynchronous else sync_ms + write_ms,
             async_ms=write_ms if self._asynchronous else 0,
             start_delay_ms=start_delay_ms,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from pystate.api.checkpointed import CheckpointedFunction
 from pystate.api.functions import Function
 from pystate.api.state import BroadcastState, MapStateDescriptor
+from pystate.common.time import current_time_ms
 
 
 class KeyedStateReaderFunction(Function):
@@ -32,7 +32,7 @@ class BootstrapContext:
 
     def current_processing_time(self) -> int:
         """Return the time, ms since 1970."""
-        return time.time_ns() // 1_000_000
+        return current_time_ms()
 
 
 class KeyedStateBootstrapFunction(Function):

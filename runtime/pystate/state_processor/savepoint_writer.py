@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import secrets
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from pystate.checkpoint.storage import SnapshotLocation, snapshot_id_of
 from pystate.common.errors import PystateError, SnapshotError, SnapshotExistsError, StateError
 from pystate.common.key_groups import check_max_parallelism
 from pystate.common.option_types import nearest_name
+from pystate.common.time import current_time_ms
 from pystate.state.base.keys import KEY_ENCODING
 from pystate.state_processor.entry_frames import merged, write_keyed_state
 from pystate.state_processor.kept_state import StateCopier, file_names, joined, narrowed, rehashed
@@ -205,7 +205,7 @@ class SavepointWriter:
     def _written(self, location: SnapshotLocation) -> CheckpointMetadata:
         operators = [*self._kept_operators(location), *(self._new_operator(one, location) for one in self._new.values())]
         existing = self._existing
-        now = time.time_ns() // 1_000_000
+        now = current_time_ms()
         if existing is None:
             job_id = secrets.token_hex(16)
             return CheckpointMetadata(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import pyarrow as pa
 from pystate.api.state import StateDescriptor, StateKind
 from pystate.checkpoint.state_rows import without_pickle
 from pystate.common.errors import PystateError, SnapshotError, StateError
+from pystate.common.time import current_time_ms
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.records.codec import column_converter, column_values
 from pystate.state.base.canonical import StateMetaInfo
@@ -156,7 +156,7 @@ class _Encoding:
 
     def _entries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[EntryRow]:
         stage, codec = self._stage, KeyCodec(self._stage.key_type)
-        now = time.time_ns() // 1_000_000
+        now = current_time_ms()
         encoders = [_StateEncoder(descriptor, column, stage.types, now) for descriptor, column in stage.columns]
         for batch in batches:
             keys = [self._internal(codec, key) for key in self._keys(batch)]

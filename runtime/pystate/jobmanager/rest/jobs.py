@@ -8,6 +8,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import read_json
 from pystate.common.job_status import JobStatus
+from pystate.common.time import current_time_ms
 from pystate.driver.job_metrics import io_figures
 from pystate.driver.restart_strategy import restart_strategy
 from pystate.jobmanager.rest import messages, vertices
@@ -30,7 +31,6 @@ from pystate.jobmanager.rest.schemas import (
     record,
     words,
 )
-from pystate.jobmanager.supervised_job import now_ms
 
 _PATH = "/jobs/{job_id}"
 _METRICS_SECONDS = 2.0
@@ -148,7 +148,7 @@ def _jobs(request: RestRequest) -> dict[str, Any]:
 
 
 def _jobs_overview(request: RestRequest) -> dict[str, Any]:
-    now = now_ms()
+    now = current_time_ms()
     return {"jobs": [messages.job_summary(job.job_id, job.status(), now) for job in request.dispatcher.jobs()]}
 
 
@@ -159,7 +159,7 @@ def _job(request: RestRequest) -> dict[str, Any]:
         tasks = job.metrics.current().tasks
         last = {task.vertex_id: io_figures(sample for one in task.subtasks for sample in one.samples) for task in tasks}
         status = vertices.with_last_io(status, last)
-    return messages.job_details(job.job_id, status, now_ms())
+    return messages.job_details(job.job_id, status, current_time_ms())
 
 
 def _status(request: RestRequest) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _vertex(request: RestRequest) -> dict[str, Any]:
     job, vertex_id = request.job, request[VERTEX_ID]
     task = job.metrics.current().task(vertex_id)
     io = {} if task is None else {one.index: io_figures(one.samples) for one in task.subtasks}
-    found = vertices.vertex_details(job.job_id, job.status(), vertex_id, now_ms(), io)
+    found = vertices.vertex_details(job.job_id, job.status(), vertex_id, current_time_ms(), io)
     if found is None:
         message = f"There is no vertex {vertex_id} in job {job.job_id}."
         raise NotFoundError(message, hint=f"GET /jobs/{job.job_id} lists them")

@@ -9,11 +9,12 @@ import os
 from typing import Any
 
 from pystate.common.job_status import JobStatus
+from pystate.common.time import current_time_ms
 from pystate.jobmanager.rest.errors import NotFoundError
 from pystate.jobmanager.rest.parameters import TASK_MANAGER_ID
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.jobmanager.rest.schemas import EMPTY, HEX_ID, INTEGER, NUMBER, TEXT, TRUTH, array, record
-from pystate.jobmanager.supervised_job import SupervisedJob, now_ms
+from pystate.jobmanager.supervised_job import SupervisedJob
 
 _MEMORY = ("taskHeapMemory", "taskOffHeapMemory", "managedMemory", "networkMemory")
 _RESOURCE = record({"cpuCores": NUMBER, **dict.fromkeys(_MEMORY, INTEGER), "extendedResources": EMPTY})
@@ -64,7 +65,7 @@ def _task_manager(job: SupervisedJob, status: dict[str, Any], now: int) -> dict[
 
 
 def _all(request: RestRequest) -> dict[str, Any]:
-    now = now_ms()
+    now = current_time_ms()
     running = [(job, status) for job in request.dispatcher.jobs() if not _has_ended(status := job.status())]
     return {"taskmanagers": [_task_manager(job, status, now) for job, status in running]}
 
@@ -75,7 +76,7 @@ def _one(request: RestRequest) -> dict[str, Any]:
     if _has_ended(status):
         message = f"Job {job.job_id} has ended ({status['state']}); it has no slots."
         raise NotFoundError(message)
-    found = _task_manager(job, status, now_ms())
+    found = _task_manager(job, status, current_time_ms())
     slot = {"jobId": job.job_id, "resource": _resource(1)}
     return {**found, "allocatedSlots": [slot] * found["slotsNumber"]}
 
