@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 
 from tests.security.doors import opened
@@ -43,6 +44,18 @@ class Crowd:
             held.setblocking(False)
             self._open[held.fileno()] = held
             self._poll.register(held, select.POLLIN | select.POLLHUP | select.POLLERR)
+
+    @contextlib.contextmanager
+    def joining(self, addresses: Iterable[tuple[str, int] | str], number: int) -> Iterator[None]:
+        """Connect some times to each, all at once, while something else is done; all have come behind it."""
+        coming = [threading.Thread(target=self.join, args=(address, number)) for address in addresses]
+        for one in coming:
+            one.start()
+        try:
+            yield
+        finally:
+            for one in coming:
+                one.join()
 
     def say(self, said: bytes) -> None:
         """Say something on each."""

@@ -40,9 +40,9 @@ def silent_connections(ground: Ground, finding: Finding) -> None:
     doors = target.doors()
     before = {name: Figures.of(pid) for name, pid in target.pids().items()}
     with Crowd() as crowd:
-        for door in doors:
-            crowd.join(door.address, silent)
-        crowd.join(("127.0.0.1", target.port), silent)
+        addresses = [door.address for door in doors]
+        with crowd.joining([*addresses, ("127.0.0.1", target.port)], silent):
+            _stays_able(target, finding, "while they come")
         finding.did(f"{silent} to each of {len(doors) + 1} sockets, held")
         _stays_able(target, finding, "among them")
         most = {name: Figures.of(pid) for name, pid in target.pids().items()}
