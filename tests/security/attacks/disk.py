@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.faults.processes import is_gone, kill, wait_until
+from tests.security.attacks.posing import drivers_of
 from tests.security.ground import Ground, attack
 from tests.security.report import Finding
 from tests.security.target import Installation
@@ -147,6 +148,75 @@ def _on_a_full_disk(home: Installation, disk: SmallDisk, finding: Finding) -> No
     finding.unless(home.wait_for(again, "RUNNING", seconds=_SOON_S), f"a new job is {home.state(again)}")
     states = [job["status"] for job in home.request("GET", "/jobs")[1]["jobs"]]
     finding.figure(f"afterwards {len(states)} jobs: {', '.join(sorted(states))}")
+
+
+@attack("disk-at-random")
+def disk_at_random(ground: Ground, finding: Finding) -> None:
+    """The disk of the home is full at random moments: no job lost, none twice."""
+    with small_disk(ground.root / "disk-at-random") as disk:
+        if disk is None:
+            finding.skip("a disk of 12 MB (mount is not ours here)")
+            return
+        home = ground.installation("disk-at-random/small")
+        home.start()
+        try:
+            _at_random(ground, home, disk, finding)
+        finally:
+            disk.free()
+            home.close()
+
+
+def _at_random(ground: Ground, home: Installation, disk: SmallDisk, finding: Finding) -> None:
+    chance, wanted = ground.chance, dict[str, tuple[str, ...]]()
+    for _ in range(4):
+        wanted[home.submit(*_RESTARTED)] = ("RUNNING",)
+    unanswered = 0
+    rounds = ground.share_of(24, least=4)
+    for number in range(rounds):
+        running = [job for job, state in wanted.items() if state == ("RUNNING",)]
+        for job in running:
+            home.wait_for(job, "RUNNING", seconds=_SOON_S)
+        full = threading.Timer(chance.random() * 0.15, disk.fill)
+        full.start()
+        act = chance.choice(("submit", "kill", "cancel", "manager"))
+        if act == "submit" or len(running) < 4:
+            try:
+                # its first driver may find no byte to say that it may be started again
+                wanted[home.submit(*_RESTARTED)] = ("RUNNING", "FAILED")
+            except (RuntimeError, OSError):
+                unanswered += 1
+        elif act == "kill":
+            kill(home.driver_pid(chance.choice(running)))
+        elif act == "cancel":
+            job = chance.choice(running)
+            if home.request("PATCH", f"/jobs/{job}")[0] == 202:
+                wanted[job] = ("CANCELED",)
+        else:
+            home.kill_manager()
+            with contextlib.suppress(RuntimeError):
+                home.start()
+        full.join()
+        disk.fill()
+        time.sleep(chance.random())
+        disk.free()
+        if is_gone(home.entry.get("pid", 0)):
+            home.start()
+        wrong = [job for job, state in wanted.items() if not home.wait_for(job, *state, seconds=_SOON_S)]
+        wanted.update({job: (home.state(job),) for job, states in wanted.items() if len(states) > 1})
+        if wrong:
+            told = f"{home.state(wrong[0])} instead of {'/'.join(wanted[wrong[0]])}"
+            finding.broken(f"round {number} ({act}): {len(wrong)} of {len(wanted)} jobs are {told} {_SOON_S:.0f} s later")
+            break
+    finding.did(
+        f"{rounds} rounds of submissions, kills of drivers and job managers, cancels, each on a disk that fills up in it"
+    )
+    drivers = drivers_of(home)
+    twice = [job for job, pids in drivers.items() if len(pids) > 1]
+    finding.unless(not twice, f"{len(twice)} jobs have two drivers")
+    listed = {job["id"] for job in home.request("GET", "/jobs")[1]["jobs"]}
+    finding.unless(set(wanted) <= listed, f"{len(set(wanted) - listed)} jobs are lost")
+    finding.unless(set(drivers) <= listed, f"{len(set(drivers) - listed)} drivers run that no job is listed for")
+    finding.figure(f"{len(wanted)} jobs taken in, {unanswered} submissions refused, {len(drivers)} run at the end")
 
 
 @attack("prints")

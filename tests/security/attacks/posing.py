@@ -124,7 +124,7 @@ def manager_kills(ground: Ground, finding: Finding) -> None:
     finding.did(f"{jobs} submissions and more, {kills} kills of the job manager among them")
     lost = [job for job in accepted if not home.wait_for(job, "RUNNING", seconds=30)]
     finding.unless(not lost, f"{len(lost)} jobs that were taken in do not run: {[home.state(job) for job in lost][:5]}")
-    drivers = _drivers(home)
+    drivers = drivers_of(home)
     listed = {job["id"]: job["status"] for job in home.request("GET", "/jobs")[1]["jobs"]}
     twice = {job: pids for job, pids in drivers.items() if len(pids) > 1}
     finding.unless(not twice, f"{len(twice)} jobs have two drivers")
@@ -145,7 +145,7 @@ def _wait_answering(home: Installation) -> None:
     wait_until(answers)
 
 
-def _drivers(home: Installation) -> dict[str, list[int]]:
+def drivers_of(home: Installation) -> dict[str, list[int]]:
     """Return the heads of the sessions of a home's drivers by job."""
     found: dict[str, list[int]] = {}
     for entry in Path("/proc").iterdir():
