@@ -14,12 +14,12 @@ import typer
 from typer.main import get_command
 
 from pystate.common.errors import PystateError, UsageError
+from pystate_cli.arguments.completions import COMPLETE_VARIABLE, prepare_completion
 from pystate_cli.command_table import COMMANDS, register
-from pystate_cli.completions import COMPLETE_VARIABLE, prepare_completion
-from pystate_cli.console import Console
-from pystate_cli.flink_flags import ACTIONS_WITHOUT_MEANING, flag_without_meaning
-from pystate_cli.help_pages import WIDTH, show_whole_sentences
-from pystate_cli.quick_parameters import let_pass_unchecked
+from pystate_cli.console.console import Console
+from pystate_cli.parser.flink_flags import ACTIONS_WITHOUT_MEANING, flag_without_meaning
+from pystate_cli.parser.help_pages import WIDTH, show_whole_sentences
+from pystate_cli.parser.quick_parameters import let_pass_unchecked
 from pystate_cli.session import Session
 
 # typer brings click along in some versions and depends on it in others; this is its ClickException in both

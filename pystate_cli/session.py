@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome
 from pystate.common.job_status import JobStatus
-from pystate_cli.console import Console
-from pystate_cli.job_manager import find_job_manager
-from pystate_cli.rest_client import RestClient
+from pystate_cli.client.job_manager import find_job_manager
+from pystate_cli.client.rest_client import RestClient
+from pystate_cli.console.console import Console
 
 if TYPE_CHECKING:
     import typer
@@ -69,7 +69,7 @@ def job_state(client: RestClient, job_id: str) -> JobStatus:
 
 def job_failure(client: RestClient, job_id: str) -> PystateError:
     """Return the error of a job that has FAILED."""
-    from pystate_cli.failures import failure_of
+    from pystate_cli.client.failures import failure_of
 
     error = failure_of(client.get(f"/jobs/{job_id}/execution-result")["job-execution-result"]["failure-cause"])
     if error.hint is None:
@@ -94,7 +94,7 @@ def restart_sentence(details: dict[str, Any], attempt: int) -> str:
     cause = details["pystate"]["failure"]
     if cause is None:
         return sentence
-    from pystate_cli.failures import failure_of
+    from pystate_cli.client.failures import failure_of
 
     error = failure_of(cause)
     error.hint = None

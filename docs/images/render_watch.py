@@ -9,9 +9,9 @@ import time
 
 from rich.console import Console
 
-from pystate_cli.console import Console as PystateConsole
-from pystate_cli.job_history import JobHistory
-from pystate_cli.job_selection import connect_to_job
+from pystate_cli.arguments.job_selection import connect_to_job
+from pystate_cli.console.console import Console as PystateConsole
+from pystate_cli.sampling.job_history import JobHistory
 from pystate_cli.session import Session
 from pystate_cli.views.watch_view import watch_view
 

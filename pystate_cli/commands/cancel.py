@@ -10,10 +10,9 @@ import typer
 
 from pystate.common.errors import JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
-from pystate_cli.completions import complete_running_job
-from pystate_cli.formats import printable
-from pystate_cli.job_selection import JOB_ID, connect_to_job, may_mean_job
-from pystate_cli.options import (
+from pystate_cli.arguments.completions import complete_running_job
+from pystate_cli.arguments.job_selection import JOB_ID, connect_to_job, may_mean_job
+from pystate_cli.arguments.options import (
     ApplicationOption,
     JobManagerOption,
     JsonOption,
@@ -22,10 +21,11 @@ from pystate_cli.options import (
     absolute_path,
     checked_message,
 )
-from pystate_cli.rest_client import RestClient
+from pystate_cli.arguments.snapshot_options import FormatOption, checked_format
+from pystate_cli.client.rest_client import RestClient
+from pystate_cli.console.formats import printable
+from pystate_cli.running.waiting import await_end, await_operation
 from pystate_cli.session import Session, job_failure
-from pystate_cli.snapshot_options import FormatOption, checked_format
-from pystate_cli.waiting import await_end, await_operation
 
 
 def cancel(

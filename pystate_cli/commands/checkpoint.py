@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import (
+from pystate_cli.arguments.job_selection import connect_to_job
+from pystate_cli.arguments.options import (
     ApplicationOption,
     DetachedOption,
     JobManagerOption,
@@ -15,15 +15,15 @@ from pystate_cli.options import (
     RunningJobIdArgument,
     VerboseOption,
 )
-from pystate_cli.session import Session
-from pystate_cli.triggered import (
+from pystate_cli.running.triggered import (
     TriggerIdOption,
     WaitOption,
     refuse_beside_trigger_id,
     tell_operation,
     tell_trigger_id,
 )
-from pystate_cli.waiting import await_operation
+from pystate_cli.running.waiting import await_operation
+from pystate_cli.session import Session
 
 
 def checkpoint(

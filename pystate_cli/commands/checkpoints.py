@@ -9,16 +9,16 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
-from pystate_cli.console import Console
-from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.rest_client import RestClient
+from pystate_cli.arguments.job_selection import connect_to_job
+from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.client.rest_client import RestClient
+from pystate_cli.console.console import Console
+from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.session import Session, job_state
 from pystate_cli.views.checkpoint_details import CheckpointDetails, details_view, header_line
 from pystate_cli.views.checkpoint_details import plain_lines as plain_details
 from pystate_cli.views.checkpoint_list import CheckpointRow, path_lines, plain_lines, summary_line, table, wait_lines
 from pystate_cli.views.checkpoint_summary import plain_summary, summary_table, summary_title
-from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

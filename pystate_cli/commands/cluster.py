@@ -10,15 +10,15 @@ import typer
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.home import read_json
 from pystate.common.job_status import JobStatus
-from pystate_cli.absent_job_manager import absent_job_manager
-from pystate_cli.formats import format_millis
-from pystate_cli.job_manager import find_job_manager, own_job_manager, start_job_manager, stop_job_manager
-from pystate_cli.options import JsonOption, VerboseOption
-from pystate_cli.program_words import ConfDirOption, PropertyOption
-from pystate_cli.rest_client import NoJobManagerError, RestClient
+from pystate_cli.arguments.options import JsonOption, VerboseOption
+from pystate_cli.client.absent_job_manager import absent_job_manager
+from pystate_cli.client.job_manager import find_job_manager, own_job_manager, start_job_manager, stop_job_manager
+from pystate_cli.client.rest_client import NoJobManagerError, RestClient
+from pystate_cli.console.formats import format_millis
+from pystate_cli.programs.program_words import ConfDirOption, PropertyOption
+from pystate_cli.running.waiting import await_end
 from pystate_cli.session import Session
-from pystate_cli.views.facts import labelled
-from pystate_cli.waiting import await_end
+from pystate_cli.tables.facts import labelled
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pystate_cli.completions import COMPLETE_VARIABLE
-from pystate_cli.options import JsonOption
+from pystate_cli.arguments.completions import COMPLETE_VARIABLE
+from pystate_cli.arguments.options import JsonOption
 from pystate_cli.session import Session
 
 _INSTALL = {

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pystate.common.errors import ConfigurationError
+from pystate_cli.arguments.completions import complete_key
+from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.commands.config_import import import_config
-from pystate_cli.completions import complete_key
-from pystate_cli.default_command import DEFAULT, DefaultCommandGroup
-from pystate_cli.options import JsonOption, VerboseOption
-from pystate_cli.program_words import ConfDirOption, PropertyOption
+from pystate_cli.parser.default_command import DEFAULT, DefaultCommandGroup
+from pystate_cli.programs.program_words import ConfDirOption, PropertyOption
 from pystate_cli.session import Session
 from pystate_cli.views.setting_list import SettingRow, details, plain_lines, table
 

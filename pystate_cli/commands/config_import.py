@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pystate.common.errors import UsageError
-from pystate_cli.options import JsonOption, VerboseOption
+from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.session import Session
 
 if TYPE_CHECKING:
-    from pystate_cli.flink_config import Imported
+    from pystate_cli.config.flink_config import Imported
 
 _TARGET = "conf/flink-conf.toml"
 
@@ -27,7 +27,7 @@ def import_config(
 ) -> None:
     """Take over the settings of a Flink; what means nothing here is listed with the reason."""
     from pystate.common.home import write_file_atomically
-    from pystate_cli.flink_config import read_flink_file, sort_settings
+    from pystate_cli.config.flink_config import read_flink_file, sort_settings
 
     session = Session.of(context)
     source = Path(file).expanduser().absolute()

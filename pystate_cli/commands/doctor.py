@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pystate.common.errors import ConfigurationError
+from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.doctor import machine, service, storage
 from pystate_cli.doctor.finding import Finding, Health, fail, ok, warn
-from pystate_cli.options import JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.program_words import ConfDirOption, PropertyOption
+from pystate_cli.programs.program_words import ConfDirOption, PropertyOption
 from pystate_cli.session import Session
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 

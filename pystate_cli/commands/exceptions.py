@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.arguments.job_selection import connect_to_job
+from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.session import Session
 from pystate_cli.views.failure_list import FailureRow, hint_lines, plain_lines, table, trace_lines
 

@@ -14,12 +14,14 @@ import typer
 
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.home import read_json, write_json
-from pystate_cli.completions import complete_savepoint
-from pystate_cli.console import Console
-from pystate_cli.failures import failure_of
-from pystate_cli.options import JOB_MANAGER_NAMES, JSON_NAMES, JsonOption, VerboseOption
-from pystate_cli.program_check import check_program
-from pystate_cli.program_words import (
+from pystate_cli.arguments.completions import complete_savepoint
+from pystate_cli.arguments.options import JOB_MANAGER_NAMES, JSON_NAMES, JsonOption, VerboseOption
+from pystate_cli.arguments.savepoint_places import starting_path
+from pystate_cli.arguments.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES, claim_mode_property
+from pystate_cli.client.failures import failure_of
+from pystate_cli.console.console import Console
+from pystate_cli.programs.program_check import check_program
+from pystate_cli.programs.program_words import (
     COMMON_FLAGS,
     COMMON_WITH_VALUE,
     PYTHON_ARCHIVES_NAMES,
@@ -34,9 +36,7 @@ from pystate_cli.program_words import (
     python_properties,
     with_job_file_behind_options,
 )
-from pystate_cli.savepoint_places import starting_path
 from pystate_cli.session import Session
-from pystate_cli.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES, claim_mode_property
 from pystate_cli.views.plan_view import plan_view
 
 PLANNER = (sys.executable, "-m", "pystate.driver.program_plan")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pystate.common.job_status import JobStatus
-from pystate_cli.options import JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.session import Session
 from pystate_cli.views.job_lines import JobGroups, plain_lines
-from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

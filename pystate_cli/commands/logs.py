@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from pystate_cli.job_output import JobOutput
-from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.arguments.job_selection import connect_to_job
+from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.client.job_output import JobOutput
 from pystate_cli.session import Session
 
 

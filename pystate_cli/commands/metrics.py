@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pystate.common.job_status import JobStatus
-from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.arguments.job_selection import connect_to_job
+from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.session import Session
 from pystate_cli.views.metric_list import MetricRow, head_line, matching, metric_table, plain_lines, subtask_table
-from pystate_cli.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from pystate.common.errors import UsageError
-from pystate_cli.options import JsonOption, VerboseOption
-from pystate_cli.project_template import module_name, project_files
+from pystate_cli.arguments.options import JsonOption, VerboseOption
+from pystate_cli.programs.project_template import module_name, project_files
 from pystate_cli.session import Session
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from pystate.common.errors import UsageError
-from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import (
+from pystate_cli.arguments.job_selection import connect_to_job
+from pystate_cli.arguments.options import (
     ApplicationOption,
     JobManagerOption,
     JsonOption,
@@ -16,7 +16,7 @@ from pystate_cli.options import (
     VerboseOption,
     absolute_path,
 )
-from pystate_cli.rescaling import Rescaling
+from pystate_cli.running.rescaling import Rescaling
 from pystate_cli.session import Session
 
 _DEFAULT_TIMEOUT = 600.0

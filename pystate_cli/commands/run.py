@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from pystate.common.errors import UsageError
-from pystate_cli.attached_run import AttachedRun
-from pystate_cli.completions import complete_savepoint
-from pystate_cli.detached_start import DetachedStart
-from pystate_cli.job_manager import ensure_job_manager, find_job_manager
-from pystate_cli.options import JSON_NAMES, JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.program_check import check_program
-from pystate_cli.program_words import (
+from pystate_cli.arguments.completions import complete_savepoint
+from pystate_cli.arguments.options import JSON_NAMES, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
+from pystate_cli.arguments.snapshot_options import (
+    CLAIM_MODE_NAMES,
+    RESTORE_MODE_NAMES,
+    ClaimModeOption,
+    RestoreModeOption,
+    claim_mode_property,
+)
+from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
+from pystate_cli.programs.program_check import check_program
+from pystate_cli.programs.program_words import (
     COMMON_FLAGS,
     COMMON_WITH_VALUE,
     ConfDirOption,
@@ -32,15 +38,9 @@ from pystate_cli.program_words import (
     python_properties,
     with_job_file_behind_options,
 )
-from pystate_cli.savepoint_places import check_starting_snapshot, starting_path
+from pystate_cli.running.attached_run import AttachedRun
+from pystate_cli.running.detached_start import DetachedStart
 from pystate_cli.session import Session, show_warnings
-from pystate_cli.snapshot_options import (
-    CLAIM_MODE_NAMES,
-    RESTORE_MODE_NAMES,
-    ClaimModeOption,
-    RestoreModeOption,
-    claim_mode_property,
-)
 
 if TYPE_CHECKING:
     pass

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from pystate.common.errors import UsageError
-from pystate_cli.commands.savepoints_disposal import dispose
-from pystate_cli.completions import complete_running_job, complete_savepoint
-from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import (
+from pystate_cli.arguments.completions import complete_running_job, complete_savepoint
+from pystate_cli.arguments.job_selection import connect_to_job
+from pystate_cli.arguments.options import (
     JOB_HELP,
     ApplicationOption,
     DetachedOption,
@@ -21,16 +20,17 @@ from pystate_cli.options import (
     absolute_path,
     checked_message,
 )
-from pystate_cli.session import Session
-from pystate_cli.snapshot_options import FormatOption, checked_format
-from pystate_cli.triggered import (
+from pystate_cli.arguments.snapshot_options import FormatOption, checked_format
+from pystate_cli.commands.savepoints_disposal import dispose
+from pystate_cli.running.triggered import (
     TriggerIdOption,
     WaitOption,
     refuse_beside_trigger_id,
     tell_operation,
     tell_trigger_id,
 )
-from pystate_cli.waiting import await_operation
+from pystate_cli.running.waiting import await_operation
+from pystate_cli.session import Session
 
 
 def savepoint(

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from pystate.common.errors import PystateError, UsageError
-from pystate_cli.formats import format_size
-from pystate_cli.options import JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.rest_client import NoJobManagerError
-from pystate_cli.savepoint_places import DirectoryArgument, SnapshotArgument, directories, find_snapshot
+from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.arguments.savepoint_places import DirectoryArgument, SnapshotArgument, directories, find_snapshot
+from pystate_cli.client.rest_client import NoJobManagerError
+from pystate_cli.console.formats import format_size
+from pystate_cli.running.waiting import await_operation
 from pystate_cli.session import Session
-from pystate_cli.waiting import await_operation
 
 
 def dispose_savepoint(

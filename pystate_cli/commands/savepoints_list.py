@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pystate_cli.options import JsonOption, VerboseOption
-from pystate_cli.savepoint_places import CheckpointsOption, DirectoryArgument, directories
+from pystate_cli.arguments.options import JsonOption, VerboseOption
+from pystate_cli.arguments.savepoint_places import CheckpointsOption, DirectoryArgument, directories
 from pystate_cli.session import Session
 from pystate_cli.views.savepoint_list import damaged_lines, plain_lines, summary_line, table
 from pystate_cli.views.savepoint_tree import plain_tree, tree

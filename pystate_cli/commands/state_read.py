@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pystate.common.errors import SnapshotError, UsageError
-from pystate_cli.console import Console
-from pystate_cli.options import JsonOption, VerboseOption
-from pystate_cli.savepoint_places import SnapshotArgument, find_snapshot
+from pystate_cli.arguments.options import JsonOption, VerboseOption
+from pystate_cli.arguments.savepoint_places import SnapshotArgument, find_snapshot
+from pystate_cli.console.console import Console
 from pystate_cli.session import Session
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import typer
 
 from pystate.common.errors import JobTerminatedError
 from pystate.common.job_status import JobStatus
-from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import (
+from pystate_cli.arguments.job_selection import connect_to_job
+from pystate_cli.arguments.options import (
     ApplicationOption,
     DetachedOption,
     JobManagerOption,
@@ -20,10 +20,10 @@ from pystate_cli.options import (
     absolute_path,
     checked_message,
 )
+from pystate_cli.arguments.snapshot_options import FormatOption, checked_format
+from pystate_cli.running.triggered import tell_trigger_id
+from pystate_cli.running.waiting import await_end, await_operation
 from pystate_cli.session import Session, job_failure
-from pystate_cli.snapshot_options import FormatOption, checked_format
-from pystate_cli.triggered import tell_trigger_id
-from pystate_cli.waiting import await_end, await_operation
 
 
 def stop(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 import pystate
-from pystate_cli.options import JsonOption
+from pystate_cli.arguments.options import JsonOption
 from pystate_cli.session import Session
 
 

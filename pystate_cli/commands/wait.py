@@ -11,10 +11,10 @@ import typer
 
 from pystate.common.errors import JobCancelledError, JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
-from pystate_cli.completions import complete_job
-from pystate_cli.job_selection import find_job, selected_job
-from pystate_cli.options import ApplicationOption, JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.rest_client import RestClient
+from pystate_cli.arguments.completions import complete_job
+from pystate_cli.arguments.job_selection import find_job, selected_job
+from pystate_cli.arguments.options import ApplicationOption, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.client.rest_client import RestClient
 from pystate_cli.session import Session, job_failure, job_state
 
 _POLL_SECONDS = 0.25

@@ -9,15 +9,15 @@ import typer
 
 from pystate.common.errors import ControlError
 from pystate.common.job_status import JobStatus
-from pystate_cli.formats import UNKNOWN, format_iso
-from pystate_cli.job_history import JobHistory, JobLook
-from pystate_cli.job_selection import connect_to_job
-from pystate_cli.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.rest_client import RestClient
+from pystate_cli.arguments.job_selection import connect_to_job
+from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.client.rest_client import RestClient
+from pystate_cli.console.formats import UNKNOWN, format_iso
+from pystate_cli.console.watching import watch as watch_again
+from pystate_cli.sampling.job_history import JobHistory, JobLook
 from pystate_cli.session import Session
-from pystate_cli.views.plain_columns import plain_number, plain_table
+from pystate_cli.tables.plain_columns import plain_number, plain_table
 from pystate_cli.views.watch_view import watch_view
-from pystate_cli.watching import watch as watch_again
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

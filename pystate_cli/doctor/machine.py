@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import JavaNotFoundError
+from pystate_cli.console.formats import format_size
 from pystate_cli.doctor.finding import Finding, fail, ok, warn
-from pystate_cli.formats import format_size
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration

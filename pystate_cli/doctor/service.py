@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import PystateError
+from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
 from pystate_cli.doctor.finding import Finding, fail, ok, warn
-from pystate_cli.rest_client import BACK_AGAIN, NoJobManagerError
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration
@@ -36,7 +36,7 @@ def check_home(home: PystateHome) -> Finding:
 def check_job_manager(home: PystateHome, configuration: Configuration, address: str | None) -> Iterator[Finding]:
     """Ask the job manager, and where there is none look at the port it would take."""
     from pystate.common.service_options import ClientOptions, RestOptions
-    from pystate_cli.job_manager import find_job_manager
+    from pystate_cli.client.job_manager import find_job_manager
 
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     try:

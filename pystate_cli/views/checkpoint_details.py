@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import UNKNOWN, format_iso, format_millis, format_moment, format_size, printable
+from pystate_cli.console.formats import UNKNOWN, format_iso, format_millis, format_moment, format_size, printable
+from pystate_cli.tables.facts import flowing, labelled
+from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, fitted_tables, layouts, shortened
+from pystate_cli.tables.plain_columns import plain_number, plain_table
 from pystate_cli.views.checkpoint_list import CheckpointRow
-from pystate_cli.views.facts import flowing, labelled
-from pystate_cli.views.fitted_table import Column, Layout, Line, fitted_table, fitted_tables, layouts, shortened
 from pystate_cli.views.measured import (
     MEASURED_COLUMNS,
     MEASURED_PLAIN_COLUMNS,
@@ -19,7 +20,6 @@ from pystate_cli.views.measured import (
     moment_cell,
     status_marks,
 )
-from pystate_cli.views.plain_columns import plain_number, plain_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

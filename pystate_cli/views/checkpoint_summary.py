@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import format_millis, format_size
-from pystate_cli.views.fitted_table import Column, Layout, Line, fitted_table, layouts
-from pystate_cli.views.plain_columns import plain_number, plain_table
+from pystate_cli.console.formats import format_millis, format_size
+from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
+from pystate_cli.tables.plain_columns import plain_number, plain_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import format_millis
+from pystate_cli.console.formats import format_millis
 from pystate_cli.views.job_list import STATE_STYLES
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.failures import failure_of
-from pystate_cli.formats import format_iso, format_moment, printable
-from pystate_cli.views.fitted_table import Column, Layout, Line, fitted_table, layouts
+from pystate_cli.client.failures import failure_of
+from pystate_cli.console.formats import format_iso, format_moment, printable
+from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
+from pystate_cli.tables.plain_columns import plain_table
 from pystate_cli.views.measured import moment_cell
-from pystate_cli.views.plain_columns import plain_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pystate_cli.formats import format_flink_time, printable
+from pystate_cli.console.formats import format_flink_time, printable
 
 _WIDTH = 62  # of the flink client's rules
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import format_millis, printable
-from pystate_cli.views.fitted_table import Column, Layout, Line, fitted_table, layouts
+from pystate_cli.console.formats import format_millis, printable
+from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
 from pystate_cli.views.job_lines import JobGroups
 from pystate_cli.views.measured import moment_cell
 

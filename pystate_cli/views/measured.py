@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pystate_cli.formats import format_millis, format_moment, format_size
-from pystate_cli.views.fitted_table import Column, Layout
-from pystate_cli.views.plain_columns import plain_number
+from pystate_cli.console.formats import format_millis, format_moment, format_size
+from pystate_cli.tables.fitted_table import Column, Layout
+from pystate_cli.tables.plain_columns import plain_number
 
 _TIME_LENGTH = len("08:56:52")
 STATUS_STYLES = {"COMPLETED": "green", "FAILED": "bold red", "IN_PROGRESS": "yellow"}

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.time import current_time_ms
-from pystate_cli.formats import UNKNOWN, format_count, format_millis, format_moment, format_size, printable
-from pystate_cli.views.fitted_table import Column, Line, fitted_table, layouts
-from pystate_cli.views.plain_columns import plain_table
+from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_moment, format_size, printable
+from pystate_cli.tables.fitted_table import Column, Line, fitted_table, layouts
+from pystate_cli.tables.plain_columns import plain_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import UNKNOWN, printable
-from pystate_cli.views.fitted_table import Column, Layout, Line, fitted_tables, layouts
-from pystate_cli.views.plain_columns import plain_table
+from pystate_cli.console.formats import UNKNOWN, printable
+from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_tables, layouts
+from pystate_cli.tables.plain_columns import plain_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import UNKNOWN, format_count, format_millis, format_size, printable
+from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, printable
+from pystate_cli.sampling.rates import RunSample
+from pystate_cli.tables.facts import flowing
 from pystate_cli.views.checkpoint_list import CheckpointRow, summary_line, table
-from pystate_cli.views.facts import flowing
 from pystate_cli.views.job_list import STATE_STYLES
 
 if TYPE_CHECKING:
@@ -18,64 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _CHECKPOINTS = 3
-_WINDOW_SECONDS = 5.0
 _BAR_WIDTH = 24
-
-
-class RateMeter:
-    """Rows per second from a counter, over the last seconds: epochs come in bursts.
-
-    Args:
-        window: Seconds.
-    """
-
-    def __init__(self, window: float = _WINDOW_SECONDS) -> None:
-        self._window = window
-        self._samples: deque[tuple[float, int]] = deque()
-
-    def add(self, moment: float, count: int | None, *, under_way: bool = False) -> None:
-        """Take a sample; a counter that went back begins anew.
-
-        Args:
-            moment: Monotonic seconds.
-            count: What has been counted; None where it isn't known.
-            under_way: More is on its way that is counted at once: an epoch runs. Until it ends the rate stays as the last
-                ones have left it.
-        """
-        if count is None or (under_way and self._samples and count == self._samples[-1][1]):
-            return
-        if self._samples and count < self._samples[-1][1]:
-            self._samples.clear()
-        self._samples.append((moment, count))
-        while len(self._samples) > 2 and self._samples[1][0] <= moment - self._window:
-            self._samples.popleft()
-
-    @property
-    def rate(self) -> float | None:
-        """Rows per second; None before the second sample."""
-        if len(self._samples) < 2:
-            return None
-        (first, before), (last, after) = self._samples[0], self._samples[-1]
-        return (after - before) / (last - first) if last > first else None
-
-
-@dataclass(frozen=True)
-class RunSample:
-    """What is known of a job at a moment.
-
-    Attributes:
-        job_id: The job.
-        progress: The answer to GET /pystate/jobs/:id/progress.
-        rate_in: Rows read per second.
-        rate_out: Rows written per second.
-        statistics: The answer to GET /jobs/:id/checkpoints.
-    """
-
-    job_id: str
-    progress: Mapping[str, Any]
-    rate_in: float | None
-    rate_out: float | None
-    statistics: Mapping[str, Any]
 
 
 def run_view(sample: RunSample, width: int, *, unicode: bool, now: int | None = None) -> RenderableType:

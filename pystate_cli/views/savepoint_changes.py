@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import UNKNOWN, format_count, format_size, printable
-from pystate_cli.views.fitted_table import Column, Line, fitted_tables, layouts, shortened
-from pystate_cli.views.plain_columns import plain_number, plain_table
+from pystate_cli.console.formats import UNKNOWN, format_count, format_size, printable
+from pystate_cli.tables.fitted_table import Column, Line, fitted_tables, layouts, shortened
+from pystate_cli.tables.plain_columns import plain_number, plain_table
 from pystate_cli.views.savepoint_details import Inspection, kind_text
 
 if TYPE_CHECKING:

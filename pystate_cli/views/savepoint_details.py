@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.formats import UNKNOWN, format_count, format_iso, format_size, local_time, printable
-from pystate_cli.views.facts import flowing
-from pystate_cli.views.fitted_table import Column, Line, fitted_tables, layouts
-from pystate_cli.views.plain_columns import plain_number, plain_table
+from pystate_cli.console.formats import UNKNOWN, format_count, format_iso, format_size, local_time, printable
+from pystate_cli.tables.facts import flowing
+from pystate_cli.tables.fitted_table import Column, Line, fitted_tables, layouts
+from pystate_cli.tables.plain_columns import plain_number, plain_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pystate_cli.formats import UNKNOWN, format_iso, format_size, printable
-from pystate_cli.views.facts import labelled
-from pystate_cli.views.fitted_table import Column, Layout, Line, fitted_table, layouts
+from pystate_cli.console.formats import UNKNOWN, format_iso, format_size, printable
+from pystate_cli.tables.facts import labelled
+from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
+from pystate_cli.tables.plain_columns import plain_table
 from pystate_cli.views.measured import moment_cell
-from pystate_cli.views.plain_columns import plain_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

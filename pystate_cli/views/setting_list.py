@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.sensitive_keys import HIDDEN, is_sensitive
-from pystate_cli.formats import UNKNOWN, printable
-from pystate_cli.views.fitted_table import Column, Layout, Line, fitted_table, layouts
+from pystate_cli.console.formats import UNKNOWN, printable
+from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pystate_cli.formats import UNKNOWN, format_count, format_millis, format_size, printable
-from pystate_cli.job_history import JobLook
-from pystate_cli.views.bars import magnitude, progress, sparkline
+from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, printable
+from pystate_cli.sampling.job_history import JobLook
+from pystate_cli.tables.bars import magnitude, progress, sparkline
+from pystate_cli.tables.facts import flowing
+from pystate_cli.tables.fitted_table import shortened
 from pystate_cli.views.checkpoint_list import CheckpointRow, summary_line
-from pystate_cli.views.facts import flowing
-from pystate_cli.views.fitted_table import shortened
 from pystate_cli.views.job_list import STATE_STYLES
 from pystate_cli.views.measured import STATUS_STYLES, status_marks
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from pystate_cli.flink_flags import ACTIONS_WITHOUT_MEANING, FLAGS_WITHOUT_MEANING
-from tests.cli.test_flink_flags import FLINK, GENERIC, PYTHON, options_of
+from pystate_cli.parser.flink_flags import ACTIONS_WITHOUT_MEANING, FLAGS_WITHOUT_MEANING
+from tests.cli.parser.test_flink_flags import FLINK, GENERIC, PYTHON, options_of
 from tests.jobmanager.harness import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "from-flink.md").read_text("utf-8")

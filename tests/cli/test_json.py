@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pystate_cli.json_keys import DATA_KEYED, camel_case, with_our_keys
+from pystate_cli.console.json_keys import DATA_KEYED, camel_case, with_our_keys
 from tests.checkpoint.snapshots import COUNT, write_savepoint
-from tests.cli.test_help_pages import commands
+from tests.cli.parser.test_help_pages import commands
 from tests.jobmanager.checkpoint_statistics import Statistics
 
 CAMEL_CASE = re.compile(r"[a-z][a-zA-Z0-9]*|p\d+")

@@ -18,12 +18,12 @@ OWN = (
     "pystate.jobmanager",
     "pystate.spark",
     "pystate.state",
-    "pystate_cli.failures",
-    "pystate_cli.live_region",
-    "pystate_cli.views.fitted_table",
+    "pystate_cli.client.failures",
+    "pystate_cli.console.live_region",
+    "pystate_cli.tables.fitted_table",
     "pystate_cli.views.job_list",
     "pystate_cli.views.measured",
-    "pystate_cli.rest_security",
+    "pystate_cli.client.rest_security",
 )
 
 REST_ONLY = [

@@ -10,8 +10,8 @@ from pystate.common.errors import ConfigurationError, PystateError
 from pystate.common.home import PystateHome, read_json
 from pystate.jobmanager.rest.app import ROUTES
 from pystate.jobmanager.rest_security import RestSecurity, is_loopback
-from pystate_cli.job_manager import find_job_manager
-from pystate_cli.rest_client import RestClient
+from pystate_cli.client.job_manager import find_job_manager
+from pystate_cli.client.rest_client import RestClient
 from tests.jobmanager.harness import ManagerThread
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 from tests.servers.certificate import certificate

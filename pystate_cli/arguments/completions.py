@@ -1,0 +1,121 @@
+"""What a shell offers at the place of a word: job ids and names, savepoints, configuration keys.
+
+A person waits for each of these with a finger on the tab key, so none of them waits long, imports much, or complains.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+# typer looks at the types of what it calls
+import typer
+
+from pystate.common.errors import PystateError
+
+if TYPE_CHECKING:
+    from pystate_cli.client.rest_client import RestClient
+
+COMPLETE_VARIABLE = "_PYSTATE_COMPLETE"
+"""Set by a shell that asks what could stand at the cursor."""
+
+_TIMEOUT_SECONDS = 1.0
+_MOST = 50
+# names that a shell would have to quote are left out: what it does with them differs, and the id is there
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+-]*")
+_UNHARMLESS = re.compile(r"[^\w .,;@%+=/-]")
+_ENDED = ("FINISHED", "CANCELED", "FAILED")
+
+Completion = tuple[str, str]
+"""A word and what it stands for."""
+
+
+def prepare_completion() -> None:
+    """Take up what a shell has asked."""
+    from typer.completion import completion_init  # type: ignore[attr-defined]
+
+    completion_init()
+    os.environ["COLUMNS"] = "10000"  # a shell takes each line for an offer of its own
+
+
+def complete_job(context: typer.Context, incomplete: str) -> list[Completion]:
+    """Offer the ids and names of jobs, those that have not ended first."""
+    return _offered(_job_words(context, ended=True), incomplete)
+
+
+def complete_running_job(context: typer.Context, incomplete: str) -> list[Completion]:
+    """Offer the ids and names of jobs that have not ended."""
+    return _offered(_job_words(context, ended=False), incomplete)
+
+
+def complete_savepoint(context: typer.Context, incomplete: str) -> list[Completion]:
+    """Offer the savepoints and checkpoints that the last jobs have left."""
+    return _offered(_savepoint_words(context), incomplete)
+
+
+def complete_key(incomplete: str) -> list[Completion]:
+    """Offer the keys of the configuration."""
+    from pystate.common.options import ALL_OPTIONS
+
+    return _offered(((key, option.description.partition(". ")[0]) for key, option in ALL_OPTIONS.items()), incomplete)
+
+
+def _offered(words: Iterator[Completion] | Any, incomplete: str) -> list[Completion]:
+    found: dict[str, str] = {}
+    try:
+        for word, meaning in words:
+            if word.startswith(incomplete) and _is_safe(word):
+                found.setdefault(word, meaning)
+    except (PystateError, OSError, ValueError, KeyError, TypeError):
+        pass  # no job manager, or half an answer: nothing to offer
+    return list(found.items())[:_MOST]
+
+
+def _is_safe(word: str) -> bool:
+    return all(_SAFE.fullmatch(part) for part in re.split(r"^[a-z0-9+.-]+://|/", word) if part)
+
+
+def _job_words(context: typer.Context, *, ended: bool) -> Iterator[Completion]:
+    jobs = sorted(
+        _client(context).get("/jobs/overview")["jobs"], key=lambda job: (job["state"] in _ENDED, -job["start-time"])
+    )
+    jobs = [job for job in jobs if ended or job["state"] not in _ENDED]
+    for job in jobs:
+        yield job["name"], _harmless(f"{job['state']} {job['jid']}")
+    for job in jobs:
+        yield job["jid"], _harmless(f"{job['state']} {job['name']}")
+
+
+def _savepoint_words(context: typer.Context) -> Iterator[Completion]:
+    client = _client(context)
+    jobs = sorted(client.get("/jobs/overview")["jobs"], key=lambda job: -job["start-time"])[:10]
+    for job in jobs:
+        for entry in client.get(f"/jobs/{job['jid']}/checkpoints")["history"]:
+            if entry["status"] == "COMPLETED" and entry.get("external_path") and not entry.get("discarded"):
+                kind = "savepoint" if entry["is_savepoint"] else "checkpoint"
+                # bash breaks words at a colon, and a plain path means the same
+                path = re.sub("^file:(//)?(?=/)", "", entry["external_path"])
+                yield path, _harmless(f"{kind} {entry['id']} of {job['name']}")
+
+
+def _harmless(meaning: str) -> str:
+    """Return a text of somebody else's without what a shell might take for its own: zsh evaluates what it is offered."""
+    return _UNHARMLESS.sub("?", meaning)
+
+
+def _client(context: typer.Context) -> RestClient:
+    """Return a client of the job manager that the command would ask, by the words so far and the settings."""
+    from pystate.common.configuration import load_configuration
+    from pystate.common.file_system_settings import initialize
+    from pystate.common.home import PystateHome
+    from pystate.common.service_options import ClientOptions
+    from pystate_cli.client.job_manager import find_job_manager
+
+    home = PystateHome()
+    given = context.params
+    configuration = load_configuration(given.get("conf_dir"), home=home).configuration
+    initialize(configuration)
+    seconds = min(_TIMEOUT_SECONDS, configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000)
+    return find_job_manager(home, given.get("job_manager"), seconds, configuration)

@@ -1,0 +1,172 @@
+"""From what an operator types to the id of one job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pystate.common.errors import JobNotFoundError, JobTerminatedError, UsageError
+from pystate.common.job_status import JobStatus
+from pystate_cli.client.rest_client import RestClient
+from pystate_cli.console.formats import format_flink_time, printable
+
+if TYPE_CHECKING:
+    from pystate_cli.session import Session
+
+JOB_ID = re.compile(r"[0-9a-fA-F]{32}")
+_PREFIX = re.compile(r"[0-9a-fA-F]{4,31}")
+_SHOWN = 10
+_LIST_ALL = "pystate list -a"
+
+Job: TypeAlias = dict[str, Any]
+"""An entry of GET /jobs/overview."""
+Tell: TypeAlias = Callable[[str], object]
+
+
+def _say_nothing(line: str) -> None:
+    """Tell nobody."""
+
+
+def find_job(client: RestClient, text: str, *, changes: bool = False, tell: Tell = _say_nothing) -> str:
+    """Return the id of the job that is meant by an id, by at least 4 digits it begins with, or by its name.
+
+    Args:
+        client: The job manager.
+        text: The JOBID.
+        changes: Whether something is done to the job; see `choose_job`.
+        tell: Is told which of several jobs was chosen.
+
+    Raises:
+        UsageError: No job can be meant, or several may be.
+        JobNotFoundError: There is none whose id begins so.
+        JobTerminatedError: The job is to be changed, and none of the name runs.
+    """
+    if JOB_ID.fullmatch(text):
+        return text.lower()
+    return choose_job(text, client.get("/jobs/overview")["jobs"], changes=changes, tell=tell)
+
+
+def connect_to_job(
+    session: Session, address: str | None, text: str | None, application_id: str | None, *, changes: bool = False
+) -> tuple[RestClient, str]:
+    """Return a client of the job manager, and the id of the job that is named by JOBID, by `-yid`, or by both.
+
+    Args:
+        session: The command's.
+        address: The value of `-m`.
+        text: The JOBID.
+        application_id: The value of `-yid`, the id of the job's Spark application.
+        changes: Whether something is done to the job; see `choose_job`.
+
+    Raises:
+        UsageError: Neither is given, or they mean two jobs.
+        JobNotFoundError: There is no such job.
+        JobTerminatedError: The job is to be changed, and it has ended.
+        NoJobManagerError: There is no job manager.
+    """
+    if text is None and application_id is None:
+        message = "Missing JobID. Specify a Job ID, the job's name, or its application with -yid."
+        raise UsageError(message, hint="pystate list")
+    client = session.connect(address)
+    return client, selected_job(client, text, application_id, changes=changes, tell=session.console.story)
+
+
+def selected_job(
+    client: RestClient,
+    text: str | None,
+    application_id: str | None,
+    *,
+    changes: bool = False,
+    tell: Tell = _say_nothing,
+) -> str:
+    """Return the id of the job that is named by JOBID, by its Spark application, or by both; see `connect_to_job`."""
+    if application_id is None:
+        return find_job(client, text or "", changes=changes, tell=tell)
+    jobs = client.get("/jobs/overview")["jobs"]
+    # a driver that takes over makes an application of its own; a word of Spark may be used twice on two machines
+    found = [job for job in jobs if (job.get("pystate") or {}).get("application-id") == application_id]
+    if not found:
+        message = f'No job is the Spark application "{printable(application_id)}".'
+        raise JobNotFoundError(message, hint="pystate list -a --json shows each job's application-id")
+    job_id = _running_or_last(application_id, found, changes=changes, tell=tell)
+    if text is not None and find_job(client, text, changes=changes) != job_id:
+        message = f'"{printable(text)}" is not the job of the application "{printable(application_id)}", which is {job_id}.'
+        raise UsageError(message, hint="leave one of JOBID and -yid out")
+    return job_id
+
+
+def may_mean_job(text: str, jobs: Iterable[Job]) -> bool:
+    """Whether a word is the name of a job, or at least 4 digits that an id begins with.
+
+    Args:
+        text: The word.
+        jobs: Entries of GET /jobs/overview.
+    """
+    is_prefix = _PREFIX.fullmatch(text) is not None
+    return any(job["name"] == text or (is_prefix and job["jid"].startswith(text.lower())) for job in jobs)
+
+
+def choose_job(text: str, jobs: Iterable[Job], *, changes: bool = False, tell: Tell = _say_nothing) -> str:
+    """Return the id of the job meant: the one that runs; where none runs, the one that ended last.
+
+    Who changes a job must not hit another one than is meant: a name is then that of a job that runs, and digits must be
+    those of one job only, whether it runs or not.
+
+    Args:
+        text: The first digits of an id, or a name.
+        jobs: Entries of GET /jobs/overview.
+        changes: Whether something is done to the job.
+        tell: Is told which of several ended jobs was chosen.
+    """
+    jobs = list(jobs)
+    named = [job for job in jobs if job["name"] == text]
+    is_prefix = _PREFIX.fullmatch(text) is not None
+    begun = [job for job in jobs if is_prefix and job["jid"].startswith(text.lower()) and job not in named]
+    if named and begun:
+        raise _ambiguous(text, [*(_running(named) or named), *begun])
+    if named:
+        return _running_or_last(text, named, changes=changes, tell=tell)
+    if len(begun) > 1 and changes:
+        raise _ambiguous(text, begun)
+    if begun:
+        return _running_or_last(text, begun, changes=False, tell=tell)
+    if is_prefix:
+        message = f'There is no job whose id begins with "{text}", and none of that name.'
+        raise JobNotFoundError(message, hint=_LIST_ALL)
+    message = (
+        f'Cannot parse JobID from "{printable(text)}": it is neither 32 hex digits, nor at least 4 that an id begins with, '
+        "nor the name of a job."
+    )
+    raise UsageError(message, hint=_LIST_ALL)
+
+
+def _running_or_last(text: str, found: list[Job], *, changes: bool, tell: Tell) -> str:
+    """Return the one that runs, else the one that ended last; who changes a job gets only the first."""
+    running = _running(found)
+    if len(running) > 1:
+        raise _ambiguous(text, running)
+    if running:
+        return str(running[0]["jid"])
+    last = max(found, key=lambda job: (job["end-time"], job["start-time"]))
+    ended = f"{last['jid']} ({last['state']}, {format_flink_time(last['end-time'])})"
+    if changes:
+        message = f'No job "{printable(text)}" runs. The one that ended last is {ended}.'
+        raise JobTerminatedError(message, hint=_LIST_ALL)
+    if len(found) > 1:
+        tell(f'{len(found)} jobs "{printable(text)}" have ended. This is the last: {ended}.')
+    return str(last["jid"])
+
+
+def _running(jobs: list[Job]) -> list[Job]:
+    return [job for job in jobs if not JobStatus(job["state"]).is_terminal]
+
+
+def _ambiguous(text: str, found: list[Job]) -> UsageError:
+    # the latest are the likely ones
+    found = sorted(found, key=lambda job: (JobStatus(job["state"]).is_terminal, -job["start-time"]))
+    lines = [f'"{printable(text)}" may mean any of {len(found)} jobs:']
+    lines += [f"  {job['jid']}  {printable(job['name'])}  {job['state']}" for job in found[:_SHOWN]]
+    if len(found) > _SHOWN:
+        lines.append(f"  and {len(found) - _SHOWN} more")
+    return UsageError("\n".join(lines), hint="give the id, or more digits of it")

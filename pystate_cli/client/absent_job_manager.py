@@ -1,0 +1,60 @@
+"""What is said where no job manager answers: what has become of its jobs, and how to get it back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pystate.common.errors import UsageError
+from pystate.common.home import read_json
+from pystate.common.processes import is_alive
+from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
+
+if TYPE_CHECKING:
+    from pystate.common.home import JobDirectory, PystateHome
+
+
+def absent_job_manager(home: PystateHome) -> NoJobManagerError:
+    """Return the error of a home without a job manager, killed or never started."""
+    entry = read_json(home.jobmanager)  # one that was told to end takes it with it
+    jobs = _jobs_left(home)
+    where = None
+    if entry is not None and not is_alive(entry["pid"]):
+        message = f"The job manager of this home (process {entry['pid']}) is dead."
+        where = str(home.root)
+    else:
+        message = f"No job manager is running for this home ({home.root})."
+    none_yet = "pystate run starts one, or pystate cluster start; PYSTATE_HOME names another home"
+    hint = BACK_AGAIN if entry is not None or jobs else none_yet
+    return NoJobManagerError(f"{message}{jobs}", where=where, hint=hint)
+
+
+def _jobs_left(home: PystateHome) -> str:
+    """Return the sentence about jobs that have not ended."""
+    from pystate.driver.job_liveness import has_ended
+
+    left = [directory for directory in _directories(home) if not has_ended(directory)]
+    running = sum(map(_has_driver, left))
+    sentences = []
+    if running:
+        sentences.append(f" {running} job{' goes' if running == 1 else 's go'} on without it.")
+    if len(left) > running:
+        waiting = len(left) - running
+        sentences.append(f" {waiting} job{' waits' if waiting == 1 else 's wait'} for it to be started again.")
+    return "".join(sentences)
+
+
+def _directories(home: PystateHome) -> list[JobDirectory]:
+    found = []
+    for path in sorted(home.jobs.iterdir()) if home.jobs.is_dir() else ():
+        try:
+            found.append(home.job(path.name))
+        except UsageError:
+            continue  # no job's
+    return found
+
+
+def _has_driver(directory: JobDirectory) -> bool:
+    try:
+        return is_alive(int(read_json(directory.driver)["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

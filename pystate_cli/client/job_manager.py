@@ -1,0 +1,344 @@
+"""Finds the job manager of a home, and starts one where there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pystate
+from pystate.common.errors import ControlError, PystateError
+from pystate.common.home import PystateHome, read_json
+from pystate.common.processes import is_alive
+from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
+
+if TYPE_CHECKING:
+    from pystate.common.configuration import Configuration
+    from pystate.jobmanager.high_availability.storage import SharedStorage
+
+JOB_MANAGER_COMMAND = (sys.executable, "-m", "pystate.jobmanager")
+VERSION = pystate.__version__
+_ALREADY_RUNNING_EXIT_CODE = 3
+_LEADER_FIELD = "pystate-leader"
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+_LOG_LINES = 10
+
+
+class VersionMismatchError(ControlError):
+    """The job manager is of another version than this command."""
+
+
+class NoLeaderError(NoJobManagerError):
+    """There are job managers, and none of them leads."""
+
+
+def find_job_manager(
+    home: PystateHome, address: str | None, timeout: float, configuration: Configuration | None = None
+) -> RestClient:
+    """Return a client of the job manager that runs; of the one that leads, where there are several.
+
+    Args:
+        home: The folder of this installation.
+        address: The value of `-m`; None looks into the home, and into the storage for high availability.
+        timeout: Seconds an answer may take.
+        configuration: Says where that storage is.
+
+    Raises:
+        NoJobManagerError: There is none.
+        VersionMismatchError: It is of another version.
+    """
+    if address is not None:
+        host, port = parse_address(address)
+        client = RestClient(
+            host, port, timeout=timeout, token=_token(home, configuration), **_configured_security(configuration)
+        )
+        hint = "call the pystate that it came with, or another one with -m"
+        found = client.get("/config")
+        _check_version(found, f"job manager at {client.address}", hint)
+        return _leading(client, found, home, configuration, timeout)
+    running = _healthy(home, timeout)
+    if running is not None:
+        client, found = running
+        return _leading(client, found, home, configuration, timeout)
+    storage = _shared_storage(configuration)
+    leader = None if storage is None else storage.lease.leader()
+    if storage is not None and leader is not None:
+        return RestClient(
+            str(leader["address"]),
+            int(leader["port"]),
+            timeout=timeout,
+            token=storage.token(),
+            instance=str(leader["instance"]),
+            **_configured_security(configuration),
+        )
+    from pystate_cli.client.absent_job_manager import absent_job_manager
+
+    raise absent_job_manager(home)
+
+
+def ensure_job_manager(
+    home: PystateHome,
+    rest_address: str,
+    rest_port: int,
+    timeout: float,
+    command: Sequence[str] = JOB_MANAGER_COMMAND,
+    configuration: Configuration | None = None,
+) -> RestClient:
+    """Return a client of the home's job manager, or of the one that leads; start one where the home has none.
+
+    Raises:
+        PystateError: It could not be started, or none comes to lead.
+        VersionMismatchError: The one that runs is of another version.
+    """
+    client, _ = start_job_manager(home, rest_address, rest_port, timeout, command, configuration)
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            leading = _leading(client, client.get("/config"), home, configuration, timeout)
+            if leading is not client:
+                leading.get("/config")  # it may have died, and nobody has taken over yet
+            return leading
+        except NoJobManagerError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_POLL_SECONDS)
+
+
+def start_job_manager(
+    home: PystateHome,
+    rest_address: str,
+    rest_port: int,
+    timeout: float,
+    command: Sequence[str] = JOB_MANAGER_COMMAND,
+    configuration: Configuration | None = None,
+) -> tuple[RestClient, bool]:
+    """Return a client of the home's own job manager, and whether it was started just now.
+
+    Raises:
+        PystateError: It could not be started.
+        VersionMismatchError: The one that runs is of another version.
+    """
+    running = _healthy(home, timeout)
+    if running is not None:
+        return running[0], False
+    home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log_start = home.jobmanager_log.stat().st_size if home.jobmanager_log.exists() else 0
+    command = [*command, "--home", str(home.root), "--address", rest_address, "--port", str(rest_port)]
+    command += _properties(configuration)
+    process = _start(command, home)
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        ended = process.poll()
+        running = _healthy(home, timeout)  # asked after poll(): another run's job manager may have been faster
+        if running is not None:
+            ours = (read_json(home.jobmanager) or {}).get("pid") == process.pid
+            if ended is None and not ours:
+                process.terminate()  # it waits for a lock that the faster one holds
+            return running[0], ours
+        if ended == _ALREADY_RUNNING_EXIT_CODE:
+            process = _start(command, home)  # the other one may not come up
+        elif ended is not None or time.monotonic() > deadline:
+            what = "did not come up in time" if ended is None else f"ended at once with exit code {ended}"
+            message = f"The job manager {what}."
+            lines = _last_lines(home, log_start)
+            raise PystateError(f"{message}\n{lines}" if lines else message, hint=f"see {home.jobmanager_log}")
+        time.sleep(_POLL_SECONDS)
+
+
+def own_job_manager(home: PystateHome, timeout: float) -> tuple[dict[str, Any], RestClient | None] | None:
+    """Return what the home's own job manager has left in the home and, if it answers, a client of it; None without one.
+
+    Raises:
+        VersionMismatchError: It is of another version.
+    """
+    entry = read_json(home.jobmanager)
+    if entry is None:
+        return None
+    try:
+        running = _healthy(home, timeout)
+    except VersionMismatchError:
+        raise
+    except ControlError:  # it has accepted the connection and says nothing
+        running = None
+    if running is not None:
+        return read_json(home.jobmanager) or entry, running[0]
+    if not is_alive(entry["pid"]) or not _is_job_manager(entry["pid"], home):  # its number was given to another process
+        return None
+    return entry, None
+
+
+def stop_job_manager(pid: int, seconds: float) -> bool:
+    """Ask a job manager to end, and wait for that; return whether it did."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + seconds
+    while is_alive(pid) and not _is_zombie(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _properties(configuration: Configuration | None) -> list[str]:
+    """Return the job manager's own options as its arguments; no others, since arguments can be seen by everybody."""
+    if configuration is None:
+        return []
+    from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
+    from pystate.common.options import options_of
+    from pystate.common.security_options import SecurityOptions
+
+    keys = [
+        option.key for group in (JobManagerOptions, HighAvailabilityOptions, SecurityOptions) for option in options_of(group)
+    ]
+    values = configuration.to_dict()
+    return [word for key in keys if key in values for word in ("-D", f"{key}={values[key]}")]
+
+
+def _shared_storage(configuration: Configuration | None) -> SharedStorage | None:
+    """Return the storage for high availability; None without one, or before a job manager was started with it."""
+    if configuration is None:
+        return None
+    from pystate.common.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
+
+    if configuration.get(HighAvailabilityOptions.HA_MODE) is HighAvailabilityMode.NONE:
+        return None
+    from pystate.jobmanager.high_availability.storage import shared_storage
+
+    storage = shared_storage(configuration)
+    return storage if storage is not None and storage.is_there else None
+
+
+def _leading(
+    client: RestClient, found: dict[str, Any], home: PystateHome, configuration: Configuration | None, timeout: float
+) -> RestClient:
+    """Return a client of the job manager that leads.
+
+    Args:
+        client: One of a job manager.
+        found: What that one answers to GET /config.
+        home: The folder of this installation.
+        configuration: Says where the storage for high availability is.
+        timeout: Seconds an answer may take.
+    """
+    if _LEADER_FIELD not in found:
+        return client
+    leader = found[_LEADER_FIELD]
+    if leader is None:
+        message = f"The job manager at {client.address} does not lead, and nor does another one at the moment."
+        raise NoLeaderError(message, hint="try again in a moment; pystate cluster status")
+    host, port = parse_address(leader["address"])
+    return RestClient(
+        host,
+        port,
+        timeout=timeout,
+        token=_token(home, configuration),
+        instance=str(leader["instance"]),
+        **_configured_security(configuration),
+    )
+
+
+def _healthy(home: PystateHome, timeout: float) -> tuple[RestClient, dict[str, Any]] | None:
+    """Return a client if the home's job manager answers, and its answer to GET /config.
+
+    A stale file, or a foreign program on its port, is none.
+    """
+    entry = read_json(home.jobmanager)
+    if entry is None or not is_alive(entry["pid"]):
+        return None
+    # who answers must show the instance's mark before it gets to see the token
+    probe = _client(entry, timeout, None)
+    client = _client(entry, timeout, _token(home))
+    try:
+        if not probe.is_there():
+            return None
+        config = client.get("/config")
+    except NoJobManagerError:
+        return None
+    hint = f"kill {entry['pid']} ends it, its jobs go on; the next pystate run starts one of version {VERSION}"
+    _check_version(config, f"process {entry['pid']} at {probe.address}", hint)
+    return client, config
+
+
+def _check_version(config: dict[str, object], where: str, hint: str) -> None:
+    version = config.get("pystate-version")
+    if version != VERSION:
+        named = f"has version {version}" if version else "is not one of pystate"
+        message = f"The job manager {named}; this command has version {VERSION}."
+        raise VersionMismatchError(message, where=where, hint=hint)
+
+
+def _client(entry: dict[str, Any], timeout: float, token: str | None) -> RestClient:
+    """Return a client of a home's own job manager, by what that one has left in the home."""
+    tls = None
+    if entry.get("scheme") == "https":
+        from pystate_cli.client.rest_security import tls_with
+
+        tls = tls_with(entry["ca"])
+    return RestClient(entry["address"], entry["port"], timeout=timeout, token=token, instance=entry["instance"], tls=tls)
+
+
+def _configured_security(configuration: Configuration | None) -> dict[str, Any]:
+    """Return the arguments of a client of a job manager that is not found by the home."""
+    if configuration is None:
+        return {}
+    from pystate_cli.client.rest_security import configured_tls, configured_token
+
+    return {"tls": configured_tls(configuration), "rest_token": configured_token(configuration)}
+
+
+def _token(home: PystateHome, configuration: Configuration | None = None) -> str | None:
+    storage = _shared_storage(configuration)
+    if storage is not None and storage.lease.leader() is not None:
+        return storage.token()
+    try:
+        return home.token.read_text().strip()
+    except FileNotFoundError:
+        return None
+
+
+def _start(command: list[str], home: PystateHome) -> subprocess.Popen[bytes]:
+    from pystate.common.file_system_settings import settings_environment
+
+    environment = {**os.environ, **settings_environment()}
+    if environment.get("PYTHONPATH"):
+        # it starts in another folder, where relative entries would mean something else
+        entries = environment["PYTHONPATH"].split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in entries)
+    with home.jobmanager_log.open("ab") as log:
+        return subprocess.Popen(  # noqa: S603 - our own module
+            command,
+            cwd=home.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def _last_lines(home: PystateHome, start: int) -> str:
+    with home.jobmanager_log.open("rb") as log:
+        log.seek(start)
+        lines = log.read().decode(errors="replace").splitlines()
+    return "\n".join(f"  | {line}" for line in lines[-_LOG_LINES:])
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether a process has ended and only waits for its parent to notice."""
+    return _ps(pid, "stat=").startswith("Z")
+
+
+def _is_job_manager(pid: int, home: PystateHome) -> bool:
+    words = _ps(pid, "command=")
+    return "pystate.jobmanager" in words and str(home.root) in words
+
+
+def _ps(pid: int, column: str) -> str:
+    command = ["ps", "-ww", "-o", column, "-p", str(pid)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - a fixed command

@@ -1,0 +1,74 @@
+"""What a job writes, read from the job manager piece by piece."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from pystate_cli.client.rest_client import RestClient
+
+_POLL_SECONDS = 0.2
+_PIECE = 64 << 10
+
+
+class JobOutput:
+    """One file of a job's output.
+
+    Args:
+        client: The job manager.
+        job_id: The job.
+        name: `stdout` or `log`.
+    """
+
+    def __init__(self, client: RestClient, job_id: str, name: str) -> None:
+        self._client = client
+        self._job = f"/pystate/jobs/{job_id}"
+        self._name = name
+
+    def from_(self, offset: int, *, follow: bool) -> Iterator[bytes]:
+        """Yield what stands behind `offset`, to the end; with `follow` to the job's end."""
+        while True:
+            data, ended = self._client.read(f"{self._job}/{self._name}?offset={offset}")
+            if data:
+                yield data
+                offset += len(data)
+            if ended or (not data and not follow):
+                return
+            if not data:
+                time.sleep(_POLL_SECONDS)
+
+    def begin(self) -> int:
+        """Return the first offset that is left: a log that has grown very large loses its beginning."""
+        return self._extent()[0]
+
+    def offset_of_last(self, lines: int) -> int:
+        """Return where the last so many lines begin, without reading what stands in front of them."""
+        first, size = self._extent()
+        start, tail = size, b""
+        while start > first:
+            # a newline at the very end ends the last line and begins none
+            newlines = tail.count(b"\n", 0, max(0, len(tail) - 1))
+            if tail and newlines >= lines:
+                break
+            begin = max(first, start - _PIECE)
+            tail = self._read(begin, start) + tail
+            start = begin
+        position = len(tail) - 1 if tail.endswith(b"\n") else len(tail)
+        for _ in range(lines):
+            position = tail.rfind(b"\n", 0, max(0, position))
+            if position < 0:
+                return start
+        return start + position + 1 if lines else size
+
+    def _extent(self) -> tuple[int, int]:
+        begin, end = self._client.get(self._job)["extents"][self._name]
+        return int(begin), int(end)
+
+    def _read(self, begin: int, end: int) -> bytes:
+        data = b""
+        while len(data) < end - begin:
+            piece, _ = self._client.read(f"{self._job}/{self._name}?offset={begin + len(data)}")
+            if not piece:
+                break
+            data += piece
+        return data[: end - begin]

@@ -1,0 +1,1 @@
+"""Settings taken over from a Flink."""

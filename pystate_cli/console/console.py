@@ -1,0 +1,243 @@
+"""The only place that prints.
+
+stdout carries the result of a command and nothing else: an id, a path, a table, what an attached job prints. What is told on
+the way goes to stderr.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TextIO
+
+from pystate.common.errors import PystateError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.status import Status
+
+    from pystate_cli.console.live_region import LiveRegion
+
+ShowProgress = Callable[[int, int, int, str], None]
+"""Takes how many subtasks acknowledged, of how many, and the bytes written so far."""
+
+_RED, _YELLOW, _DIM, _RESET = "\x1b[1;31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
+_MIN_WIDTH = 40
+_MAX_UNFINISHED_BYTES = 1 << 20
+
+
+class Console:
+    """Prints for one command.
+
+    Args:
+        stdout: For results.
+        stderr: For the rest.
+    """
+
+    def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None) -> None:
+        self._stdout = stdout or sys.stdout
+        self._stderr = stderr or sys.stderr
+        self.verbose = False
+        self._region: LiveRegion | None = None
+        self._spinner: Status | None = None
+        self._unfinished_line = b""
+        for stream in (self._stdout, self._stderr):
+            if hasattr(stream, "reconfigure"):  # a name of a job must not be able to break a terminal without UTF-8
+                stream.reconfigure(errors="backslashreplace")
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks at stdout."""
+        return self._stdout.isatty()
+
+    # -- stdout
+
+    def result(self, line: str) -> None:
+        """Print a line of the result."""
+        with self._above_region():
+            self._stdout.write(f"{line}\n")
+            self._stdout.flush()
+
+    def result_json(self, data: Any) -> None:
+        """Print the result as JSON, with our spelling of its keys."""
+        import json
+
+        from pystate_cli.console.json_keys import with_our_keys
+
+        self.result(json.dumps(with_our_keys(data), indent=2))
+
+    def raw(self, data: bytes) -> None:
+        """Hand bytes on as they are; above a live view on the same terminal only whole lines, and a very long one broken."""
+        if self._region is not None and self._stdout.isatty():
+            whole, newline, rest = (self._unfinished_line + data).rpartition(b"\n")
+            if len(rest) >= _MAX_UNFINISHED_BYTES:
+                whole, newline, rest = whole + newline + rest, b"\n", b""
+            data, self._unfinished_line = whole + newline, rest
+        with self._above_region():
+            self._stdout.flush()
+            self._stdout.buffer.write(data)
+            self._stdout.buffer.flush()
+
+    def render(self, renderable: RenderableType) -> None:
+        """Print something of rich."""
+        with self._above_region():
+            # a path that is longer than a line must not be broken: the terminal goes on below, and it can be copied
+            self._rich(self._stdout).print(renderable, soft_wrap=True)
+
+    @contextlib.contextmanager
+    def redrawn_result(self) -> Iterator[LiveRegion]:
+        """Give a result that is redrawn in place on the terminal; its last drawing stays."""
+        from pystate_cli.console.live_region import LiveRegion
+
+        with LiveRegion(self._stdout, self._rich(self._stdout), keep=True) as region:
+            yield region
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        return max(_MIN_WIDTH, int(self._rich(self._stdout).width))
+
+    @property
+    def has_unicode(self) -> bool:
+        """Whether stdout can show more than ASCII."""
+        return _speaks_unicode(self._stdout)
+
+    # -- stderr
+
+    @property
+    def can_redraw(self) -> bool:
+        """Whether a person looks at stderr, on a terminal whose cursor can be moved."""
+        return self._stderr.isatty() and not _is_dumb()
+
+    @property
+    def story_has_unicode(self) -> bool:
+        """Whether stderr can show more than ASCII."""
+        return _speaks_unicode(self._stderr)
+
+    @contextlib.contextmanager
+    def live_view(self) -> Iterator[LiveRegion]:
+        """Give a view below everything else that is printed meanwhile; it is gone at the end."""
+        from pystate_cli.console.live_region import LiveRegion
+
+        with LiveRegion(self._stderr, self._rich(self._stderr), keep=False) as region:
+            self._region = region
+            try:
+                yield region
+            finally:
+                self._region = None
+                region.erase()
+                rest, self._unfinished_line = self._unfinished_line, b""
+                if rest:
+                    self.raw(rest + b"\n")
+
+    def story(self, line: str) -> None:
+        """Tell what happens."""
+        with self._above_region():
+            self._stderr.write(f"{line}\n")
+            self._stderr.flush()
+
+    def warning(self, line: str) -> None:
+        """Tell what should be changed."""
+        self.story(f"{self._style(_YELLOW, 'warning:')} {line}")
+
+    def error(self, error: PystateError) -> None:
+        """Tell what went wrong, where, and what to do."""
+        first, *rest = str(error).splitlines() or [type(error).__name__]
+        self.story(f"{self._style(_RED, 'error:')} {first}")
+        for line in rest:
+            self.story(line)
+        if self.verbose:
+            from pystate_cli.client.failures import JobStackTrace
+
+            there = error.__cause__
+            trace = there.text if isinstance(there, JobStackTrace) else "".join(traceback.format_exception(error))
+            self.story(self._style(_DIM, trace.rstrip()))
+
+    @contextlib.contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """Show on a terminal that something takes its time."""
+        if not self.can_redraw:
+            yield
+            return
+        with self._rich(self._stderr).status(text, spinner="dots" if self.story_has_unicode else "line") as spinner:
+            self._spinner = spinner
+            try:
+                yield
+            finally:
+                self._spinner = None
+
+    @contextlib.contextmanager
+    def progress(self, text: str, *, waiter: str | None = None) -> Iterator[ShowProgress | None]:
+        """Give what moves a bar of acknowledgements on a terminal.
+
+        Args:
+            text: What is waited for.
+            waiter: Where no bar can be drawn a line says once that this waits for an epoch's end; nothing is said for None.
+        """
+        if not self.can_redraw:
+            yield None if waiter is None else self._tell_wait(waiter)
+            return
+        from pystate_cli.console.progress_bar import progress_bar
+
+        with progress_bar(self._rich(self._stderr), text, unicode=self.story_has_unicode) as show:
+            yield show
+
+    @contextlib.contextmanager
+    def bytes_progress(self, text: str, total: int) -> Iterator[Callable[[int], object]]:
+        """Give what moves a bar of bytes on a terminal."""
+        if not self.can_redraw:
+            yield lambda _: None
+            return
+        from pystate_cli.console.progress_bar import bytes_bar
+
+        with bytes_bar(self._rich(self._stderr), text, total, unicode=self.story_has_unicode) as show:
+            yield show
+
+    # -- inner workings
+
+    def _tell_wait(self, waiter: str) -> ShowProgress:
+        seen = 0
+
+        def show(acknowledged: int, total: int, size: int, waits: str) -> None:
+            nonlocal seen
+            seen = seen + 1 if waits or seen >= 2 else 0
+            if seen == 2:  # not at once: an epoch that ends by the next look kept nobody waiting
+                self.story(f"{waiter} {waits}.")
+
+        return show
+
+    @contextlib.contextmanager
+    def _above_region(self) -> Iterator[None]:
+        region, spinner = self._region, self._spinner
+        if region is not None:
+            region.erase()
+        elif spinner is not None:
+            spinner.stop()
+        try:
+            yield
+        finally:
+            if region is not None:
+                region.redraw()
+            elif spinner is not None:
+                spinner.start()
+
+    def _style(self, style: str, text: str) -> str:
+        plain = not self.can_redraw or "NO_COLOR" in os.environ
+        return text if plain else f"{style}{text}{_RESET}"
+
+    @staticmethod
+    def _rich(stream: TextIO) -> Any:
+        from rich.console import Console as RichConsole
+
+        return RichConsole(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def _is_dumb() -> bool:
+    return os.environ.get("TERM") == "dumb"
+
+
+def _speaks_unicode(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "").startswith("utf")

@@ -1,0 +1,92 @@
+"""`--watch`: shows something again and again until it ends or a person has seen enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import typer
+
+from pystate.common.errors import UsageError
+from pystate_cli.console.console import Console
+from pystate_cli.console.keyboard import Keyboard
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+WatchOption = Annotated[
+    bool, typer.Option("--watch", help="Show it again and again; q or Ctrl-C ends that.", show_default=False)
+]
+IntervalOption = Annotated[float, typer.Option("-n", "--interval", metavar="SECONDS", min=0.1, help="How often to look.")]
+DEFAULT_INTERVAL = 2.0
+
+
+def refuse_watched_json(watched: bool, as_json: bool) -> None:
+    """Refuse `--watch` beside `--json`.
+
+    Raises:
+        UsageError: Both were given.
+    """
+    if watched and as_json:
+        message = "--watch shows no JSON."
+        raise UsageError(message, hint="leave one of --watch and --json out")
+
+
+class Watched(Protocol):
+    """What a command shows at one moment."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing will change any more."""
+
+    def block(self) -> list[str]:
+        """Return the lines for a pipe; a block like the one before is not printed."""
+
+    def view(self, width: int, height: int) -> RenderableType:
+        """Return what a terminal of that size shows."""
+
+
+def watch(console: Console, look: Callable[[], Watched], seconds: float, *, gap: bool = True) -> None:
+    """Show what `look` returns, redrawn in place on a terminal, a block per change in a pipe.
+
+    It ends with the last look, with q and with Ctrl-C; neither of them is a failure.
+
+    Args:
+        console: Prints.
+        look: Looks again.
+        seconds: How long to wait between two looks.
+        gap: Put an empty line between the blocks in a pipe.
+    """
+    with ExitStack() as stack:
+        keyboard = stack.enter_context(Keyboard())
+        try:
+            if console.is_terminal:
+                _watch_on_terminal(console, look, seconds, keyboard)
+            else:
+                _watch_in_pipe(console, look, seconds, keyboard, gap=gap)
+        except KeyboardInterrupt:
+            return
+
+
+def _watch_on_terminal(console: Console, look: Callable[[], Watched], seconds: float, keyboard: Keyboard) -> None:
+    with console.redrawn_result() as region:
+        while True:
+            watched = look()
+            region.draw(watched.view(region.width, region.height))
+            if watched.is_last or "q" in keyboard.wait(seconds).lower():
+                return
+
+
+def _watch_in_pipe(console: Console, look: Callable[[], Watched], seconds: float, keyboard: Keyboard, *, gap: bool) -> None:
+    before: list[str] | None = None
+    while True:
+        watched = look()
+        block = watched.block()
+        if block != before:
+            for line in [*([""] if gap and before is not None else []), *block]:
+                console.result(line)
+            before = block
+        if watched.is_last:
+            return
+        keyboard.wait(seconds)

@@ -1,0 +1,135 @@
+"""Where a command's options end and the program's words begin: `[OPTIONS] job.py [ARGUMENTS]`, or Flink's `-py job.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pystate.common.errors import UsageError
+from pystate_cli.arguments.options import JOB_MANAGER_NAMES, VERBOSE_NAMES
+
+PYTHON_NAMES = ("-py", "--python")
+PARALLELISM_NAMES = ("-p", "--parallelism")
+PROPERTY_NAMES = ("-D",)
+CONF_DIR_NAMES = ("--conf-dir",)
+PYTHON_FILES_NAMES = ("-pyfs", "--pyFiles")
+PYTHON_ARCHIVES_NAMES = ("-pyarch", "--pyArchives")
+PYTHON_EXECUTABLE_NAMES = ("-pyexec", "--pyExecutable")
+
+JobFileArgument = Annotated[str, typer.Argument(metavar="JOB.PY", help="The program; -py JOB.PY means the same.")]
+ProgramArgumentsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[ARGUMENTS]", help="All that follows goes to the program.")
+]
+ParallelismOption = Annotated[
+    int | None, typer.Option(*PARALLELISM_NAMES, metavar="N", min=1, help="The number of subtasks of each operator.")
+]
+PropertyOption = Annotated[
+    list[str] | None, typer.Option(*PROPERTY_NAMES, metavar="KEY=VALUE", help="Set an option, above the file's.")
+]
+ConfDirOption = Annotated[str | None, typer.Option(*CONF_DIR_NAMES, metavar="DIR", help="The folder of flink-conf.toml.")]
+PythonFilesOption = Annotated[
+    str | None,
+    typer.Option(
+        *PYTHON_FILES_NAMES,
+        metavar="PATHS",
+        help="Python files of the job that don't stand beside it, commas between them: .py, .zip, .egg, .whl, folders.",
+    ),
+]
+PythonArchivesOption = Annotated[
+    str | None,
+    typer.Option(
+        *PYTHON_ARCHIVES_NAMES,
+        metavar="PATH#NAME",
+        help="Archives that are unpacked for Spark's workers into a folder NAME, commas between them.",
+    ),
+]
+PythonExecutableOption = Annotated[
+    str | None, typer.Option(*PYTHON_EXECUTABLE_NAMES, metavar="PATH", help="The Python of Spark's workers.")
+]
+
+COMMON_FLAGS = frozenset(VERBOSE_NAMES)
+COMMON_WITH_VALUE = frozenset(
+    (
+        *PARALLELISM_NAMES,
+        *PROPERTY_NAMES,
+        *CONF_DIR_NAMES,
+        *JOB_MANAGER_NAMES,
+        *PYTHON_FILES_NAMES,
+        *PYTHON_ARCHIVES_NAMES,
+        *PYTHON_EXECUTABLE_NAMES,
+    )
+)
+
+
+def python_properties(files: str | None, archives: str | None, executable: str | None) -> list[str]:
+    """Return the KEY=VALUE settings that the Python options of a command stand for."""
+    given = {"python.files": files, "python.archives": archives, "python.executable": executable}
+    return [f"{key}={value}" for key, value in given.items() if value is not None]
+
+
+def with_job_file_behind_options(
+    words: Sequence[str], flags: Collection[str], with_value: Collection[str], command: str
+) -> list[str]:
+    """Return the arguments of a command with the value of Flink's `-py` as the positional it stands for.
+
+    As in Flink, the first word that is neither an option of the command nor its value begins the program's arguments.
+
+    Args:
+        words: What follows the command's name.
+        flags: The names of its options that take no value.
+        with_value: The names of those that take one.
+        command: Its name, for the help.
+
+    Raises:
+        UsageError: `-py` has no value.
+    """
+    words = list(words)
+    kept: list[str] = []
+    job_file: str | None = None
+    index = 0
+    while index < len(words):
+        word = words[index]
+        name, equals, value = word.partition("=")
+        if word in PYTHON_NAMES:
+            if index + 1 == len(words):
+                message = f"{word} needs the path of the program."
+                raise UsageError(message, hint=f"pystate {command} --help")
+            job_file, index = words[index + 1], index + 2
+        elif name in PYTHON_NAMES and equals:
+            job_file, index = value, index + 1
+        elif word in with_value:
+            kept += words[index : index + 2]
+            index += 2
+        elif word in flags or (equals and name in with_value) or _is_joined(word, with_value):
+            kept.append(word)
+            index += 1
+        else:
+            break
+    return words if job_file is None else [*kept, job_file, *words[index:]]
+
+
+def _is_joined(word: str, with_value: Collection[str]) -> bool:
+    """Whether a word is a short option with its value: -p2."""
+    return word[:2] in with_value and word[:2] != "--"
+
+
+_PROGRAM = "give the path of a Python program; pystate new NAME makes one"
+
+
+def job_path(job_file: str) -> Path:
+    """Return the path of the program.
+
+    Raises:
+        UsageError: There is no such file.
+    """
+    path = Path(job_file).expanduser().absolute()
+    if not path.exists():
+        message = f"The job file does not exist: {job_file}"
+        raise UsageError(message, where=str(path.parent), hint=_PROGRAM)
+    if not path.is_file():
+        message = f"The job file is not a file: {job_file}"
+        raise UsageError(message, where=str(path), hint=_PROGRAM)
+    return path

@@ -1,0 +1,175 @@
+"""`run` without `-d`: the job's output is ours; its fate is, once we are told so twice, or from the start with `-sae`."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from pystate.common.errors import JobCancelledError, JobExecutionError, PystateError
+from pystate.common.job_status import JobStatus
+from pystate_cli.client.rest_client import RestClient
+from pystate_cli.console.console import Console
+from pystate_cli.console.live_region import LiveRegion
+from pystate_cli.running.waiting import await_end
+from pystate_cli.sampling.job_sampler import JobSampler
+from pystate_cli.session import job_failure, job_state, restart_sentence
+
+INTERRUPTED = 130
+_POLL_SECONDS = 0.1
+_REDRAW_SECONDS = 0.25
+_NEWS_SECONDS = 1.0
+SECOND_THOUGHT_SECONDS = 3.0
+"""How long after the first Ctrl-C a second one cancels the job."""
+
+
+class AttachedRun:
+    """Follows one job to its end.
+
+    Args:
+        console: Prints.
+        client: The job manager.
+        job_id: The job.
+        shutdown_on_exit: Whether the job is cancelled at the first Ctrl-C.
+    """
+
+    def __init__(self, console: Console, client: RestClient, job_id: str, *, shutdown_on_exit: bool = False) -> None:
+        self._console = console
+        self._client = client
+        self._job_id = job_id
+        self._shutdown_on_exit = shutdown_on_exit
+        self._offset = 0
+        self._warned = False
+        self._attempt = 0
+        self._next_news = 0.0
+
+    def follow(self) -> int:
+        """Hand the job's output on until its driver has ended; return the exit code.
+
+        Raises:
+            PystateError: The job failed, or was cancelled by somebody else.
+        """
+        try:
+            if self._console.can_redraw:
+                self._copy_below_live_view()
+            else:
+                self._copy_output(None)
+        except KeyboardInterrupt:
+            return self._interrupted()
+        except BrokenPipeError:
+            # nobody reads the output any more, as behind `| head`
+            self._cancel()
+            raise
+        return self._report()
+
+    def _copy_below_live_view(self) -> None:
+        sampler = JobSampler(self._client.another(), self._job_id)
+        sampler.start()
+        try:
+            with self._console.live_view() as region:
+                self._copy_output(_View(region, sampler, unicode=self._console.story_has_unicode))
+        finally:
+            sampler.stop()
+
+    def _copy_output(self, view: _View | None) -> None:
+        """Copy until the driver has ended: programs print behind execute(), too."""
+        while True:
+            data, ended = self._client.read(f"/pystate/jobs/{self._job_id}/stdout?offset={self._offset}")
+            if data:
+                self._console.raw(data)
+                self._offset += len(data)
+            if ended:
+                return
+            if view is not None:
+                view.draw()
+            self._tell_news()
+            if not data:
+                time.sleep(_POLL_SECONDS)
+
+    def _tell_news(self) -> None:
+        """Tell what the plan warns of once the job runs, and each restart."""
+        now = time.monotonic()
+        if now < self._next_news:
+            return
+        details = self._client.get(f"/jobs/{self._job_id}")
+        if not self._warned and details["state"] == JobStatus.RUNNING.value:
+            self._warned = True
+            for warning in details["pystate"]["warnings"]:
+                self._console.warning(warning)
+        attempt = details["pystate"]["attempt"]
+        if attempt > self._attempt:
+            self._attempt = attempt
+            self._console.warning(restart_sentence(details, attempt - 1))
+        self._next_news = now + (_NEWS_SECONDS if self._warned else 0)
+
+    def _report(self) -> int:
+        result = self._client.get(f"/jobs/{self._job_id}/execution-result")["job-execution-result"]
+        driver = self._client.get(f"/pystate/jobs/{self._job_id}")
+        outcome = result["application-status"]
+        if outcome == "FAILED":
+            raise job_failure(self._client, self._job_id)
+        if outcome == "CANCELED":
+            message = "Job was cancelled."
+            raise JobCancelledError(message, where=f"job {self._job_id}")
+        self._console.story("Program execution finished")
+        self._console.story(f"Job with JobID {self._job_id} has finished.")
+        self._console.story(f"Job Runtime: {result['net-runtime']} ms")
+        if driver["exit_code"]:
+            message = f"The program ended with exit code {driver['exit_code']} after its job had finished."
+            raise JobExecutionError(message, hint=f"see {driver['log']}")
+        return 0
+
+    def _interrupted(self) -> int:
+        try:
+            if job_state(self._client, self._job_id).is_terminal:  # the program goes on behind its job
+                return INTERRUPTED
+            if not self._shutdown_on_exit and self._lets_go():
+                return INTERRUPTED
+            self._console.story(f"Cancelling job {self._job_id}. Ctrl-C once more leaves at once.")
+            self._cancel()
+            with self._console.waiting("The job is ending"):
+                state = await_end(self._client, self._job_id)
+        except KeyboardInterrupt:
+            self._console.story(f"Job {self._job_id} is still being cancelled.")
+            return INTERRUPTED
+        self._console.story(
+            f"Cancelled job {self._job_id}." if state is JobStatus.CANCELED else f"Job {self._job_id} ended: {state.value}."
+        )
+        return INTERRUPTED
+
+    def _lets_go(self) -> bool:
+        """Leave the job alone, as Flink's client does; False where a second Ctrl-C comes soon."""
+        try:
+            self._console.story(
+                f"Let go of job {self._job_id}, which goes on. "
+                f"Ctrl-C once more within {SECOND_THOUGHT_SECONDS:g} seconds cancels it."
+            )
+            time.sleep(SECOND_THOUGHT_SECONDS)
+        except KeyboardInterrupt:
+            return False
+        self._console.story(f"What it prints: pystate logs -f --stdout {self._job_id}")
+        self._console.story(f"To end it: pystate cancel {self._job_id}")
+        return True
+
+    def _cancel(self) -> None:
+        with contextlib.suppress(PystateError):  # it may have ended in this moment
+            self._client.patch(f"/jobs/{self._job_id}?mode=cancel")
+
+
+class _View:
+    """The live view, drawn often enough for a person."""
+
+    def __init__(self, region: LiveRegion, sampler: JobSampler, *, unicode: bool) -> None:
+        self._region = region
+        self._sampler = sampler
+        self._unicode = unicode
+        self._next = 0.0
+
+    def draw(self) -> None:
+        now = time.monotonic()
+        sample = self._sampler.latest
+        if now < self._next or sample is None:
+            return
+        from pystate_cli.views.run_view import run_view
+
+        self._next = now + _REDRAW_SECONDS
+        self._region.draw(run_view(sample, self._region.width, unicode=self._unicode))

@@ -1,0 +1,241 @@
+"""Giving a job another parallelism: stop with a savepoint, start from it, and back where that fails.
+
+What a driver needs is kept by the job manager from before the stop until the successor runs, with what was wanted. So
+whoever comes after a command that died half way finds the job, its savepoint, and the way on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+from pystate.common.errors import JobExecutionError, JobNotFoundError, JobTerminatedError, PystateError, UsageError
+from pystate.common.job_status import JobStatus
+from pystate_cli.client.rest_client import RestClient
+from pystate_cli.running.waiting import await_end, await_operation
+from pystate_cli.session import Session, job_failure, job_state, show_warnings
+
+_POLL_SECONDS = 0.1
+_STARTING = (JobStatus.INITIALIZING, JobStatus.CREATED)
+
+
+class Rescaling:
+    """One job on its way to another parallelism.
+
+    Args:
+        session: The command's.
+        client: The job manager.
+        job_id: The job.
+        parallelism: What it shall have.
+        timeout: Seconds that the successor may take until it runs.
+    """
+
+    def __init__(self, session: Session, client: RestClient, job_id: str, parallelism: int, timeout: float) -> None:
+        self._console = session.console
+        self._session = session
+        self._client = client
+        self._job_id = job_id
+        self._parallelism = parallelism
+        self._timeout = timeout
+        self._kept = f"/pystate/jobs/{job_id}/resubmission"
+        self._go_on = f"pystate rescale {job_id} -p {parallelism}"
+
+    def run(self, directory: str | None) -> str:
+        """Return the id of the job that has the new parallelism.
+
+        Args:
+            directory: Where the savepoint goes; None for the configured directory.
+
+        Raises:
+            PystateError: It has not; the message says which job runs now.
+        """
+        if job_state(self._client, self._job_id).is_terminal:
+            savepoint, running = self._resumed()
+            if running is not None:
+                return running
+        else:
+            if not self._check():
+                return self._job_id
+            savepoint = self._stopped(directory)
+        try:
+            return self._started(savepoint)
+        except KeyboardInterrupt:
+            self._console.story(f"Interrupted. What is left to do, does: {self._go_on}")
+            raise
+
+    # -- before anything is done
+
+    def _check(self) -> bool:
+        """Refuse what can't work while the job still runs; return whether there is anything to do."""
+        details = self._client.get(f"/jobs/{self._job_id}")
+        state, wanted = details["state"], self._parallelism
+        if state != JobStatus.RUNNING.value:
+            message = f"Job {self._job_id} is {state}; only a job that is RUNNING can be rescaled."
+            raise JobTerminatedError(message, hint=f"pystate watch {self._job_id}")
+        most = details["maxParallelism"]
+        if 0 < most < wanted:
+            message = f"The parallelism can't be above the max parallelism of the job's state, which is {most}."
+            raise UsageError(message, where=f"job {self._job_id}", hint=f"-p {most}")
+        subtasks = [vertex["parallelism"] for vertex in details["vertices"]]
+        submitted = self._client.post(self._kept, {"parallelism": wanted})["submitted-parallelism"]
+        if submitted == wanted and wanted in subtasks:
+            self._forget()
+            self._console.story(f"Job {self._job_id} has parallelism {wanted} already. Nothing was done.")
+            return False
+        if subtasks and submitted not in subtasks:
+            self._forget()
+            message = (
+                f"The program sets its parallelism itself (its operators have {_several(subtasks)}), "
+                "which goes above -p. Nothing was done."
+            )
+            raise UsageError(message, hint="leave set_parallelism() out of the program, and run it from a savepoint")
+        return True
+
+    # -- step 1
+
+    def _stopped(self, directory: str | None) -> str:
+        body = {"targetDirectory": directory, "drain": False, "formatType": "CANONICAL", "triggerId": None, "message": None}
+        try:
+            self._console.story(f"1/2 Stopping job {self._job_id} with a savepoint.")
+            self._console.story(f"    If this command should die: {self._go_on}")
+            request_id = self._client.post(f"/jobs/{self._job_id}/stop", body)["request-id"]
+            with self._console.progress("The savepoint is being written", waiter="The savepoint") as show:
+                operation = await_operation(self._client, f"/jobs/{self._job_id}/savepoints/{request_id}", show)
+            path = str(operation["location"])
+            with self._console.waiting("The job is ending"):
+                state = await_end(self._client, self._job_id)
+        except KeyboardInterrupt:
+            self._console.story(f"Interrupted; a stop that was under way goes on. What is left to do, does: {self._go_on}")
+            raise
+        except PystateError:
+            with contextlib.suppress(PystateError):
+                if not job_state(self._client, self._job_id).is_terminal:
+                    self._forget()
+                    self._console.story(f"No savepoint was written. Job {self._job_id} goes on as before.")
+            raise
+        self._console.story(f"    Savepoint completed. Path: {path}")
+        if state is not JobStatus.FINISHED:
+            message = f"Job {self._job_id} ended as {state.value} behind its savepoint."
+            raise JobTerminatedError(message, hint=f"{self._go_on} goes on from the savepoint")
+        return path
+
+    def _resumed(self) -> tuple[str, str | None]:
+        """Take up what another command has begun; return the savepoint, and the successor where one runs."""
+        try:
+            kept = self._client.get(self._kept)
+        except PystateError as error:
+            state = job_state(self._client, self._job_id)
+            message = f"Job {self._job_id} has ended ({state.value}), and no rescale of it was under way."
+            raise JobTerminatedError(message, hint="pystate run -s SAVEPOINT -p N starts it from a savepoint") from error
+        statistics = self._client.get(f"/jobs/{self._job_id}/checkpoints")
+        last = (statistics.get("latest") or {}).get("savepoint")
+        if last is None or not last.get("external_path"):
+            message = f"Job {self._job_id} has ended without a savepoint."
+            raise JobTerminatedError(message, hint=f"pystate checkpoints {self._job_id}")
+        self._console.story(f"Going on with the rescale of job {self._job_id} from {last['external_path']}.")
+        return str(last["external_path"]), self._followed(kept["successor"], int(kept["parallelism"]))
+
+    def _followed(self, successor: str | None, parallelism: int) -> str | None:
+        """Return the successor that another command has started, once it runs; None where none is alive.
+
+        Raises:
+            UsageError: It is to have another parallelism.
+        """
+        if successor is None:
+            return None
+        try:
+            state = job_state(self._client, successor)
+        except JobNotFoundError:
+            return None
+        if state.is_terminal:
+            return None
+        if parallelism != self._parallelism:
+            message = f"Its successor {successor} is there already ({state.value})."
+            raise UsageError(message, hint=f"pystate rescale {successor} -p {self._parallelism}")
+        self._console.story(f"Its successor {successor} is there already ({state.value}).")
+        if self._await_running(successor) is not None:
+            return None
+        self._done(successor)
+        return successor
+
+    # -- step 2
+
+    def _started(self, savepoint: str) -> str:
+        self._console.story(f"2/2 Starting it from there with parallelism {self._parallelism}.")
+        successor, failure = self._resubmitted(savepoint, self._parallelism)
+        if failure is None and successor is not None:
+            self._done(successor)
+            return successor
+        assert failure is not None  # noqa: S101 - one of the two
+        self._console.error(failure)
+        self._console.story("Starting it from the same savepoint with the parallelism it had.")
+        former, second = self._resubmitted(savepoint, None)
+        if second is None and former is not None:
+            self._forget()
+            self._console.result(former)
+            message = f"The job was NOT rescaled. It runs as {former} with the parallelism it had."
+            raise JobExecutionError(
+                message, hint=f"the reason is above; with it out of the way: pystate rescale {former} -p {self._parallelism}"
+            )
+        assert second is not None  # noqa: S101
+        self._console.error(second)
+        message = f"NO JOB RUNS NOW. Nothing is lost: the savepoint is {savepoint}"
+        raise JobExecutionError(message, hint=f"once the reason is out of the way: {self._go_on}")
+
+    def _resubmitted(self, savepoint: str, parallelism: int | None) -> tuple[str | None, PystateError | None]:
+        """Start the job; return its id, and why it does not run."""
+        body = {"savepoint_path": savepoint, "parallelism": parallelism}
+        try:
+            successor = str(self._client.post(f"/pystate/jobs/{self._job_id}/resubmit", body)["job_id"])
+        except PystateError as error:
+            return None, error
+        self._console.story(f"    Job has been submitted with JobID {successor}")
+        return successor, self._await_running(successor)
+
+    def _await_running(self, job_id: str) -> PystateError | None:
+        """Wait until all state is restored and the job runs; end it and return the reason where it does not get there."""
+        deadline = time.monotonic() + self._timeout
+        with self._console.waiting("The job restores its state"):
+            while True:
+                details = self._client.get(f"/jobs/{job_id}")
+                state = JobStatus(details["state"])
+                if state is JobStatus.FAILED:
+                    return job_failure(self._client, job_id)
+                if state.is_terminal:
+                    return JobExecutionError(f"Job {job_id} ended before it ran: {state.value}.")
+                if state is JobStatus.RUNNING and not details["pystate"]["attempt"]:
+                    return None
+                if state not in _STARTING:  # RESTARTING: what fails at its start would go on failing
+                    reason = self._reason(job_id, details)
+                    break
+                if time.monotonic() > deadline:
+                    message = f"Job {job_id} did not run within {self._timeout:g} s ({state.value})."
+                    reason = JobExecutionError(message, hint=f"pystate logs {job_id}")
+                    break
+                time.sleep(_POLL_SECONDS)
+            with contextlib.suppress(PystateError):
+                self._client.patch(f"/jobs/{job_id}?mode=cancel")
+            await_end(self._client, job_id)
+        return reason
+
+    def _reason(self, job_id: str, details: dict[str, Any]) -> PystateError:
+        from pystate_cli.client.failures import failure_of
+
+        cause = details["pystate"]["failure"]
+        if cause is None:
+            return JobExecutionError(f"Job {job_id} failed before it ran.", hint=f"pystate logs {job_id}")
+        return failure_of(cause)
+
+    def _done(self, successor: str) -> None:
+        show_warnings(self._console, self._client, successor)
+        self._forget()
+        subtasks = [vertex["parallelism"] for vertex in self._client.get(f"/jobs/{successor}")["vertices"]]
+        self._console.story(f"Job {successor} runs; its operators have parallelism {_several(subtasks)}.")
+
+    def _forget(self) -> None:
+        self._client.delete(self._kept)
+
+
+def _several(numbers: list[int]) -> str:
+    return ", ".join(map(str, sorted(set(numbers)))) or "none"

@@ -1,0 +1,102 @@
+"""Operations that the job manager carries out by itself: waiting for one, or leaving it alone and asking later."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from pystate.common.errors import UsageError
+from pystate_cli.arguments.job_selection import JOB_ID
+from pystate_cli.client.failures import failure_of
+from pystate_cli.client.rest_client import RestClient
+from pystate_cli.console.formats import printable, waiting_words
+from pystate_cli.running.waiting import await_operation
+from pystate_cli.session import Session
+
+TriggerIdOption = Annotated[
+    str | None,
+    typer.Option("--trigger-id", metavar="ID", help="Trigger nothing; say what has become of what --detached triggered."),
+]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="With --trigger-id: wait until it is complete.", show_default=False)
+]
+IN_PROGRESS = "IN_PROGRESS"
+
+
+def refuse_beside_trigger_id(trigger_id: str | None, wait: bool, others: dict[str, bool]) -> None:
+    """Refuse what makes no sense together.
+
+    Args:
+        trigger_id: The value of --trigger-id.
+        wait: The value of --wait.
+        others: What triggers something new: how it is written, and whether it was given.
+
+    Raises:
+        UsageError: Names what doesn't go together.
+    """
+    if trigger_id is None:
+        if wait:
+            message = "--wait is of --trigger-id; without --detached a command waits anyway."
+            raise UsageError(message, hint="leave --wait out")
+        return
+    if not JOB_ID.fullmatch(trigger_id):
+        message = f'"{printable(trigger_id)}" is no trigger id, which has 32 hex digits.'
+        raise UsageError(message, hint="give the one that the command with --detached has printed")
+    given = [name for name, is_given in others.items() if is_given]
+    if given:
+        message = f"--trigger-id asks for what was triggered before; {', '.join(given)} would trigger something."
+        raise UsageError(message, hint="leave one of them out")
+
+
+def tell_operation(
+    session: Session, client: RestClient, path: str, result: str, *, wait: bool, as_json: bool = False
+) -> None:
+    """Print the result of a triggered operation, or that it is in progress.
+
+    Args:
+        session: The command's.
+        client: The job manager.
+        path: Where it answers for the operation.
+        result: The field of the result: `location` or `checkpointId`.
+        wait: Wait until it is complete.
+        as_json: Print the whole answer.
+
+    Raises:
+        PystateError: It failed, or there is no such operation.
+    """
+    console = session.console
+    if wait:
+        waiter = "The savepoint" if result == "location" else None
+        with console.progress("Waiting for the result", waiter=waiter) as show:
+            operation: dict[str, Any] | None = await_operation(client, path, show)
+        answer: dict[str, Any] = {"status": {"id": "COMPLETED"}, "operation": operation}
+    else:
+        answer = client.get(path)
+        operation = answer["operation"]
+    cause = (operation or {}).get("failure-cause") or (operation or {}).get("failureCause")
+    if as_json:
+        console.result_json(answer)
+    elif operation is None:
+        progress = answer.get("pystate") or {}
+        waits = waiting_words(progress, int(time.time() * 1000))
+        if waits is not None:
+            console.story(f"It {waits}.")
+        elif progress.get("total"):
+            console.story(f"{progress['acknowledged']} of {progress['total']} subtasks have acknowledged.")
+        console.result(IN_PROGRESS)
+    elif cause is None:
+        console.result(str(operation[result]))
+    if cause is not None:
+        raise failure_of(cause)
+
+
+def tell_trigger_id(session: Session, what: str, request_id: str, command: str, job_id: str, *, as_json: bool) -> None:
+    """Print the id of something that goes on without us, and which command asks for its result."""
+    session.console.story(f"Successfully trigger {what}, triggerId: {request_id}")
+    session.console.story(f"Its result: pystate {command} {job_id} --trigger-id {request_id}")
+    if as_json:
+        session.console.result_json({"jobId": job_id, "triggerId": request_id})
+    else:
+        session.console.result(request_id)

@@ -1,0 +1,58 @@
+"""Asks for a job's figures beside everything else, so that a driver that answers late holds up no output."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from pystate.common.errors import PystateError
+from pystate_cli.client.rest_client import RestClient
+from pystate_cli.sampling.rates import RateMeter, RunSample
+
+_INTERVAL_SECONDS = 0.5
+_CHECKPOINTS_EVERY = 2
+
+
+class JobSampler(threading.Thread):
+    """Takes samples of one job until it is stopped.
+
+    Args:
+        client: The job manager, on a connection of its own.
+        job_id: The job.
+    """
+
+    def __init__(self, client: RestClient, job_id: str) -> None:
+        super().__init__(name="job-sampler", daemon=True)
+        self._client = client
+        self._job_id = job_id
+        self._stopped = threading.Event()
+        self._rates = {"records-in": RateMeter(), "records-out": RateMeter()}
+        self.latest: RunSample | None = None
+
+    def stop(self) -> None:
+        """Take no further sample. An answer that is still awaited is awaited for nothing."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Sample until stopped; what can't be learnt now is asked for again."""
+        statistics: dict[str, Any] = {}
+        number = 0
+        while True:
+            try:
+                progress = self._client.get(f"/pystate/jobs/{self._job_id}/progress")
+                moment = time.monotonic()
+                if number % _CHECKPOINTS_EVERY == 0:
+                    statistics = self._client.get(f"/jobs/{self._job_id}/checkpoints")
+            except PystateError:
+                # whoever follows the job learns of it where it matters
+                pass
+            else:
+                number += 1
+                under_way = progress.get("epoch-running") is not None
+                for name, meter in self._rates.items():
+                    meter.add(moment, progress[name], under_way=under_way)
+                rate_in, rate_out = (meter.rate for meter in self._rates.values())
+                self.latest = RunSample(self._job_id, progress, rate_in, rate_out, statistics)
+            if self._stopped.wait(_INTERVAL_SECONDS):
+                return

@@ -1,0 +1,214 @@
+"""Finding and starting the job manager."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pystate.common.errors import PystateError
+from pystate.common.home import PystateHome, read_json, write_json
+from pystate.jobmanager.driver_process import _processes
+from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
+from pystate_cli.client.rest_client import NoJobManagerError, RestClient
+from tests.jobmanager.harness import eventually
+
+
+@pytest.fixture
+def home(own_home) -> Iterator[PystateHome]:
+    home = PystateHome(own_home)
+    yield home
+    entry = read_json(home.jobmanager)
+    if entry is not None and entry["pid"] != os.getpid():
+        os.kill(entry["pid"], signal.SIGTERM)
+    eventually(lambda: not processes_of(home))
+
+
+def processes_of(home: PystateHome) -> list[int]:
+    return [pid for pid, command in _processes() if "pystate.jobmanager" in command and str(home.root) in command]
+
+
+def ensure(home: PystateHome, *command: str):
+    return ensure_job_manager(home, "127.0.0.1", 0, 10, command or (sys.executable, "-m", "pystate.jobmanager"))
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_a_job_manager_is_started_once(home):
+    first = ensure(home)
+    pid = read_json(home.jobmanager)["pid"]
+    second = ensure(home)
+
+    assert first.get("/jobs") == second.get("/jobs") == {"jobs": []}
+    assert read_json(home.jobmanager)["pid"] == pid
+    assert os.getsid(pid) == pid, "a signal of the terminal would end it"
+    assert home.root.stat().st_mode & 0o777 == 0o700
+
+
+def test_two_runs_at_once_share_one_job_manager(home):
+    addresses: list[str] = []
+    threads = [threading.Thread(target=lambda: addresses.append(ensure(home).address)) for _ in range(2)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(addresses) == 2
+    assert len(set(addresses)) == 1
+
+
+def test_a_stale_address_with_a_dead_process_is_recognised(home):
+    home.root.mkdir()
+    write_json(home.jobmanager, {"pid": dead_pid(), "address": "127.0.0.1", "port": 1, "instance": "x"})
+
+    with pytest.raises(NoJobManagerError):
+        find_job_manager(home, None, 10)
+    assert ensure(home).get("/jobs") == {"jobs": []}
+
+
+def test_a_stale_address_with_a_foreign_program_on_the_port_is_recognised(manager, home, tmp_path, monkeypatch):
+    foreign = read_json(manager.home.jobmanager)
+    other = PystateHome(tmp_path / "other")
+    other.root.mkdir()
+    write_json(other.jobmanager, {**foreign, "instance": "another"})
+    (other.token).write_text("secret")
+
+    with pytest.raises(NoJobManagerError, match="No job manager is running for this home"):
+        find_job_manager(other, None, 10)
+
+
+def test_a_stale_address_with_a_dead_port_is_recognised(home):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    home.root.mkdir()
+    write_json(home.jobmanager, {"pid": os.getpid(), "address": "127.0.0.1", "port": port, "instance": "x"})
+
+    with pytest.raises(NoJobManagerError):
+        find_job_manager(home, None, 10)
+
+
+def test_a_job_manager_that_does_not_come_up_is_explained_with_its_last_words(home):
+    program = "import sys; print('one'); sys.exit('the disk is on fire')"
+
+    with pytest.raises(PystateError) as caught:
+        ensure(home, sys.executable, "-c", program)
+
+    assert caught.value.message == (
+        "The job manager ended at once with exit code 1.\n  | the disk is on fire\n  | one"
+    ) or caught.value.message == ("The job manager ended at once with exit code 1.\n  | one\n  | the disk is on fire")
+    assert caught.value.hint == f"see {home.jobmanager_log}"
+
+
+def test_a_job_manager_that_was_killed_is_said_to_be_dead(tmp_path):
+    home = PystateHome(tmp_path / "killed")
+    home.root.mkdir()
+    pid = dead_pid()
+    write_json(home.jobmanager, {"pid": pid, "address": "127.0.0.1", "port": 1, "instance": "x"})
+
+    with pytest.raises(NoJobManagerError) as caught:
+        find_job_manager(home, None, 10)
+
+    assert str(caught.value) == (
+        f"The job manager of this home (process {pid}) is dead.\n"
+        f"  at: {home.root}\n"
+        "  try: pystate cluster start brings it back, and it finds its jobs again"
+    )
+
+
+ALL = [
+    ("list",), ("watch", "JOB"), ("logs", "JOB"), ("exceptions", "JOB"), ("metrics", "JOB"), ("wait", "JOB"),
+    ("stop", "JOB"), ("cancel", "JOB"), ("cancel", "-s", "a", "b"), ("rescale", "JOB", "-p", "2"), ("savepoint", "JOB"),
+    ("checkpoint", "JOB"), ("checkpoints", "JOB"), ("cluster", "status"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def killed(manager) -> Iterator[tuple[str, int]]:
+    """A job that runs, one that has ended, and the id of a process that was the job manager of both."""
+    job, ended = manager.submit(), manager.submit("--finish", "0")
+    manager.wait_for(job, "RUNNING")
+    manager.wait_for(ended, "FINISHED")
+    entry = manager.home.jobmanager.read_bytes()
+    pid = dead_pid()
+    write_json(manager.home.jobmanager, {**read_json(manager.home.jobmanager), "pid": pid})
+    yield job, pid
+    manager.home.jobmanager.write_bytes(entry)
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_every_command_says_that_the_jobs_of_a_killed_job_manager_go_on(manager, killed, pystate, words):
+    job, pid = killed
+
+    code, out, err = pystate(*(job if word == "JOB" else word for word in words))
+
+    assert (code, out) == (1, "")
+    assert err == (
+        f"error: The job manager of this home (process {pid}) is dead. 1 job goes on without it.\n"
+        f"  at: {manager.home.root}\n"
+        "  try: pystate cluster start brings it back, and it finds its jobs again\n"
+    )
+
+
+def test_a_job_manager_that_was_stopped_has_left_its_jobs_too(manager, killed, pystate):
+    manager.home.jobmanager.unlink()
+
+    code, _, err = pystate("list")
+    assert code == 1
+    assert err == (
+        f"error: No job manager is running for this home ({manager.home.root}). 1 job goes on without it.\n"
+        "  try: pystate cluster start brings it back, and it finds its jobs again\n"
+    )
+    assert pystate("cluster", "stop").err.endswith("1 job goes on without it.\n")
+    checks = {check["name"]: check for check in json.loads(pystate("doctor", "--json").out)["checks"]}
+    assert (checks["job manager"]["status"], checks["job manager"]["hint"]) == (
+        "warn",
+        "pystate cluster start brings it back, and it finds its jobs again",
+    )
+
+
+def test_a_job_manager_that_dies_under_a_command_is_said_to_leave_its_jobs(manager):
+    entry = read_json(manager.home.jobmanager)
+    client = RestClient("127.0.0.1", 1, timeout=10, instance=entry["instance"])
+
+    with pytest.raises(NoJobManagerError) as caught:
+        client.get("/jobs")
+
+    assert caught.value.message.endswith("Connection refused. Its jobs go on without it.")
+    assert caught.value.hint == "pystate cluster start brings it back, and it finds its jobs again"
+
+
+@pytest.mark.parametrize("words", [("list",), ("run", "JOB"), ("stop", "x")])
+def test_a_job_manager_of_another_version_is_refused(manager, pystate, monkeypatch, words):
+    monkeypatch.setattr("pystate_cli.client.job_manager.VERSION", "9.9.9")
+    entry = read_json(manager.home.jobmanager)
+
+    assert pystate(*(manager.job_file if word == "JOB" else word for word in words)) == (
+        1,
+        "",
+        f"error: The job manager has version {entry['version']}; this command has version 9.9.9.\n"
+        f"  at: process {entry['pid']} at 127.0.0.1:{entry['port']}\n"
+        f"  try: kill {entry['pid']} ends it, its jobs go on; the next pystate run starts one of version 9.9.9\n",
+    )
+    assert manager.request("GET", "/jobs")[1]["jobs"] == []
+
+
+def test_a_job_manager_of_another_version_is_refused_where_it_is_addressed(manager, pystate, monkeypatch):
+    monkeypatch.setattr("pystate_cli.client.job_manager.VERSION", "9.9.9")
+
+    code, out, err = pystate("list", "-m", f"localhost:{manager.port}")
+
+    assert (code, out) == (1, "")
+    assert "this command has version 9.9.9." in err
+    assert "try: call the pystate that it came with" in err

@@ -1,0 +1,186 @@
+"""`pystate metrics`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from pystate.common.home import read_json
+from pystate_cli.console.formats import format_moment
+from pystate_cli.views.metric_list import MetricRow, head_line, matching, metric_table, plain_lines, subtask_table
+from tests.jobmanager.checkpoint_statistics import Statistics
+
+
+def row(name="seen", value=1, *, task="count", operator="count", subtask=0, unit=None):
+    return MetricRow(task, operator, subtask, name, unit, value)
+
+
+def text_of(renderable, width):
+    from io import StringIO
+
+    from rich.console import Console
+
+    out = StringIO()
+    Console(file=out, width=width, highlight=False).print(renderable)
+    return out.getvalue()
+
+
+def test_a_pipe_gets_a_line_for_every_metric(manager, running, pystate):
+    Statistics().run(1).write(manager.home.job(running).checkpoints)
+    code, out, err = pystate("metrics", running)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].split() == ["subtask", "value", "unit", "name"]
+    assert "-        110                     ms             job : lastCheckpointDuration" in lines
+    assert "1        101                     records        count -> print : numRecordsIn" in lines
+    assert (
+        '0        7                       -              count -> print / Process: count : words.lang.e"n\\ .seen' in lines
+    )
+
+
+def test_json_has_what_was_asked_for(running, pystate):
+    code, out, _ = pystate("metrics", running, "--json", "--filter", "numRecords*")
+    answer = json.loads(out)
+    assert code == 0
+    assert (answer["state"], answer["up"]) == ("RUNNING", True)
+    assert {entry["name"] for entry in answer["metrics"]} == {"numRecordsIn", "numRecordsInPerSecond", "numRecordsOut"}
+
+
+def test_a_filter_that_fits_nothing_is_told(running, pystate):
+    code, out, err = pystate("metrics", running, "--filter", "nothing*")
+    assert (code, out.split()) == (0, ["subtask", "value", "unit", "name"])
+    assert err == "No metric of the job matches 'nothing*'.\n"
+
+
+def test_a_driver_that_hangs_is_told_beside_what_the_files_say(manager, running, pystate):
+    process = read_json(manager.home.job(running).driver)["pid"]
+    os.kill(process, signal.SIGSTOP)
+    try:
+        code, out, err = pystate("metrics", running)
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert code == 0
+    assert "job : numRestarts" in out
+    assert "numRecordsIn" not in out
+    assert err == "warning: the job's driver does not answer; these are the metrics that stand in its files\n"
+
+
+def test_watching_json_is_refused(running, pystate):
+    code, out, err = pystate("metrics", running, "--json", "--watch")
+    assert (code, out) == (2, "")
+    assert "--watch shows no JSON" in err
+
+
+def test_an_ended_job_is_watched_once(manager, pystate):
+    job = manager.submit("--finish", "0")
+    manager.wait_for(job, "FINISHED")
+    code, out, err = pystate("metrics", job, "--watch")
+    assert (code, err) == (0, "")
+    assert "-1                      ms             job : uptime" in out
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        (None, ["numRestarts", "numRecordsIn", "words.seen"]),
+        ("NUM*", ["numRestarts", "numRecordsIn"]),
+        ("job.*", ["numRestarts"]),
+        ("count.*", ["numRecordsIn", "words.seen"]),
+        ("split.words.*", ["words.seen"]),
+        ("seen", []),
+    ],
+)
+def test_a_pattern_is_of_a_name_or_has_what_it_belongs_to_in_front(pattern, names):
+    rows = [
+        row("numRestarts", task=None, operator=None, subtask=None),
+        row("numRecordsIn", operator=None),
+        row("words.seen", operator="split"),
+    ]
+    assert [found.name for found in matching(rows, pattern)] == names
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (1234567, "records", "1,234,567"),
+        (2048, "bytes", "2.00 KB"),
+        (2048.5, "bytes/s", "2.00 KB/s"),
+        (2300, "ms", "2.3 s"),
+        (-1, "ms", "-"),
+        (250.0, "ms/s", "25 %"),
+        (-1, "ms since 1970", "-"),
+        (12345.6, None, "12,346"),
+        (0.1234, None, "0.123"),
+        (-5, None, "-5"),
+        (True, None, "true"),
+        ("a\nb\x1b", None, "a b?"),
+    ],
+)
+def test_values_are_shown_in_their_units(value, unit, shown):
+    assert row(value=value, unit=unit).shown() == shown
+
+
+def test_a_name_of_a_job_can_not_steer_the_terminal_or_add_lines():
+    nasty = row("seen\n0  1  -  fake", "x\x1b[2J", task="ta\nsk", operator="o\x1bp")
+    for line in [*plain_lines([nasty])[1:], *text_of(metric_table([nasty], 100, unicode=False), 100).splitlines()]:
+        assert line.isprintable()
+    assert len(plain_lines([nasty])) == 2
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_tables_fit(width):
+    rows = [
+        row(name, 123_456_789, task="a task with a long name " * 2, operator=None, unit=unit)
+        for name, unit in [
+            ("numRecordsIn", "records"),
+            ("numRecordsInPerSecond", "records/s"),
+            ("numRecordsOut", "records"),
+            ("numRecordsOutPerSecond", "records/s"),
+            ("busyTimeMsPerSecond", "ms/s"),
+            ("lastEpochDurationMs", "ms"),
+            ("lastCheckpointStateSize", "bytes"),
+        ]
+    ]
+    for table in (subtask_table(rows, width, unicode=True), metric_table(rows, width, unicode=True)):
+        assert max(len(line) for line in text_of(table, 400).splitlines()) <= max(width, 66)
+
+
+def test_before_the_first_report_there_is_no_table_of_subtasks():
+    assert subtask_table([row("numRestarts", task=None, operator=None, subtask=None)], 80, unicode=True) is None
+
+
+def test_the_first_line_says_what_is_known():
+    answer = {"name": "words", "state": "RUNNING", "up": True}
+    job = {"task": None, "operator": None, "subtask": None}
+    assert head_line(answer, []) == "words: RUNNING"
+    rows = [
+        row("numRestarts", 2, unit="restarts", **job),
+        row("lastFinishedEpoch", 12, unit="epoch", **job),
+        row("lastEpochDuration", 340, unit="ms", **job),
+        row("lastCompletedCheckpointId", 7, unit="id", **job),
+        row("lastCheckpointDuration", 110, unit="ms", **job),
+        row("lastCheckpointFullSize", 9330, unit="bytes", **job),
+    ]
+    told = "words: RUNNING, 2 restarts, epoch 12 took 340 ms, checkpoint 7 took 110 ms, 9.11 KB"
+    assert head_line(answer, rows) == told
+    assert head_line({**answer, "up": False}, []) == "words: RUNNING, its driver does not answer"
+
+
+@pytest.mark.parametrize(
+    "name", ["rocksdb.compaction-pending-by-column-family.count", "词词词词词词词词词词词词词词词词词词词词.count"]
+)
+def test_a_long_name_keeps_its_end_at_80_columns(name):
+    rows = [row(f"{name}.{which}", 7, task="enrich -> print", operator="enrich") for which in ("first", "second")]
+    text = text_of(metric_table(rows, 80, unicode=True), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "count.first " in text
+    assert "count.second " in text
+    assert "\u2026" in text
+
+
+def test_a_time_is_shown_as_one():
+    assert row("started", 1700000000000, unit="ms since 1970").shown() == format_moment(1700000000000, 0)
+    assert row("started", 1700000000000, unit="ms since 1970").shown().startswith("2023-11-1")

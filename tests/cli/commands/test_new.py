@@ -1,0 +1,74 @@
+"""`pystate new`: the project it makes works."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pystate.common.configuration import load_configuration
+from pystate.common.home import PystateHome
+from pystate_cli.programs.project_template import module_name
+from tests.jobmanager.harness import PYTHON_PATH
+
+
+def run(folder, *command, **variables):
+    environment = {**os.environ, "PYTHONPATH": PYTHON_PATH, **variables}
+    return subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_the_test_of_a_new_project_passes(pystate, tmp_path):
+    code, out, err = pystate("new", "word-count")
+
+    project = tmp_path / "word-count"
+    assert (code, out) == (0, f"{project}\n")
+    assert "  word-count/word_count.py\n" in err
+    done = run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+
+
+def test_the_settings_and_the_plan_of_a_new_project(pystate, tmp_path, monkeypatch):
+    pystate("new", "word-count")
+    monkeypatch.chdir(tmp_path / "word-count")
+
+    loaded = load_configuration(home=PystateHome())
+    code, out, err = pystate("info", "word_count.py")
+
+    assert str(loaded.source) == "conf/flink-conf.toml"
+    assert loaded.notices == []
+    assert code == 0, err
+    assert [node["uid"] for node in json.loads(out)["nodes"] if not node["uid"].startswith("auto-")] == ["count-words"]
+
+
+@pytest.mark.slow
+def test_the_job_of_a_new_project_runs(pystate, tmp_path, own_home):
+    pystate("new", "word-count")
+
+    done = run(tmp_path / "word-count", "word_count.py", "input", "--once", PYSTATE_HOME=str(own_home))
+
+    assert done.returncode == 0, done.stderr
+    assert "('to', 2)" in done.stdout
+    assert "('question', 1)" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["class", "json", "two words", "-x", "pystate", "a/..", "ö"])
+def test_names_that_can_not_be(pystate, name):
+    assert pystate("new", "--", name).code == 2
+
+
+def test_a_folder_that_is_there(pystate, tmp_path):
+    (tmp_path / "mine").mkdir()
+    assert pystate("new", "mine").code == 0, "an empty one is taken"
+    code, _, err = pystate("new", "mine")
+    assert (code, err) == (2, f"error: {tmp_path}/mine is there already.\n  try: choose another name\n")
+    (tmp_path / "file").touch()
+    assert pystate("new", "file").code == 2
+
+
+@pytest.mark.parametrize(("name", "module"), [("word-count", "word_count"), ("2nd.job", "job_2nd_job"), ("Ab", "ab")])
+def test_the_programs_name(name, module):
+    assert module_name(name) == module
