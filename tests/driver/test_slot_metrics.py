@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from pystate.common.control import ControlClient, ControlServer
-from pystate.common.metrics import MetricKind, MetricSample, counter, gauge, samples_to_plain
-from pystate.driver.slot_metrics import SlotMetrics
 from pystate.driver.slot_pool import SlotPool
+from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge, samples_to_plain
+from pystate.metrics.slot_metrics import SlotMetrics
 from pystate.spark.source_metrics import MAX_METRICS, SourceMetrics
 from tests.driver.test_lost_slots import SECRET, Events
 

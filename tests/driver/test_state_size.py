@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pystate.common.metrics import samples_from_plain
 from pystate.driver.job_metrics import JobMetrics
+from pystate.metrics.sample import samples_from_plain
 from pystate.plan.chain import Chain
 from pystate.plan.task import TaskInput, TaskSpec
 from tests.jobmanager.checkpoint_statistics import COUNT, TOTAL, Statistics

@@ -1,9 +1,9 @@
 """What a job measures on real Spark: in its slots, in the stateless stage in front of them, and over a restart."""
 
 from pystate.common import Duration
-from pystate.common.metrics import samples_from_plain
 from pystate.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
+from pystate.metrics.sample import samples_from_plain
 
 OPTIONS = {
     "parallelism.default": "2",

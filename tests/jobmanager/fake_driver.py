@@ -60,11 +60,11 @@ from pystate.common.job_status import JobStatus
 from pystate.driver.checkpoint_config import checkpoint_config
 from pystate.driver.driver_term import leader_of_this_process
 from pystate.driver.failure_history import with_failure
-from pystate.driver.kept_metrics import keep_metrics
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
-from tests.jobmanager.metrics_answer import metrics_answer
+from pystate.metrics.kept import keep_metrics
+from tests.metrics.metrics_answer import metrics_answer
 
 USER_TRACE = f"""Traceback (most recent call last):
   File "/jobs/count.py", line 12, in process_element

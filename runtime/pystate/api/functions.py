@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pystate.api.metrics import MetricGroup
 from pystate.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -25,6 +24,7 @@ from pystate.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from pystate.metrics.metric import MetricGroup
 
 
 class KeyedStateStore(ABC):

@@ -35,7 +35,6 @@ from pystate.api.functions import (
     RuntimeContext,
     SinkFunction,
 )
-from pystate.api.metrics import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
 from pystate.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -75,6 +74,7 @@ from pystate.datastream.state_backend import (
     RocksDBStateBackend,
     StateBackend,
 )
+from pystate.metrics.metric import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
 
 __all__ = [
     "AggregateFunction",

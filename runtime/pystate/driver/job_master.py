@@ -43,13 +43,13 @@ from pystate.driver.execution_failure_handler import OF_USER_CODE, ExecutionFail
 from pystate.driver.failure_history import bounded_trace
 from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.job_planning import plan_job
-from pystate.driver.kept_metrics import keep_metrics
 from pystate.driver.restart_strategy import restart_warnings
 from pystate.driver.restore import RestorePlan, starting_snapshot
 from pystate.driver.restore_report import RestoreReport
 from pystate.driver.restored_state import RestoredState, Snapshot
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.driver.status import JobStatusStore, failure_dict
+from pystate.metrics.kept import keep_metrics
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.plan_nodes import plan_nodes
 from pystate.plan.task import JobEnvironment

@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.metrics import MetricSample, counter, gauge, samples_to_plain
-from pystate.driver.slot_metrics import SlotMetrics
+from pystate.metrics.sample import MetricSample, counter, gauge, samples_to_plain
+from pystate.metrics.slot_metrics import SlotMetrics
+from pystate.metrics.view import latest_completed
 from pystate.plan.chain import OperatorSpec
 from pystate.plan.job_plan import JobPlan, vertex_id
 from pystate.plan.task import TaskSpec
@@ -182,10 +183,3 @@ def _state_sizes(
             if "state_size" in subtask:
                 sizes[task.uid, subtask["index"]] = subtask["state_size"]
     return sizes
-
-
-def latest_completed(statistics: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the last checkpoint or savepoint that completed, as REST has it; None where there is none."""
-    latest = statistics["latest"]
-    done = [latest[kind] for kind in ("completed", "savepoint") if latest[kind] is not None]
-    return max(done, key=lambda one: int(one["id"]), default=None)

@@ -17,16 +17,16 @@ from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
 from pystate.driver.driver_term import begin_term
 from pystate.driver.failure_history import has_failed, with_failure
-from pystate.driver.kept_metrics import read_kept_metrics
 from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.jobmanager.driver_process import DriverProcess, DriverRefusedError, DriverUnreachableError, call_driver
 from pystate.jobmanager.job_checkpoints import JobCheckpoints
-from pystate.jobmanager.job_metrics import JobMetrics
 from pystate.jobmanager.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.kept_record import KeptRecord
 from pystate.jobmanager.leadership import Leadership, LeadershipLostError, OnlyJobManager, this_machine
 from pystate.jobmanager.log_rotation import read_rotated
+from pystate.jobmanager.metric_fetcher import MetricFetcher
 from pystate.jobmanager.retried_steps import RetriedSteps
+from pystate.metrics.kept import read_kept_metrics
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class SupervisedJob:
         self._progress_unknown: str | None = None
         self.checkpoints = JobCheckpoints(self.job_id, directory, self._call, self._has_no_driver, clock)
         statistics = self.checkpoints.left_behind
-        self.metrics = JobMetrics(
+        self.metrics = MetricFetcher(
             self._call,
             self.status,
             statistics,

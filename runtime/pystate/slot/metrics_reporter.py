@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pystate.common.metrics import samples_to_plain
+from pystate.metrics.sample import samples_to_plain
 from pystate.slot.subtask import Subtask
 
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from pystate.common.metrics import MetricKind, MetricSample, RateWindow, counter, gauge
+from pystate.metrics.operator_metrics import OperatorMetrics
+from pystate.metrics.sample import MetricKind, MetricSample, RateWindow, counter, gauge
 from pystate.plan.task import TaskSpec
 from pystate.slot.operator_counts import OperatorCounts
-from pystate.slot.operator_metrics import OperatorMetrics
 
 _COUNTED = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
 _NS_PER_MS = 1_000_000

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.accumulators import AccumulatorParam
 
-from pystate.common.metric_catalog import BY_NAME
-from pystate.common.metrics import MetricKind, MetricSample, MetricValue, RateWindow, gauge
+from pystate.metrics.catalog import BY_NAME
+from pystate.metrics.sample import MetricKind, MetricSample, MetricValue, RateWindow, gauge
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

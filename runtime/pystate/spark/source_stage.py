@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.errors import ControlError
-from pystate.common.metric_catalog import BY_NAME
-from pystate.common.metrics import MetricKind, MetricSample
+from pystate.metrics.catalog import BY_NAME
+from pystate.metrics.sample import MetricKind, MetricSample
 from pystate.plan.chain import OperatorSpec
 from pystate.plan.output import OutputSpec
 from pystate.plan.task import JobEnvironment, TaskSpec

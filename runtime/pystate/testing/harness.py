@@ -13,8 +13,8 @@ from pystate.api.job_graph import OperatorKind
 from pystate.api.state import MapStateDescriptor
 from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.errors import StateError
-from pystate.common.metrics import sorted_figures
 from pystate.common.type_info import TypeInformation
+from pystate.metrics.sample import sorted_figures
 from pystate.plan.chain import Chain, OperatorSpec
 from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec

@@ -9,7 +9,7 @@ from pystate.common.metric_options import PrometheusReporterOptions
 from tests.jobmanager.checkpoint_statistics import COUNT, Statistics
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.rest.in_process import InProcess
-from tests.jobmanager.test_prometheus_text import only, read
+from tests.metrics.test_prometheus_text import only, read
 
 VERTEX = f"vertices/{COUNT.vertex_id}"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

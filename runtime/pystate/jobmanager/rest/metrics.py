@@ -13,18 +13,18 @@ from starlette.responses import Response
 from pystate.common.configuration import Configuration
 from pystate.common.errors import UsageError
 from pystate.common.home import parse_job_id
-from pystate.common.metric_catalog import BY_NAME
 from pystate.common.metric_options import PrometheusReporterOptions
-from pystate.common.metrics import MetricSample, gauge, value_text
-from pystate.jobmanager.job_metrics import TIMEOUT_SECONDS
-from pystate.jobmanager.metrics_view import Figure, JobMetricsView, SubtaskView, TaskView, figures
-from pystate.jobmanager.prometheus_text import CONTENT_TYPE, PrometheusText
+from pystate.jobmanager.metric_fetcher import TIMEOUT_SECONDS
 from pystate.jobmanager.rest import messages
 from pystate.jobmanager.rest.errors import Json
 from pystate.jobmanager.rest.parameters import SUBTASK_INDEX, VERTEX_ID, Parameter
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.jobmanager.rest.schemas import INTEGER, NUMBER, TEXT, TRUTH, array, either, nullable, record
 from pystate.jobmanager.supervised_job import SupervisedJob
+from pystate.metrics.catalog import BY_NAME
+from pystate.metrics.prometheus_text import CONTENT_TYPE, PrometheusText
+from pystate.metrics.sample import MetricSample, gauge, value_text
+from pystate.metrics.view import Figure, JobMetricsView, SubtaskView, TaskView, figures
 
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "min": min,

@@ -15,7 +15,6 @@ from pystate.api.checkpointed import (
     RawOperatorStateOutput,
 )
 from pystate.api.functions import KeyedStateStore, RuntimeContext
-from pystate.api.metrics import MetricGroup
 from pystate.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -32,7 +31,8 @@ from pystate.api.state import (
     ValueStateDescriptor,
 )
 from pystate.common.errors import StateDeclarationError, StateError
-from pystate.slot.operator_metrics import OperatorMetrics, OperatorScope
+from pystate.metrics.metric import MetricGroup
+from pystate.metrics.operator_metrics import OperatorMetrics, OperatorScope
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
 

@@ -21,8 +21,8 @@ from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
 from pystate.common.key_groups import KeyGroupRange, check_max_parallelism
-from pystate.common.metrics import MetricSample
 from pystate.common.time import current_time_ms
+from pystate.metrics.sample import MetricSample
 from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, Entry, StateMetaInfo
 from pystate.state.base.compression import snapshot_codec
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec, KeyCompatibility, check_key_compatible, key_type_name

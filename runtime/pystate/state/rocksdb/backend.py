@@ -14,9 +14,9 @@ from pystate.api.state import State, StateDescriptor, StateKind
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError, StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.common.metrics import MetricSample
 from pystate.common.options import PystateOptions, RocksDBOptions
 from pystate.common.time import current_time_ms
+from pystate.metrics.sample import MetricSample
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
 from pystate.state.base.canonical import Entry, StateMetaInfo
 from pystate.state.base.epoch_size import EpochGauge

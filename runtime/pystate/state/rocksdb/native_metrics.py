@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from pystate.common.config_option import ConfigOption
 from pystate.common.configuration import Configuration
-from pystate.common.metrics import MetricKind, MetricSample
 from pystate.common.rocksdb_metric_options import PREFIX
 from pystate.common.rocksdb_metric_options import RocksDBNativeMetricOptions as Options
+from pystate.metrics.sample import MetricKind, MetricSample
 from pystate.state.rocksdb.database import ColumnFamily, Database
 
 COLUMN_FAMILY = "column_family"

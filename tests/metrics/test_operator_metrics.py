@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from pystate.common.metrics import MetricKind, MetricSample, RateWindow, plain_value, value_text
 from pystate.datastream import Counter, Distribution, KeyedProcessFunction, MapFunction, Meter, MetricGroup
-from pystate.slot.operator_metrics import MAX_METRICS, OperatorMetrics, OperatorScope
+from pystate.metrics.operator_metrics import MAX_METRICS, OperatorMetrics, OperatorScope
+from pystate.metrics.sample import MetricKind, MetricSample, RateWindow, plain_value, value_text
 from pystate.testing import KeyedOneInputOperatorTestHarness, OneInputOperatorTestHarness
 
 SCOPE = OperatorScope("count", ("host", "taskmanager", "slot-0", "job", "count", "0"), {"<job_name>": "job"})

@@ -5,9 +5,9 @@ import logging
 import pytest
 
 from pystate.common.home import JobDirectory
-from pystate.common.metrics import gauge, samples_from_plain
-from pystate.driver.kept_metrics import keep_metrics, read_kept_metrics
-from tests.jobmanager.metrics_answer import metrics_answer
+from pystate.metrics.kept import keep_metrics, read_kept_metrics
+from pystate.metrics.sample import gauge, samples_from_plain
+from tests.metrics.metrics_answer import metrics_answer
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
-from pystate.common.metrics import MetricKind, MetricSample, counter, gauge, samples_to_plain
+from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge, samples_to_plain
 from tests.jobmanager.checkpoint_statistics import COUNT
 
 OPERATOR = "Process: count"

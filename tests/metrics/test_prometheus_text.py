@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from pystate.common.metric_catalog import BY_NAME, SYSTEM_METRICS
-from pystate.common.metrics import MetricKind, MetricSample, counter, gauge
-from pystate.jobmanager.metrics_view import JobMetricsView, SubtaskView, TaskView, figures, view_of_driver
-from pystate.jobmanager.prometheus_text import PrometheusText
+from pystate.metrics.catalog import BY_NAME, SYSTEM_METRICS
+from pystate.metrics.prometheus_text import PrometheusText
+from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge
+from pystate.metrics.view import JobMetricsView, SubtaskView, TaskView, figures, view_of_driver
 from tests.jobmanager.checkpoint_statistics import Statistics
-from tests.jobmanager.metrics_answer import metrics_answer
+from tests.metrics.metrics_answer import metrics_answer
 
 JOB_ID = "a" * 32
 STATUS = {"state": "RUNNING", "attempt": 2, "timestamps": {"RUNNING": 0}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pystate.common.metrics import MetricKind
+from pystate.metrics.sample import MetricKind
 
 
 class MetricScope(Enum):

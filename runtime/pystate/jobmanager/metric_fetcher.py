@@ -11,7 +11,7 @@ from typing import Any
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.jobmanager.driver_process import DriverUnreachableError
-from pystate.jobmanager.metrics_view import JobMetricsView, view_of_driver, view_of_ended, view_of_files
+from pystate.metrics.view import JobMetricsView, view_of_driver, view_of_ended, view_of_files
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +23,8 @@ _RETRY_SECONDS = 5.0
 """How long a driver that didn't answer isn't asked again, so that only the first of those who ask has to wait."""
 
 
-class JobMetrics:
-    """The metrics of one job.
+class MetricFetcher:
+    """Fetches the metrics of one job.
 
     Args:
         call: Calls an op of the driver, with `timeout` in seconds.

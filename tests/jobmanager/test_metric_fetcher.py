@@ -6,10 +6,10 @@ import pytest
 
 from pystate.common.errors import ControlError
 from pystate.jobmanager.driver_process import DriverUnreachableError
-from pystate.jobmanager.job_metrics import TIMEOUT_SECONDS, JobMetrics
-from pystate.jobmanager.metrics_view import figures
+from pystate.jobmanager.metric_fetcher import TIMEOUT_SECONDS, MetricFetcher
+from pystate.metrics.view import figures
 from tests.jobmanager.checkpoint_statistics import Statistics
-from tests.jobmanager.metrics_answer import metrics_answer
+from tests.metrics.metrics_answer import metrics_answer
 
 NOW = 1_000_000
 
@@ -25,7 +25,7 @@ class Job:
         self.seconds = 0.0
         self.calls = 0
         self.kept = None
-        self.metrics = JobMetrics(
+        self.metrics = MetricFetcher(
             self.call,
             lambda: self.status,
             lambda: Statistics().run(1, 2).tracker.to_rest(),

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.metric_catalog import SYSTEM_METRICS, MetricScope
 from pystate.common.metric_options import PrometheusReporterOptions
-from pystate.common.metrics import MetricKind
 from pystate.common.options import options_of
 from pystate.common.rocksdb_metric_options import PREFIX, RocksDBNativeMetricOptions
+from pystate.metrics.catalog import SYSTEM_METRICS, MetricScope
+from pystate.metrics.sample import MetricKind
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)`( \(ours\))? \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)

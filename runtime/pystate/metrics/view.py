@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pystate.common.job_status import JobStatus
-from pystate.common.metrics import MetricSample, counter, gauge, identifier_part, samples_from_plain
-from pystate.driver.job_metrics import latest_completed
+from pystate.metrics.sample import MetricSample, counter, gauge, identifier_part, samples_from_plain
 
 Figure = int | float | bool | str
 
@@ -142,6 +141,13 @@ def checkpoint_samples(statistics: Mapping[str, Any]) -> list[MetricSample]:
         gauge("lastCheckpointExternalPath", last.get("external_path") or "n/a"),
         gauge("lastCheckpointRestoreTimestamp", _UNKNOWN if restored is None else restored["restore_timestamp"]),
     ]
+
+
+def latest_completed(statistics: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the last checkpoint or savepoint that completed, as REST has it; None where there is none."""
+    latest = statistics["latest"]
+    done = [latest[kind] for kind in ("completed", "savepoint") if latest[kind] is not None]
+    return max(done, key=lambda one: int(one["id"]), default=None)
 
 
 def figures(samples: list[MetricSample], task: TaskView | None = None) -> dict[str, Figure]:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pystate.api.metrics import DEFAULT_TIME_SPAN_S, Counter, Distribution, Gauge, Meter, Metric, MetricGroup
-from pystate.common.metric_catalog import BY_NAME
-from pystate.common.metrics import MetricKind, MetricSample, MetricValue, plain_text, plain_value
+from pystate.metrics.catalog import BY_NAME
+from pystate.metrics.metric import DEFAULT_TIME_SPAN_S, Counter, Distribution, Gauge, Meter, Metric, MetricGroup
+from pystate.metrics.sample import MetricKind, MetricSample, MetricValue, plain_text, plain_value
 
 MAX_METRICS = 1000
 """How many metrics one operator of a subtask reports: a name per user or per key would fill the memory of all who listen."""

@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 
-from pystate.common.metric_catalog import BY_NAME
-from pystate.common.metrics import MetricKind, MetricSample
-from pystate.jobmanager.metrics_view import JobMetricsView, TaskView
+from pystate.metrics.catalog import BY_NAME
+from pystate.metrics.sample import MetricKind, MetricSample
+from pystate.metrics.view import JobMetricsView, TaskView
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 JOB_UP = "pystate_job_up"

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pystate.common.metric_catalog import BY_NAME
-from pystate.common.metrics import MetricKind, MetricSample, samples_from_plain
+from pystate.metrics.catalog import BY_NAME
+from pystate.metrics.sample import MetricKind, MetricSample, samples_from_plain
 
 logger = logging.getLogger(__name__)
 
