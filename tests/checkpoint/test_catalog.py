@@ -6,13 +6,13 @@ import os
 import shutil
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from pystate.checkpoint.catalog.listing import find_snapshots
 from pystate.checkpoint.catalog.lookup import locate, may_be_id
 from pystate.checkpoint.catalog.summary import SnapshotSummary, read_snapshot
 from pystate.checkpoint.catalog.tree import JobNode, Node, SnapshotNode, version_forest
+from pystate.checkpoint.file_systems.stores import LocalStore
 from pystate.checkpoint.storage import SnapshotLocation, snapshot_id_of
 from pystate.common.errors import RestoreError, SnapshotError, UsageError
 from tests.checkpoint.snapshots import V0, V1, write_checkpoint, write_savepoint
@@ -36,11 +36,8 @@ def test_savepoints_are_listed_the_newest_first_wherever_they_stand_below(tmp_pa
 def test_a_list_reads_nothing_but_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_savepoint(tmp_path)
     opened = []
-    local = type(fsspec.filesystem("file"))
-    original = local.open
-    monkeypatch.setattr(
-        local, "open", lambda fs, path, *rest, **more: opened.append(path) or original(fs, path, *rest, **more)
-    )
+    original = LocalStore.open
+    monkeypatch.setattr(LocalStore, "open", lambda store, path: opened.append(path) or original(store, path))
 
     find_snapshots([str(tmp_path)], checkpoints=True)
 

@@ -93,7 +93,7 @@ def test_inspect_reads_headers_and_indexes_and_no_state(tmp_path: Path, monkeypa
         file.reads = reads.setdefault(os.path.basename(path), [])
         return file
 
-    monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.open", open_counting)
+    monkeypatch.setattr("pystate.checkpoint.file_systems.stores.LocalStore.open", open_counting)
     inspect_operators(location, metadata)
 
     assert set(reads) == {name for name in os.listdir(folder(location)) if "keyed" in name}

@@ -146,10 +146,10 @@ def test_shared_files_of_a_checkpoint_that_is_gone_go_when_no_other_one_needs_th
     shared = tmp_path / V0 / "shared" / SHARED
     one, other = metadata_of(first), metadata_of(second)
     first.discard()
-    assert free_shared_files(one) == []
+    assert free_shared_files(one, first.uri) == []
     assert shared.exists()
     second.discard()
-    assert free_shared_files(other) == []
+    assert free_shared_files(other, second.uri) == []
     assert not shared.exists()
 
 
@@ -161,10 +161,10 @@ def test_checkpoints_of_other_jobs_that_use_the_folder_count(tmp_path):
     first.discard()
     uses = SharedFolder(f"file:{tmp_path / V0 / 'shared'}").uses
     uses.write(B, f"file:{tmp_path / B}", owned=False)
-    free_shared_files(gone)
+    free_shared_files(gone, first.uri)
     assert (tmp_path / V0 / "shared" / SHARED).exists()
     shutil.rmtree(elsewhere)
-    free_shared_files(gone)
+    free_shared_files(gone, first.uri)
     assert not (tmp_path / V0 / "shared" / SHARED).exists()
 
 
@@ -177,7 +177,7 @@ def test_where_nobody_can_say_what_is_needed_everything_stays(tmp_path, what):
         (folder(second) / "_metadata").write_bytes(b"x")
     else:
         (tmp_path / V0 / "shared" / f"use-{B}-0011aabb").write_bytes(b"x")
-    (error,) = free_shared_files(gone)
+    (error,) = free_shared_files(gone, first.uri)
     assert isinstance(error, PystateError)
     assert (tmp_path / V0 / "shared" / SHARED).exists()
 
@@ -192,10 +192,43 @@ def test_a_snapshot_can_not_make_us_delete_what_no_job_writes(tmp_path, director
     location = write_incremental(tmp_path / "hostile", victim)
     metadata = metadata_of(location)
     location.discard()
-    free_shared_files(metadata)
+    free_shared_files(metadata, location.uri)
     assert victim.exists()
+
+
+@pytest.mark.parametrize("word", [None, "of another job", "of other checkpoints", "of these checkpoints"])
+def test_files_of_another_folder_go_only_where_the_job_has_left_word_in_it(tmp_path, word):
+    victim = tmp_path / B / "shared" / SHARED
+    victim.parent.mkdir(parents=True)
+    victim.write_bytes(b"12345")
+    location = write_incremental(tmp_path / "hostile", victim)
+    beside = location.uri.rsplit("/", 1)[0]
+    uses = SharedFolder(f"file:{victim.parent}").uses
+    if word is not None:
+        checkpoints = f"file:{tmp_path}/others" if word == "of other checkpoints" else beside
+        uses.write(B if word == "of another job" else V0, checkpoints, owned=False)
+    metadata = metadata_of(location)
+    location.discard()
+
+    errors = free_shared_files(metadata, location.uri)
+
+    assert victim.exists() is (word != "of these checkpoints")
+    assert bool(errors) is victim.exists()
+
+
+def test_a_folder_of_shared_files_that_is_a_link_is_left_alone(tmp_path):
+    location = incremental(tmp_path, 3)
+    (tmp_path / V0 / "shared").rename(tmp_path / "theirs")
+    (tmp_path / V0 / "shared").symlink_to(tmp_path / "theirs")
+    metadata = metadata_of(location)
+    location.discard()
+
+    (error,) = free_shared_files(metadata, location.uri)
+
+    assert "shared is a link, not a folder" in str(error)
+    assert (tmp_path / "theirs" / SHARED).exists()
 
 
 def test_a_checkpoint_without_shared_files_frees_none(tmp_path):
     location = write_checkpoint(tmp_path, 3)
-    assert free_shared_files(metadata_of(location)) == []
+    assert free_shared_files(metadata_of(location), location.uri) == []

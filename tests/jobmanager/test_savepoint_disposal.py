@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import os
+import socket
+import stat
 import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pystate.checkpoint.storage import SnapshotLocation
+from pystate.checkpoint.catalog.listing import find_snapshots
+from pystate.checkpoint.handles import FileStateHandle
+from pystate.checkpoint.ownership import NoteKind, Notes, claimant
+from pystate.checkpoint.storage import SnapshotLocation, resolve_snapshot
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.home import PystateHome, write_json
 from pystate.driver.job_liveness import job_runs
-from pystate.jobmanager.savepoint_disposal import dispose
+from pystate.jobmanager.savepoint_disposal import SavepointDisposals, dispose
 from pystate.jobmanager.snapshot_owners import SnapshotInUseError, check_unused
+from pystate.jobmanager.storage_threads import StorageThreads
 from tests.checkpoint.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 from tests.jobmanager.checkpoint_statistics import Statistics
 from tests.jobmanager.harness import Manager, eventually
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def folder(location: SnapshotLocation) -> Path:
@@ -171,11 +188,209 @@ def test_what_a_running_jobs_latest_checkpoint_refers_to_stays(manager: Manager,
     assert cause["message"] == f"The latest checkpoint of job {job}, which has not ended, refers to files in it."
 
 
-def test_a_damaged_savepoint_can_be_disposed(manager: Manager, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"", b"x", b"PYSTMETA" * 9])
+def test_what_only_has_the_names_of_a_snapshot_is_not_deleted(manager: Manager, tmp_path: Path, content: bytes) -> None:
     location = write_savepoint(tmp_path / "sp")
-    (folder(location) / "_metadata").write_bytes(b"x")
+    (folder(location) / "_metadata").write_bytes(content)
+    before = sorted(tmp_path.rglob("*"))
 
+    cause = disposed(manager, location.uri)["failure-cause"]["pystate"]
+
+    assert "only snapshots whose _metadata can be read are deleted" in cause["hint"]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+# -- what stands under a name
+
+
+def test_a_link_that_is_called_like_a_snapshot_deletes_nothing_elsewhere(manager: Manager, tmp_path: Path) -> None:
+    theirs = write_savepoint(tmp_path / "theirs")
+    named = tmp_path / "mine" / "chk-1"
+    named.parent.mkdir()
+    named.symlink_to(folder(theirs))
+    before = sorted(tmp_path.rglob("*"))
+
+    for path in (str(named), f"{named}/", f"{named}/_metadata", f"file://{named}"):
+        cause = disposed(manager, path)["failure-cause"]["pystate"]
+        assert "chk-1 is a link, not a folder" in cause["message"]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_link_above_a_snapshot_is_a_way_to_it(manager: Manager, tmp_path: Path) -> None:
+    location = write_savepoint(tmp_path / "disk" / "sp")
+    (tmp_path / "data").symlink_to(tmp_path / "disk")
+
+    assert disposed(manager, f"{tmp_path}/data/sp/{folder(location).name}") == {}
+    assert not folder(location).exists()
+
+
+def put(what: str, place: Path) -> socket.socket | None:
+    """Put something that is no regular file at a place; a socket must be kept."""
+    place.unlink(missing_ok=True)
+    if what == "pipe":
+        os.mkfifo(place)
+    elif what == "link":
+        victim = place.parent.parent / "victim"
+        victim.write_text("precious")
+        place.symlink_to(victim)
+    elif what == "socket":
+        listening = socket.socket(socket.AF_UNIX)
+        parent = os.open(place.parent, os.O_RDONLY)  # the path may be too long for a socket
+        listening.bind(f"/proc/self/fd/{parent}/{place.name}")
+        os.close(parent)
+        return listening
+    elif what == "device":
+        os.mknod(place, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    else:
+        place.mkdir()
+    return None
+
+
+ODD = [
+    "pipe",
+    "link",
+    "socket",
+    "folder",
+    pytest.param("device", marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")),
+]
+
+
+@pytest.mark.parametrize("what", ODD)
+@pytest.mark.parametrize("name", ["_metadata", "notes"])
+def test_what_has_more_in_it_than_files_is_no_snapshot(manager: Manager, tmp_path: Path, what: str, name: str) -> None:
+    location = write_savepoint(tmp_path / "sp")
+    held = put(what, folder(location) / name)
+    before = sorted(tmp_path.rglob("*"))
+
+    cause = disposed(manager, location.uri)["failure-cause"]["pystate"]
+
+    assert cause["class"] in ("SnapshotError", "RestoreError")
+    assert sorted(tmp_path.rglob("*")) == before
+    if held is not None:
+        held.close()
+
+
+def test_pipes_hang_nobody(manager: Manager, tmp_path: Path) -> None:
+    for number in range(8):  # more than there are threads
+        pipe = tmp_path / f"chk-{number}"
+        pipe.mkdir()
+        os.mkfifo(pipe / "_metadata")
+        os.mkfifo(tmp_path / f"savepoint-000000-{number:012x}")
+    for path in sorted(tmp_path.glob("*-*")):
+        assert "failure-cause" in disposed(manager, str(path))
+    location = write_savepoint(tmp_path / "sp")
     assert disposed(manager, location.uri) == {}
+
+
+@pytest.mark.parametrize("name", ["claim-" + "a" * 32 + "-00112233", "use-" + "a" * 32 + "-00112233"])
+def test_pipes_that_are_called_like_notes_hang_nobody(home: PystateHome, tmp_path: Path, name: str) -> None:
+    location = write_savepoint(tmp_path / "sp")
+    os.mkfifo(folder(location) / name)
+
+    with pytest.raises(SnapshotError, match="is a pipe"):
+        dispose(home, location)
+    with pytest.raises(PystateError):
+        claimant(location) or next(iter(Notes(location, NoteKind.USE).read()))
+
+
+@pytest.mark.parametrize("what", ["pipe", "socket", "folder"])
+def test_who_reads_snapshots_opens_files_only(tmp_path: Path, what: str) -> None:
+    location = write_savepoint(tmp_path / "sp")
+    held = put(what, folder(location) / "_metadata")
+
+    with pytest.raises(SnapshotError):
+        resolve_snapshot(location.uri)
+    with pytest.raises(SnapshotError):
+        location.read_metadata()
+    found = find_snapshots([str(tmp_path / "sp")], checkpoints=True)
+    assert found.snapshots == []
+    if held is not None:
+        held.close()
+
+
+def test_state_files_that_are_pipes_hang_no_reader(tmp_path: Path) -> None:
+    location = write_savepoint(tmp_path / "sp")
+    file = next(folder(location).glob("count-0-keyed*"))
+    put("pipe", file)
+
+    with pytest.raises(SnapshotError, match="is a pipe, not a regular file"):
+        location.open(FileStateHandle(file.name, 5, 0))
+
+
+def test_a_folder_that_is_swapped_for_a_link_meanwhile_is_not_followed(
+    home: PystateHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, theirs = write_savepoint(tmp_path / "mine"), write_savepoint(tmp_path / "theirs")
+
+    def swap(*_: object) -> None:
+        folder(mine).rename(tmp_path / "aside")
+        folder(mine).symlink_to(folder(theirs))
+
+    monkeypatch.setattr("pystate.jobmanager.savepoint_disposal.check_unused", swap)
+    with pytest.raises(SnapshotError, match="Cannot delete"):
+        dispose(home, mine)
+
+    assert (folder(theirs) / "_metadata").exists()
+    assert list((tmp_path / "aside").iterdir()) == []  # what was looked at is what was deleted
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "ftp"])
+def test_nobody_makes_us_connect(manager: Manager, scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0)
+        place = f"{scheme}://127.0.0.1:{listening.getsockname()[1]}/chk-1"
+        status, _ = manager.request("POST", "/savepoint-disposal", {"savepoint-path": place})
+        assert status == 400
+        with pytest.raises(SnapshotError):
+            resolve_snapshot(place)
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+def test_a_storage_that_hangs_takes_no_thread_for_good(home: PystateHome, tmp_path: Path) -> None:
+    hangs, clock = threading.Event(), Clock()
+
+    def delete(_: PystateHome, location: SnapshotLocation) -> None:
+        if folder(location).parent.name == "hangs":
+            hangs.wait()
+
+    threads = StorageThreads("test", 2, 60, most_hanging=3, clock=clock)
+    disposals = SavepointDisposals(home, delete, threads)
+    slow = [disposals.trigger(write_savepoint(tmp_path / str(number) / "hangs").uri) for number in range(2)]
+    eventually(lambda: threads.at_work == 2)
+    good = disposals.trigger(write_savepoint(tmp_path / "good").uri)
+    assert disposals.result(good)["status"] == "IN_PROGRESS"
+
+    clock.now += 60
+    for trigger in slow:
+        failure = disposals.result(trigger)["failure"]
+        assert failure["message"] == "The deletion of a savepoint has not ended within 60 s: its storage may hang."
+    eventually(lambda: disposals.result(good) == {"status": "COMPLETED"})
+
+    third = disposals.trigger(write_savepoint(tmp_path / "3" / "hangs").uri)
+    eventually(lambda: threads.at_work == 1)
+    clock.now += 60
+    assert "failure" in disposals.result(third)
+    more = write_savepoint(tmp_path / "more").uri
+    refused = disposals.trigger(more)
+    assert "3 others wait for storages that don't answer" in disposals.result(refused)["failure"]["message"]
+    hangs.set()
+    eventually(lambda: "failure" not in disposals.result(disposals.trigger(more)))
+
+
+def test_the_end_of_a_process_does_not_wait_for_a_storage_that_hangs() -> None:
+    program = (
+        "import threading\n"
+        "from pystate.jobmanager.storage_threads import StorageThreads\n"
+        "begun = threading.Event()\n"
+        "threads = StorageThreads('t', 1, 60, clock=lambda: 99 if begun.is_set() else 0)\n"
+        "future = threads.submit(lambda: (begun.set(), threading.Event().wait()), 'It')\n"
+        "begun.wait()\n"
+        "threads.look()\n"
+        "print(type(future.exception()).__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "StorageSilentError\n"), done.stderr
 
 
 # -- without a job manager
@@ -245,8 +460,7 @@ def test_a_storage_that_fails_is_one_sentence(home: PystateHome, tmp_path: Path,
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.rm", refuse)
-    monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.rm_file", refuse)
+    monkeypatch.setattr("os.unlink", refuse)
     with pytest.raises(SnapshotError, match="Cannot delete .*: Permission denied") as error:
         dispose(home, location)
     assert isinstance(error.value, PystateError)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from fsspec.implementations.local import LocalFileSystem
 
 from pystate.api.functions import KeyedProcessFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ValueStateDescriptor
 from pystate.checkpoint.barrier import CheckpointBarrier
+from pystate.checkpoint.file_systems.stores import LocalStore
 from pystate.checkpoint.metadata import OperatorSubtaskState
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
@@ -116,13 +116,13 @@ def test_a_restore_on_the_same_machine_reads_nothing_of_a_storage_that_hangs(mac
     handles = machine.checkpoint(task, 2)
     task.close()
     assert machine.copies() == {"chk-2"}, "copies of the checkpoint before are gone"
-    opened = LocalFileSystem._open
+    opened = LocalStore.open
 
-    def hang(self, path, *arguments, **named):
+    def hang(self, path):
         time.sleep(60 if f"{machine.root}/s" in str(path) else 0)
-        return opened(self, path, *arguments, **named)
+        return opened(self, path)
 
-    monkeypatch.setattr(LocalFileSystem, "_open", hang)
+    monkeypatch.setattr(LocalStore, "open", hang)
     started = time.monotonic()
     again = machine.task(1, handles, 2)
     assert values(again) == {"two"}

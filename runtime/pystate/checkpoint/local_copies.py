@@ -8,9 +8,11 @@ that can't be written or read is no error: the storage has the state.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -18,10 +20,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, cast
 
 from pystate.checkpoint.content_check import check_content
+from pystate.checkpoint.file_systems.local_files import make_folders, open_new
 from pystate.checkpoint.handles import FileStateHandle, StateHandle
 from pystate.checkpoint.state_sink import TeeSink
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import CorruptSnapshotError
+from pystate.common.file_system_settings import current_settings
 
 _CHECKPOINT = re.compile(r"chk-(\d+)")
 
@@ -76,14 +80,21 @@ class LocalCopies:
         """Keep a local file as the copy of what is on the storage; the file never changes."""
         target = self._path(checkpoint_id, handle)
         with self._attempted(target):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            self._check_ours()
+            make_folders(os.path.dirname(target), current_settings().folder_mode)
             _link_or_copy(path, target)
 
     def find(self, handle: StateHandle) -> str | None:
         """Return the path of the copy of a file; None where there is none that fits."""
         if not isinstance(handle, FileStateHandle):
             return None
-        for folder in self._checkpoints().values():
+        folders = self._checkpoints()
+        try:
+            self._check_ours()
+        except OSError as error:
+            _say(f"local copies of state are passed over: {error}")
+            folders = {}
+        for folder in folders.values():
             path = os.path.join(folder, _name_of(handle))
             try:
                 with open(path, "rb") as file:
@@ -121,8 +132,9 @@ class LocalCopies:
         """Open a copy that is about to be written; None where that can't be done."""
         folder = self._folder(checkpoint_id)
         with self._attempted(folder):
-            os.makedirs(folder, exist_ok=True)
-            return open(os.path.join(folder, f"{name}.inprogress"), "wb")
+            self._check_ours()
+            make_folders(folder, current_settings().folder_mode)
+            return open_new(os.path.join(folder, f"{name}.inprogress"), current_settings().file_mode)
         return None
 
     def finish_copy(self, checkpoint_id: int, file: BinaryIO, handle: StateHandle | None) -> None:
@@ -159,6 +171,21 @@ class LocalCopies:
             if gone(checkpoint_id):
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def _check_ours(self) -> None:
+        """Make sure that nobody else has made the folder, or may change what is in it: its name can be guessed.
+
+        Raises:
+            OSError: It isn't ours alone.
+        """
+        root = os.path.dirname(self._directory)
+        try:
+            found = os.lstat(root)
+        except FileNotFoundError:
+            return
+        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        if not ours or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) & current_settings().umask:
+            raise OSError(errno.EPERM, "others have made this folder, or can write to it", root)
+
     @contextlib.contextmanager
     def _attempted(self, path: str) -> Iterator[None]:
         try:
@@ -170,10 +197,16 @@ class LocalCopies:
 def _link_or_copy(path: str, target: str) -> None:
     try:
         os.link(path, target)
+        os.chmod(target, current_settings().file_mode)  # what others have written, as RocksDB does, has the umask's mode
     except OSError:  # another disk, or one without links
         temporary = f"{target}.inprogress"
-        shutil.copyfile(path, temporary)
+        _copy(path, temporary)
         os.rename(temporary, target)
+
+
+def _copy(path: str, target: str) -> None:
+    with open(path, "rb") as source, open_new(target, current_settings().file_mode) as copy:
+        shutil.copyfileobj(source, copy)
 
 
 def _name_of(handle: FileStateHandle) -> str:
@@ -233,7 +266,7 @@ class _CopyingLocation(SnapshotLocation):
         elif isinstance(handle, FileStateHandle) and handle.is_absolute:
             _link_or_copy(copy, path)  # a file that checkpoints share is never written again
         else:
-            shutil.copyfile(copy, path)
+            _copy(copy, path)
 
     def absolute(self, handle: StateHandle) -> StateHandle:
         """As `SnapshotLocation.absolute`."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from pystate.checkpoint.handles import FileStateHandle
 from pystate.checkpoint.metadata import CheckpointMetadata, read_metadata
-from pystate.checkpoint.ownership import NoteKind, Notes, place_of_shared
+from pystate.checkpoint.ownership import NoteKind, Notes, place_of_shared, same_place
 from pystate.checkpoint.storage import METADATA_FILE, SHARED_DIRECTORY, SnapshotLocation, is_snapshot_directory
-from pystate.common.errors import PystateError
+from pystate.common.errors import PystateError, SnapshotError
 
 SHARED_FILE = re.compile(r"\.?([0-9a-f]{1,16})-(\d+)-[0-9a-f]{8}-.+")
 """How a job calls shared files: the beginning of its id, the checkpoint that brought the file, a token of the driver."""
@@ -82,20 +82,38 @@ def shared_folders(metadata: CheckpointMetadata) -> dict[str, list[FileStateHand
     return found
 
 
-def free_shared_files(metadata: CheckpointMetadata) -> list[PystateError]:
+def free_shared_files(metadata: CheckpointMetadata, directory: str) -> list[PystateError]:
     """Delete the shared files of a checkpoint that is gone, where no other one needs them.
 
-    Folders that aren't called as a job's folder of shared files are left alone.
+    A checkpoint may say what it likes. So only the folder beside its own directory is dealt with, and those in which the job
+    that took it has left word that the checkpoints beside this one refer to files in there.
+
+    Args:
+        metadata: What the checkpoint said.
+        directory: URI of the directory that it stood in.
 
     Returns:
         What stood against it: files of which nobody can say whether they are needed stay.
     """
-    errors = []
+    errors: list[PystateError] = []
     for uri, handles in shared_folders(metadata).items():
         if uri.rsplit("/", 1)[-1] != SHARED_DIRECTORY:
             continue
         try:
-            SharedFolder(uri).free(handles)
+            folder = SharedFolder(uri)
+            if _is_known_to(folder, metadata.job_id, directory.rstrip("/").rsplit("/", 1)[0]):
+                folder.free(handles)
+            else:
+                message = f"nothing in {uri} says that checkpoints beside {directory} refer to files in it"
+                errors.append(SnapshotError(message, where=uri))
         except PystateError as error:
             errors.append(error)
     return errors
+
+
+def _is_known_to(folder: SharedFolder, job_id: str, checkpoints: str) -> bool:
+    """Whether a folder of shared files is that of the checkpoints in a directory, or has a note of their job."""
+    if same_place(folder.location.uri.rstrip("/").rsplit("/", 1)[0], checkpoints):
+        return True
+    note = folder.uses.read().get(job_id)
+    return note is not None and note.checkpoints is not None and same_place(note.checkpoints, checkpoints)

@@ -6,16 +6,16 @@ snapshot's directory with a `_metadata` that is written last: a snapshot without
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import io
 import re
 import secrets
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
 from pystate.checkpoint.content_check import check_content, check_length
+from pystate.checkpoint.file_systems.local_files import open_new
 from pystate.checkpoint.file_systems.places import (
     MEMORY_SCHEME,
     is_process_memory,
@@ -24,7 +24,7 @@ from pystate.checkpoint.file_systems.places import (
     scheme_of,
     without_slash,
 )
-from pystate.checkpoint.file_systems.stores import kind_of, store_of
+from pystate.checkpoint.file_systems.stores import HeldFolder, kind_of, store_of
 from pystate.checkpoint.handles import ByteStreamStateHandle, FileStateHandle, StateHandle, check_path
 from pystate.checkpoint.state_sink import StateSink, storage_errors
 from pystate.common.errors import (
@@ -34,7 +34,7 @@ from pystate.common.errors import (
     SnapshotError,
     SnapshotExistsError,
 )
-from pystate.common.file_system_settings import FileSystemSettings, adopt, travelling_settings
+from pystate.common.file_system_settings import FileSystemSettings, adopt, current_settings, travelling_settings
 
 __all__ = [
     "MEMORY_SCHEME",
@@ -109,7 +109,7 @@ class SnapshotLocation:
         """
         with storage_errors("look at", self.uri):
             self._fs.invalidate_cache()
-            return kind_of(self._fs, self._child(METADATA_FILE)) is not None
+            return kind_of(self._fs, self._child(METADATA_FILE)) == "file"
 
     def create(self) -> None:
         """Make the directory.
@@ -196,7 +196,7 @@ class SnapshotLocation:
             SnapshotError: It can't be read, or not be written here.
         """
         try:
-            with builtins.open(path, "xb") as target:
+            with open_new(path, current_settings().file_mode) as target:
                 if isinstance(handle, ByteStreamStateHandle):
                     target.write(handle.data)
                     return
@@ -214,7 +214,7 @@ class SnapshotLocation:
             fs, path, uri = parse_location(handle.path)
         with storage_errors("read", uri):
             try:
-                file: BinaryIO = fs.open(path, "rb")
+                file = store_of(fs).open(path)
             except FileNotFoundError as error:
                 message = f"A file of the snapshot is missing: {uri}."
                 raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER) from error
@@ -250,9 +250,8 @@ class SnapshotLocation:
             SnapshotError: It can't be read.
         """
         check_path(name)
-        with storage_errors("read", join(self.uri, name)), self._fs.open(self._child(name), "rb") as file:
-            data: bytes = file.read()
-        return data
+        with storage_errors("read", join(self.uri, name)), self._store.open(self._child(name)) as file:
+            return file.read()
 
     def remove(self, name: str) -> None:
         """Delete a file of the directory; nothing is done where it is gone already.
@@ -263,7 +262,8 @@ class SnapshotLocation:
         """
         check_path(name)
         with storage_errors("delete", join(self.uri, name)), contextlib.suppress(FileNotFoundError):
-            self._fs.rm_file(self._child(name))
+            with self._store.held(self._path) as folder:
+                folder.unlink(name)
 
     def write_metadata(self, data: bytes) -> None:
         """Write `_metadata`, the last step: from now on the snapshot exists, whole.
@@ -293,16 +293,20 @@ class SnapshotLocation:
         """
         with storage_errors("read", join(self.uri, METADATA_FILE)):
             try:
-                with self._fs.open(self._child(METADATA_FILE), "rb") as file:
-                    data = bytearray()  # read in pieces: a file makes room for all that is asked for
-                    while len(data) <= MAX_METADATA_BYTES and (chunk := file.read(_CHUNK_BYTES)):
-                        data += chunk
+                with self._store.open(self._child(METADATA_FILE)) as file:
+                    return _read_metadata(file, self.uri)
             except FileNotFoundError as error:
                 raise no_metadata(self.uri) from error
-        if len(data) > MAX_METADATA_BYTES:
-            message = f"The metadata file is larger than any can be ({MAX_METADATA_BYTES} bytes)."
-            raise CorruptSnapshotError(message, where=self.uri, hint=_ANOTHER)
-        return bytes(data)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[HeldSnapshot]:
+        """Look at the snapshot and deal with it; on this machine it stays the same one whatever becomes of its name.
+
+        Raises:
+            SnapshotError: The directory isn't there, is a link, or can't be opened.
+        """
+        with storage_errors("look at", self.uri), self._store.held(self._path) as folder:
+            yield HeldSnapshot(self.uri, folder)
 
     def discard(self) -> None:
         """Delete the snapshot's directory and all in it; nothing is done where it is gone already.
@@ -312,24 +316,75 @@ class SnapshotLocation:
         Raises:
             SnapshotError: The path is not that of a snapshot, or it can't be deleted.
         """
-        name = self._path.rstrip("/").rsplit("/", 1)[-1]
-        if not _SNAPSHOT_DIRECTORY.fullmatch(name):
-            message = f"{self.uri} is no directory of a checkpoint or savepoint; it is not deleted."
-            raise SnapshotError(message, where=self.uri)
+        _check_deletable(self.uri)
         with storage_errors("delete", self.uri):
             self._fs.invalidate_cache()
-            with contextlib.suppress(FileNotFoundError):
-                self._fs.rm_file(self._child(METADATA_FILE))
-            with contextlib.suppress(FileNotFoundError):
-                self._store.delete_directory(self._path)
+            with contextlib.suppress(FileNotFoundError), self._store.held(self._path) as folder:
+                folder.delete(METADATA_FILE)
 
     def _child(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"
 
     def _open_for_writing(self, name: str) -> BinaryIO:
         with storage_errors("write", join(self.uri, name)):
-            file: BinaryIO = self._fs.open(self._child(name), "wb")
-        return file
+            return self._store.open_new(self._child(name))
+
+
+class HeldSnapshot:
+    """The directory of a snapshot while it is being deleted.
+
+    Args:
+        uri: Its URI.
+        folder: The directory.
+    """
+
+    def __init__(self, uri: str, folder: HeldFolder) -> None:
+        self._uri = uri
+        self._folder = folder
+
+    def read_metadata(self) -> bytes:
+        """Return the content of `_metadata`, of a directory that a snapshot's writers may have left so.
+
+        Raises:
+            RestoreError: There is none.
+            SnapshotError: It isn't a regular file, or can't be read; or something else is in the directory that is none.
+        """
+        with storage_errors("read", join(self._uri, METADATA_FILE)):
+            odd = self._folder.odd_entry()
+            if odd is not None:
+                message = f"{self._uri} is no snapshot: {odd}, and a snapshot has regular files only."
+                raise SnapshotError(message, where=self._uri)
+            try:
+                with self._folder.open(METADATA_FILE) as file:
+                    return _read_metadata(file, self._uri)
+            except FileNotFoundError as error:
+                raise no_metadata(self._uri) from error
+
+    def delete(self) -> None:
+        """Delete the directory and all in it, `_metadata` first, so that no half of a snapshot looks like one.
+
+        Raises:
+            SnapshotError: The path is not that of a snapshot, or it can't be deleted.
+        """
+        _check_deletable(self._uri)
+        with storage_errors("delete", self._uri), contextlib.suppress(FileNotFoundError):
+            self._folder.delete(METADATA_FILE)
+
+
+def _check_deletable(uri: str) -> None:
+    if not is_snapshot_directory(uri.rstrip("/").rsplit("/", 1)[-1]):
+        message = f"{uri} is no directory of a checkpoint or savepoint; it is not deleted."
+        raise SnapshotError(message, where=uri)
+
+
+def _read_metadata(file: BinaryIO, uri: str) -> bytes:
+    data = bytearray()  # read in pieces: a file makes room for all that is asked for
+    while len(data) <= MAX_METADATA_BYTES and (chunk := file.read(_CHUNK_BYTES)):
+        data += chunk
+    if len(data) > MAX_METADATA_BYTES:
+        message = f"The metadata file is larger than any can be ({MAX_METADATA_BYTES} bytes)."
+        raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER)
+    return bytes(data)
 
 
 def _arrived(uri: str, settings: FileSystemSettings) -> SnapshotLocation:

@@ -12,6 +12,7 @@ from pystate.common.option_types import (
     IntegerType,
     MemorySizeType,
     StringType,
+    UmaskType,
 )
 
 LEAST_PART_SIZE = 5 << 20
@@ -35,6 +36,20 @@ class FileSystemOptions:
         None,
         "Absolute paths that name no scheme lie there. Where it is not set they are files of this machine, as relative paths"
         " always are; file:/path names a file of this machine whatever is set.",
+    )
+
+
+class StorageOptions:
+    """Who may read what is written: state is worth what the job's data is worth."""
+
+    UMASK = ConfigOption[int](
+        "pystate.storage.umask",
+        UmaskType(),
+        0o077,
+        "The bits that checkpoints, savepoints and local copies of state don't have in their modes, on this machine's file"
+        " systems and on HDFS, whatever the umask of a process is: with 077 only their owner reads them. A cluster whose"
+        " executors run as another user than the driver needs 007, a group of both, and a checkpoint directory of that group"
+        " with the setgid bit. Folders that are there already keep their modes.",
     )
 
 

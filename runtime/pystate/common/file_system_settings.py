@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError
-from pystate.common.file_system_options import FileSystemOptions, HdfsClient, HdfsOptions, S3Options
+from pystate.common.file_system_options import FileSystemOptions, HdfsClient, HdfsOptions, S3Options, StorageOptions
 
 SETTINGS_VARIABLE = "PYSTATE_FILE_SYSTEM_SETTINGS"
 """Gives the settings to a process that is started: the job manager."""
@@ -72,11 +72,13 @@ class FileSystemSettings:
 
     Attributes:
         default_scheme: Where absolute paths without a scheme lie; None for this machine.
+        umask: The bits that the modes of files and folders with state don't have, whatever the umask of the process is.
         s3: For s3://.
         hdfs: For hdfs://.
     """
 
     default_scheme: str | None = None
+    umask: int = StorageOptions.UMASK.default
     s3: S3Settings = field(default_factory=S3Settings)
     hdfs: HdfsSettings = field(default_factory=HdfsSettings)
 
@@ -87,6 +89,7 @@ class FileSystemSettings:
         addresses = (get(HdfsOptions.WEBHDFS_ADDRESS) or "").split(",")
         return FileSystemSettings(
             default_scheme=get(FileSystemOptions.DEFAULT_FILESYSTEM_SCHEME) or None,
+            umask=get(StorageOptions.UMASK),
             s3=S3Settings(
                 access_key=get(S3Options.ACCESS_KEY) or None,
                 secret_key=get(S3Options.SECRET_KEY) or None,
@@ -107,6 +110,16 @@ class FileSystemSettings:
                 max_retries=get(HdfsOptions.MAX_RETRIES),
             ),
         )
+
+    @property
+    def file_mode(self) -> int:
+        """The mode of files with state."""
+        return 0o666 & ~self.umask
+
+    @property
+    def folder_mode(self) -> int:
+        """The mode of their folders."""
+        return 0o777 & ~self.umask
 
     def secrets(self) -> tuple[str, ...]:
         """Return the texts that must be shown nowhere."""

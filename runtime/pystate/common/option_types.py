@@ -23,6 +23,7 @@ ANY_PORT = range(1)
 """Port 0 alone: the operating system chooses."""
 _LAST_PORT = 65_535
 _TRUE, _FALSE = "true", "false"
+_UMASK = re.compile(r"0?0[0-7]{2}")
 _MEMORY_UNITS = (("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10))
 
 
@@ -92,6 +93,29 @@ class PlaceType(StringType):
     def format(self, value: Any) -> str:
         """Return the text, checked like one that is read."""
         return self.parse(super().format(value))
+
+
+class UmaskType(ValueType[int]):
+    """Bits that modes of files don't have, as `umask` writes them. The owner's own bits can't be among them."""
+
+    @property
+    def allowed(self) -> str:
+        """Name the form."""
+        return 'three octal digits in quotes, the first one 0, such as "077" or "027"'
+
+    def parse(self, text: str) -> int:
+        """Read octal digits."""
+        if not _UMASK.fullmatch(text):
+            message = f"{text!r} is no umask"
+            raise ValueError(message)
+        return int(text, 8)
+
+    def format(self, value: Any) -> str:
+        """Return octal digits."""
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 0o077:
+            message = f"{value!r} is no umask"
+            raise ValueError(message)
+        return f"{value:03o}"
 
 
 class BooleanType(ValueType[bool]):

@@ -12,7 +12,7 @@ from typing import Any
 
 from pystate.common.config_option import ConfigOption
 from pystate.common.deployment_options import DeploymentOptions, PythonOptions
-from pystate.common.file_system_options import FileSystemOptions, HdfsOptions, S3Options
+from pystate.common.file_system_options import FileSystemOptions, HdfsOptions, S3Options, StorageOptions
 from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
 from pystate.common.metric_options import PrometheusReporterOptions
 from pystate.common.option_types import (
@@ -527,6 +527,7 @@ OPTION_GROUPS: tuple[type, ...] = (
     JobManagerOptions,
     HighAvailabilityOptions,
     FileSystemOptions,
+    StorageOptions,
     S3Options,
     HdfsOptions,
     SparkOptions,

@@ -6,19 +6,25 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
-from pystate.checkpoint.catalog.summary import read_snapshot
+from pystate.checkpoint.metadata import read_metadata
 from pystate.checkpoint.shared_folder import free_shared_files
 from pystate.checkpoint.storage import SnapshotLocation, resolve_snapshot
-from pystate.common.errors import PystateError
+from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.home import PystateHome, new_job_id, parse_job_id
 from pystate.jobmanager.snapshot_owners import check_unused
+from pystate.jobmanager.storage_threads import StorageThreads
 
 logger = logging.getLogger(__name__)
 
 _REMEMBERED = 1000
+_THREADS = 4
+_DEADLINE_SECONDS = 300.0
+"""How long the deletion of a snapshot may take before its storage counts as silent."""
+_ONLY_SNAPSHOTS = "only snapshots whose _metadata can be read are deleted"
 
 
 class DisposalNotFoundError(PystateError):
@@ -28,18 +34,23 @@ class DisposalNotFoundError(PystateError):
 def dispose(home: PystateHome, location: SnapshotLocation) -> None:
     """Delete a snapshot, and of an incremental one the shared files that no other checkpoint needs.
 
+    What is deleted is what is there, not what its name says: a directory, no link to one, with nothing in it but regular
+    files, of which `_metadata` is that of a snapshot and can be read.
+
     Raises:
         SnapshotInUseError: A job needs it.
         SnapshotError: It is none, or can't be deleted.
     """
-    check_unused(home, location)
-    try:
-        metadata = read_snapshot(location)
-    except PystateError:  # a damaged one doesn't say which files it needs: they stay
-        metadata = None
-    location.discard()
-    for error in [] if metadata is None else free_shared_files(metadata):
-        logger.warning("shared files of %s stay: %s", location.uri, error)
+    with location.held() as snapshot:
+        try:
+            metadata = read_metadata(snapshot.read_metadata(), location.uri)
+        except SnapshotError as error:
+            error.hint = f"{_ONLY_SNAPSHOTS}: delete anything else by hand"
+            raise
+        check_unused(home, location)
+        snapshot.delete()
+    for left in free_shared_files(metadata, location.uri):
+        logger.warning("shared files of %s stay: %s", location.uri, left)
 
 
 class SavepointDisposals:
@@ -48,14 +59,18 @@ class SavepointDisposals:
     Args:
         home: The installation whose jobs may need them.
         delete: Deletes one.
+        threads: What does it; those of its own where it is missing.
     """
 
     def __init__(
-        self, home: PystateHome, delete: Callable[[PystateHome, SnapshotLocation], None] = dispose, threads: int = 4
+        self,
+        home: PystateHome,
+        delete: Callable[[PystateHome, SnapshotLocation], None] = dispose,
+        threads: StorageThreads | None = None,
     ) -> None:
         self._home = home
         self._delete = delete
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="disposal")
+        self._threads = threads or StorageThreads("disposal", _THREADS, _DEADLINE_SECONDS)
         self._lock = threading.Lock()
         self._results: OrderedDict[str, Future[None]] = OrderedDict()
 
@@ -63,7 +78,7 @@ class SavepointDisposals:
         """Begin to delete the savepoint at a path; return the id to ask for the result."""
         trigger_id = new_job_id()
         with self._lock:
-            self._results[trigger_id] = self._pool.submit(self._run, path)
+            self._results[trigger_id] = self._threads.submit(partial(self._run, path), "The deletion of a savepoint")
             while len(self._results) > _REMEMBERED:
                 self._results.popitem(last=False)
         return trigger_id
@@ -76,6 +91,7 @@ class SavepointDisposals:
             DisposalNotFoundError: There is none of this id.
         """
         parsed = parse_job_id(trigger_id)
+        self._threads.look()
         with self._lock:
             future = self._results.get(parsed)
         if future is None:

@@ -10,14 +10,41 @@ import contextlib
 import errno
 import os
 import secrets
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Protocol
 
 from fsspec.implementations.local import LocalFileSystem
 
+from pystate.checkpoint.file_systems.local_files import LocalFolder, make_folders, open_new, open_regular
 from pystate.checkpoint.file_systems.places import scheme_of
+from pystate.common.file_system_settings import current_settings
 
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _CONFLICTS = 5
+
+
+class HeldFolder(Protocol):
+    """A folder that is dealt with. Where the filesystem can, it stays the same whatever becomes of its name."""
+
+    def odd_entry(self) -> str | None:
+        """Return what is in there besides files, in words; None for nothing, or where the filesystem knows files only."""
+
+    def open(self, name: str) -> BinaryIO:
+        """Open one of its files for reading."""
+
+    def unlink(self, name: str) -> None:
+        """Delete one of its files.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+
+    def delete(self, first: str) -> None:
+        """Delete it and all in it, one file first.
+
+        Raises:
+            FileNotFoundError: There is no such folder; not every filesystem tells.
+        """
 
 
 class Store:
@@ -43,6 +70,25 @@ class Store:
         """Make a directory, and those above it; nothing where it is there."""
         self.fs.makedirs(path, exist_ok=True)
 
+    def open_new(self, path: str) -> BinaryIO:
+        """Open a file for writing that isn't there yet."""
+        file: BinaryIO = self.fs.open(path, "wb")
+        return file
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file for reading."""
+        file: BinaryIO = self.fs.open(path, "rb")
+        return file
+
+    @contextlib.contextmanager
+    def held(self, path: str) -> Iterator[HeldFolder]:
+        """Look at a folder, and deal with it.
+
+        Raises:
+            FileNotFoundError: There is none; not every filesystem tells.
+        """
+        yield _NamedFolder(self, path)
+
     def make_root(self, path: str) -> None:
         """Make a directory that others will be made in, and find out early where that can't be done."""
         self.make_directory(path)
@@ -67,7 +113,7 @@ class Store:
         """
         directory, _, name = path.rpartition("/")
         temporary = f"{directory}/.{name}-{secrets.token_hex(4)}.inprogress"
-        file = self.fs.open(temporary, "wb")
+        file = self.open_new(temporary)
         try:
             write_fully(file, data)
             self.close(file)
@@ -112,8 +158,39 @@ class Store:
         self.fs.rm(path, recursive=True)
 
 
-class LocalStore(Store):
-    """This machine's files. What is closed and renamed survives a power cut."""
+class _NamedFolder:
+    """A folder that is known by its path.
+
+    Args:
+        store: Where it is.
+        path: Its path there.
+    """
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self._path = path.rstrip("/")
+
+    def odd_entry(self) -> str | None:
+        """Return None: such filesystems have no links, pipes or devices."""
+        return None
+
+    def open(self, name: str) -> BinaryIO:
+        """Open one of its files for reading."""
+        return self._store.open(f"{self._path}/{name}")
+
+    def unlink(self, name: str) -> None:
+        """Delete one of its files."""
+        self._store.fs.rm_file(f"{self._path}/{name}")
+
+    def delete(self, first: str) -> None:
+        """Delete it and all in it, one file first."""
+        with contextlib.suppress(FileNotFoundError):
+            self.unlink(first)
+        self._store.delete_directory(self._path)
+
+
+class FileStore(Store):
+    """A filesystem with hard links and file descriptors. What is closed and renamed survives a power cut."""
 
     def close(self, file: BinaryIO) -> None:
         """Close a file once its bytes are on the disk."""
@@ -129,7 +206,7 @@ class LocalStore(Store):
             NotImplementedError: This filesystem has no hard links.
         """
         temporary = f"{os.path.dirname(path)}/.{os.path.basename(path)}-{secrets.token_hex(4)}.inprogress"
-        file = self.fs.open(temporary, "wb")
+        file = self.open_new(temporary)
         try:
             write_fully(file, data)
             self.close(file)
@@ -167,6 +244,33 @@ class LocalStore(Store):
                 return False
             raise
         return True
+
+
+class LocalStore(FileStore):
+    """This machine's files. Those that are made have the modes of the settings, whatever the process's umask is."""
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory, and those above it; nothing where it is there."""
+        make_folders(path, current_settings().folder_mode)
+
+    def open_new(self, path: str) -> BinaryIO:
+        """Open a file for writing that isn't there yet."""
+        return open_new(path, current_settings().file_mode)
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a regular file for reading; what is none, such as a pipe, isn't opened."""
+        return open_regular(path)
+
+    @contextlib.contextmanager
+    def held(self, path: str) -> Iterator[HeldFolder]:
+        """Hold a folder open, and deal with what is in that one; a link isn't followed.
+
+        Raises:
+            FileNotFoundError: There is none.
+            OSError: It is none, or can't be opened.
+        """
+        with LocalFolder.opened(path) as folder:
+            yield folder
 
 
 class HdfsStore(Store):
@@ -302,8 +406,10 @@ class S3Store(Store):
 
 def store_of(fs: Any) -> Store:
     """Return the store of a filesystem."""
-    if isinstance(fs, LocalFileSystem):
+    if type(fs) is LocalFileSystem:
         return LocalStore(fs)
+    if isinstance(fs, LocalFileSystem):  # a program's own, which does some things in its way
+        return FileStore(fs)
     scheme = scheme_of(fs)
     if scheme == "s3":
         return S3Store(fs)
