@@ -23,7 +23,7 @@ from keyed_count import machine
 from pystate.api.job_graph import OperatorKind
 from pystate.checkpoint.handles import ByteStreamStateHandle
 from pystate.checkpoint.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.job_status import JobStatus

@@ -17,7 +17,7 @@ from pystate.checkpoint.metadata import (
     TaskState,
 )
 from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 
 METRICS = SubtaskCheckpointMetrics(1000, 1, 2, 3, None, 5, 5)
 TASKS = {("count", 0), ("count", 1), ("map", 0)}

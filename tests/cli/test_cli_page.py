@@ -17,7 +17,7 @@ import pytest
 import typer.main
 
 from pystate_cli.command_line import application
-from tests.jobmanager.checkpoint_statistics import Statistics
+from tests.checkpoint.stats.statistics import Statistics
 from tests.jobmanager.harness import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "cli.md"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.checkpoint.stats.statistics import Statistics
 from tests.cli.terminal import Screen, TerminalCommand
-from tests.jobmanager.checkpoint_statistics import Statistics
 from tests.jobmanager.harness import eventually
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from pystate.checkpoint.metadata import TaskState
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError

@@ -21,7 +21,7 @@ from pystate.api.job_graph import OperatorKind
 from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.checkpoint.metadata import CheckpointMetadata, OperatorSubtaskState, TaskState, read_metadata
 from pystate.checkpoint.native_state import NativeUpload
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError

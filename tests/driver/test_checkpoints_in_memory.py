@@ -11,7 +11,7 @@ from pystate.api.job_graph import OperatorKind
 from pystate.checkpoint.handles import ByteStreamStateHandle
 from pystate.checkpoint.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
 from pystate.checkpoint.reader import SnapshotReader
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ConfigurationError
 from pystate.common.job_status import JobStatus

@@ -9,8 +9,8 @@ from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.reader import SnapshotReader
-from pystate.checkpoint.stats import CheckpointedTask
-from pystate.checkpoint.stats_file import StatisticsFile
+from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
+from pystate.checkpoint.stats.file import StatisticsFile
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ControlError, DriverReplacedError

@@ -15,7 +15,7 @@ from pystate.checkpoint.metadata import (
 )
 from pystate.checkpoint.operator_state_handle import OperatorStateHandle, StateMetaInfo
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.errors import RestoreError

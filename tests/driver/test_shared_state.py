@@ -13,7 +13,7 @@ from pystate.api.job_graph import OperatorKind
 from pystate.checkpoint.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.checkpoint.metadata import OperatorSubtaskState, TaskState, read_metadata
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import CheckpointStorage, SnapshotLocation
 from pystate.checkpoint.uploaded_files import UploadedFiles
 from pystate.common.errors import CheckpointFailedError, ControlError

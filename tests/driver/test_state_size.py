@@ -11,7 +11,7 @@ from pystate.driver.job_metrics import JobMetrics
 from pystate.metrics.sample import samples_from_plain
 from pystate.plan.chain import Chain
 from pystate.plan.task import TaskInput, TaskSpec
-from tests.jobmanager.checkpoint_statistics import COUNT, TOTAL, Statistics
+from tests.checkpoint.stats.statistics import COUNT, TOTAL, Statistics
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from pystate.common.job_status import JobStatus
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
+from tests.checkpoint.stats.statistics import Statistics
 from tests.driver.harness import Bench
-from tests.jobmanager.checkpoint_statistics import Statistics
 
 
 @pytest.fixture

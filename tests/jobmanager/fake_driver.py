@@ -43,8 +43,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pystate.checkpoint.stats_file import read_statistics
-from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
+from pystate.checkpoint.stats.file import read_statistics
+from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.configuration import Configuration
 from pystate.common.control import ControlServer
 from pystate.common.errors import (

@@ -8,7 +8,7 @@ from pystate.common.errors import ControlError
 from pystate.jobmanager.driver_process import DriverUnreachableError
 from pystate.jobmanager.metric_fetcher import TIMEOUT_SECONDS, MetricFetcher
 from pystate.metrics.view import figures
-from tests.jobmanager.checkpoint_statistics import Statistics
+from tests.checkpoint.stats.statistics import Statistics
 from tests.metrics.metrics_answer import metrics_answer
 
 NOW = 1_000_000

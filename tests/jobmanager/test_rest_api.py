@@ -8,7 +8,7 @@ import time
 import pytest
 
 from pystate.common.home import read_json
-from tests.jobmanager.checkpoint_statistics import COUNT, Statistics
+from tests.checkpoint.stats.statistics import COUNT, Statistics
 from tests.jobmanager.harness import eventually
 
 UNKNOWN = "0" * 31 + "1"

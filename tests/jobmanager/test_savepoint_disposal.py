@@ -24,7 +24,7 @@ from pystate.jobmanager.savepoint_disposal import SavepointDisposals, dispose
 from pystate.jobmanager.snapshot_owners import SnapshotInUseError, check_unused
 from pystate.jobmanager.storage_threads import StorageThreads
 from tests.checkpoint.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
-from tests.jobmanager.checkpoint_statistics import Statistics
+from tests.checkpoint.stats.statistics import Statistics
 from tests.jobmanager.harness import Manager, eventually
 
 

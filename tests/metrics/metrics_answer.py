@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
+from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge, samples_to_plain
-from tests.jobmanager.checkpoint_statistics import COUNT
+from tests.checkpoint.stats.statistics import COUNT
 
 OPERATOR = "Process: count"
 

@@ -8,7 +8,7 @@ from pystate.metrics.catalog import BY_NAME, SYSTEM_METRICS
 from pystate.metrics.prometheus_text import PrometheusText
 from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge
 from pystate.metrics.view import JobMetricsView, SubtaskView, TaskView, figures, view_of_driver
-from tests.jobmanager.checkpoint_statistics import Statistics
+from tests.checkpoint.stats.statistics import Statistics
 from tests.metrics.metrics_answer import metrics_answer
 
 JOB_ID = "a" * 32

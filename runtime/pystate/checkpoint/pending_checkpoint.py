@@ -15,7 +15,7 @@ from pystate.checkpoint.metadata import (
     SourcePosition,
     TaskState,
 )
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 
 
 class AckResult(Enum):

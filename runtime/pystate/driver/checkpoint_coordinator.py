@@ -21,8 +21,8 @@ from pystate.checkpoint.id_counter import CheckpointIdCounter
 from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.running_epoch import RunningEpoch
-from pystate.checkpoint.stats import CheckpointedTask
-from pystate.checkpoint.stats_file import StatisticsFile
+from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
+from pystate.checkpoint.stats.file import StatisticsFile
 from pystate.common.configuration import Configuration
 from pystate.common.errors import (
     CheckpointFailedError,

@@ -25,8 +25,8 @@ from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.metadata import CheckpointMetadata, CheckpointType, TaskState
 from pystate.checkpoint.pending_checkpoint import AckResult
 from pystate.checkpoint.request_decider import CheckpointRequestDecider
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
-from pystate.checkpoint.stats_file import StatisticsFile
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.file import StatisticsFile
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import DriverReplacedError, PystateError
 from pystate.driver.checkpoint_settings import CheckpointSettings

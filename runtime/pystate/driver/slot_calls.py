@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pystate.checkpoint.metadata import TaskState
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.common.errors import ControlError, error_from_dict
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from pystate.checkpoint.stats_file import read_statistics
-from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
+from pystate.checkpoint.stats.file import read_statistics
+from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.home import JobDirectory
 

@@ -12,7 +12,7 @@ from pystate.checkpoint.catalog.garbage import named_files
 from pystate.checkpoint.catalog.summary import read_snapshot
 from pystate.checkpoint.metadata import CheckpointType
 from pystate.checkpoint.ownership import claimant
-from pystate.checkpoint.stats_file import read_statistics
+from pystate.checkpoint.stats.file import read_statistics
 from pystate.checkpoint.storage import MEMORY_SCHEME, METADATA_FILE, SnapshotLocation, parse_location
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import JobDirectory, PystateHome, read_json

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pystate.checkpoint.metadata import TaskState
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.common.control import ControlClient
 from pystate.common.errors import ConnectionLostError, PystateError
 from pystate.slot.micro_batch.epoch_ledger import Asker, TaskOutcome

@@ -10,7 +10,7 @@ from typing import Protocol
 from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.checkpoint.memory_storage import snapshot_location
 from pystate.checkpoint.metadata import TaskState
-from pystate.checkpoint.stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import ControlError, PystateError, UserFunctionError

@@ -12,7 +12,7 @@ from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common.errors import UsageError
 from pystate_cli.commands.cancel import split_words
 from pystate_cli.console.json_keys import with_our_keys
-from tests.jobmanager.checkpoint_statistics import Statistics
+from tests.checkpoint.stats.statistics import Statistics
 
 UNKNOWN = "0" * 31 + "1"
 A, B = "a" * 32, "b" * 32

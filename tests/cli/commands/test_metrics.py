@@ -11,7 +11,7 @@ import pytest
 from pystate.common.home import read_json
 from pystate_cli.console.formats import format_moment
 from pystate_cli.views.metric_list import MetricRow, head_line, matching, metric_table, plain_lines, subtask_table
-from tests.jobmanager.checkpoint_statistics import Statistics
+from tests.checkpoint.stats.statistics import Statistics
 
 
 def row(name="seen", value=1, *, task="count", operator="count", subtask=0, unit=None):

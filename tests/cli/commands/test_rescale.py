@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from pystate.common.home import read_json
-from tests.jobmanager.checkpoint_statistics import Statistics
+from tests.checkpoint.stats.statistics import Statistics
 from tests.jobmanager.harness import PYTHON_PATH, eventually
 
 SECRET = {"PYTHONPATH": PYTHON_PATH, "PATH": os.environ["PATH"], "MY_PASSWORD": "hidden"}

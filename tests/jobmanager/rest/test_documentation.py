@@ -13,7 +13,7 @@ import pytest
 
 from pystate.jobmanager.rest.app import ROUTES
 from pystate.jobmanager.rest.route import RestRoute
-from tests.jobmanager.checkpoint_statistics import COUNT, Statistics
+from tests.checkpoint.stats.statistics import COUNT, Statistics
 from tests.jobmanager.harness import REPOSITORY, eventually
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 

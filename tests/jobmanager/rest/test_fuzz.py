@@ -22,7 +22,7 @@ from pystate.common.errors import SnapshotError
 from pystate.jobmanager import savepoint_disposal
 from pystate.jobmanager.rest.app import ROUTES
 from pystate.jobmanager.rest.openapi import openapi_document
-from tests.jobmanager.checkpoint_statistics import COUNT, Statistics
+from tests.checkpoint.stats.statistics import COUNT, Statistics
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 
 KNOWN: dict[str, list[Any]] = {"vertex_id": [COUNT.vertex_id, "a" * 32], "checkpoint_id": [1, 2, 3], "job_id": []}

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from pystate.common.metric_options import PrometheusReporterOptions
-from tests.jobmanager.checkpoint_statistics import COUNT, Statistics
+from tests.checkpoint.stats.statistics import COUNT, Statistics
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.rest.in_process import InProcess
 from tests.metrics.test_prometheus_text import only, read

@@ -12,9 +12,9 @@ from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.stats import CheckpointedTask, SubtaskCheckpointMetrics
-from pystate.checkpoint.stats_summary import StatsSummary, percentile
-from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
+from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask, SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.summary import StatsSummary, percentile
+from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError
 
 SAVEPOINT = CheckpointType.SAVEPOINT

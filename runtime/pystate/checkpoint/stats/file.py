@@ -15,7 +15,7 @@ from typing import Any
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.plain import as_map, take
-from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
+from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.home import write_file_atomically
 from pystate.common.job_files import JobFile

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from pystate.checkpoint.plain import as_map, take, take_enum, take_int, take_list, take_optional_text, take_text, unsound
-from pystate.checkpoint.stats import (
+from pystate.checkpoint.stats.checkpoint_stats import (
     CheckpointStats,
     CheckpointStatsStatus,
     RestoredCheckpointStats,

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pystate.checkpoint.stats_summary import StatsSummary
+from pystate.checkpoint.stats.summary import StatsSummary
 
 if TYPE_CHECKING:
-    from pystate.checkpoint.stats import (
+    from pystate.checkpoint.stats.checkpoint_stats import (
         CheckpointStats,
         RestoredCheckpointStats,
         SubtaskCheckpointMetrics,

@@ -10,9 +10,9 @@ from typing import Any
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.stats import CheckpointedTask, SubtaskCheckpointMetrics
-from pystate.checkpoint.stats_file import encode_statistics
-from pystate.checkpoint.stats_tracker import CheckpointStatsTracker
+from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask, SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.file import encode_statistics
+from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.home import write_file_atomically
 
 COUNT = CheckpointedTask("count", "a" * 32, "count -> print")

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from pystate.checkpoint import stats_json
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.plain import as_map, take, take_int, take_list, unsound
-from pystate.checkpoint.stats import (
+from pystate.checkpoint.stats import rest_json
+from pystate.checkpoint.stats.checkpoint_stats import (
     CheckpointedTask,
     CheckpointStats,
     CheckpointStatsStatus,
@@ -19,8 +19,8 @@ from pystate.checkpoint.stats import (
     SubtaskCheckpointMetrics,
     TaskStateStats,
 )
-from pystate.checkpoint.stats_plain import checkpoint_from_plain, checkpoint_to_plain, restored_from_plain
-from pystate.checkpoint.stats_summary import StatsSummary
+from pystate.checkpoint.stats.plain import checkpoint_from_plain, checkpoint_to_plain, restored_from_plain
+from pystate.checkpoint.stats.summary import StatsSummary
 
 if TYPE_CHECKING:
     from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
@@ -47,7 +47,7 @@ class CheckpointStatsTracker:
         self._latest: dict[str, CheckpointStats | None] = dict.fromkeys(_LATEST)
         self._restored: RestoredCheckpointStats | None = None
         self._counts = {"restored": 0, "total": 0, "completed": 0, "failed": 0}
-        self._summaries = {name: StatsSummary() for name in stats_json.SUMMARY_FIELDS}
+        self._summaries = {name: StatsSummary() for name in rest_json.SUMMARY_FIELDS}
 
     # -- taking note
 
@@ -122,7 +122,7 @@ class CheckpointStatsTracker:
             self._counts["completed"] += 1
             self._latest["savepoint" if stats.is_savepoint else "completed"] = stats
             for name, summary in self._summaries.items():
-                value = stats_json.SUMMARY_FIELDS[name](stats)
+                value = rest_json.SUMMARY_FIELDS[name](stats)
                 if value is not None:
                     summary.add(value)
 
@@ -194,7 +194,7 @@ class CheckpointStatsTracker:
     def to_rest(self) -> dict[str, Any]:
         """Return the answer to `GET /jobs/:id/checkpoints`, the last checkpoint first."""
         with self._lock:
-            return stats_json.overview(
+            return rest_json.overview(
                 self._all_counts(),
                 {name: summary.to_rest() for name, summary in self._summaries.items()},
                 self._latest["completed"],
@@ -208,7 +208,7 @@ class CheckpointStatsTracker:
         """Return the answer to `GET /jobs/:id/checkpoints/details/:cid`; None where it is not listed any more."""
         with self._lock:
             stats = self._find(checkpoint_id)
-            return None if stats is None else stats_json.checkpoint(stats, with_tasks=True)
+            return None if stats is None else rest_json.checkpoint(stats, with_tasks=True)
 
     def subtask_details(self, checkpoint_id: int, vertex_id: str) -> dict[str, Any] | None:
         """Return the answer to `.../details/:cid/subtasks/:vertexid`; None where there is no such checkpoint or operator."""
@@ -216,7 +216,7 @@ class CheckpointStatsTracker:
             stats = self._find(checkpoint_id)
             for task in [] if stats is None else stats.tasks.values():
                 if stats is not None and task.vertex_id == vertex_id:
-                    return stats_json.task_with_subtasks(stats, task)
+                    return rest_json.task_with_subtasks(stats, task)
         return None
 
     def _all_counts(self) -> dict[str, int]:

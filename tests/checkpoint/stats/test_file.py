@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint import stats_file
-from pystate.checkpoint.stats_file import StatisticsFile, pause_after, read_statistics
+from pystate.checkpoint.stats import file as stats_file
+from pystate.checkpoint.stats.file import StatisticsFile, pause_after, read_statistics
 from pystate.common.errors import CorruptSnapshotError
-from tests.jobmanager.checkpoint_statistics import COUNT, TOTAL, Statistics
+from tests.checkpoint.stats.statistics import COUNT, TOTAL, Statistics
 from tests.jobmanager.harness import eventually
 
 
