@@ -15,6 +15,7 @@ import pystate
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.home import PystateHome, read_json
 from pystate.common.processes import is_alive
+from pystate.logs.reader import log_extent, read_log
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _LEADER_FIELD = "pystate-leader"
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _LOG_LINES = 10
+_LOG_BYTES = 64 << 10
 
 
 class VersionMismatchError(ControlError):
@@ -128,8 +130,8 @@ def start_job_manager(
     if running is not None:
         return running[0], False
     home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    log_start = home.jobmanager_log.stat().st_size if home.jobmanager_log.exists() else 0
-    command = [*command, "--home", str(home.root), "--address", rest_address, "--port", str(rest_port)]
+    _, log_start = log_extent(home.jobmanager_log)
+    command = [*command, "--home", str(home.root), "--address", rest_address, "--port", str(rest_port), "--log"]
     command += _properties(configuration)
     process = _start(command, home)
     deadline = time.monotonic() + _START_SECONDS
@@ -310,7 +312,7 @@ def _start(command: list[str], home: PystateHome) -> subprocess.Popen[bytes]:
         # it starts in another folder, where relative entries would mean something else
         entries = environment["PYTHONPATH"].split(os.pathsep)
         environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in entries)
-    with home.jobmanager_log.open("ab") as log:
+    with os.fdopen(os.open(home.jobmanager_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
         return subprocess.Popen(  # noqa: S603 - our own module
             command,
             cwd=home.root,
@@ -323,9 +325,10 @@ def _start(command: list[str], home: PystateHome) -> subprocess.Popen[bytes]:
 
 
 def _last_lines(home: PystateHome, start: int) -> str:
-    with home.jobmanager_log.open("rb") as log:
-        log.seek(start)
-        lines = log.read().decode(errors="replace").splitlines()
+    begin, end = log_extent(home.jobmanager_log)
+    start = max(begin, start, end - _LOG_BYTES)
+    data, _ = read_log(home.jobmanager_log, start, _LOG_BYTES, ended=True)
+    lines = data.decode(errors="replace").splitlines()
     return "\n".join(f"  | {line}" for line in lines[-_LOG_LINES:])
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from pystate.logs.reader import LogGoneError
 from pystate_cli.client.rest_client import RestClient
 
 _POLL_SECONDS = 0.2
 _PIECE = 64 << 10
+
+
+def lost_sentence(count: int) -> str:
+    """Say that bytes of a job's output were deleted before they could be read."""
+    return f"{count:,} bytes of the output are gone: the job prints faster than it is read; see pystate.log.max-size."
 
 
 class JobOutput:
@@ -18,9 +24,13 @@ class JobOutput:
         client: The job manager.
         job_id: The job.
         name: `stdout` or `log`.
+        lost: Told how many bytes were deleted before they were read.
     """
 
-    def __init__(self, client: RestClient, job_id: str, name: str) -> None:
+    def __init__(
+        self, client: RestClient, job_id: str, name: str, *, lost: Callable[[int], object] = lambda _bytes: None
+    ) -> None:
+        self._lost = lost
         self._client = client
         self._job = f"/pystate/jobs/{job_id}"
         self._name = name
@@ -28,7 +38,7 @@ class JobOutput:
     def from_(self, offset: int, *, follow: bool) -> Iterator[bytes]:
         """Yield what stands behind `offset`, to the end; with `follow` to the job's end."""
         while True:
-            data, ended = self._client.read(f"{self._job}/{self._name}?offset={offset}")
+            data, ended, offset = self.read_on(offset)
             if data:
                 yield data
                 offset += len(data)
@@ -36,6 +46,20 @@ class JobOutput:
                 return
             if not data:
                 time.sleep(_POLL_SECONDS)
+
+    def read_on(self, offset: int) -> tuple[bytes, bool, int]:
+        """Return the next bytes, whether they are the last ones, and where they begin.
+
+        That is behind `offset` where what stood there has been deleted meanwhile: the job prints faster than it is read.
+        """
+        while True:
+            try:
+                return (*self._client.read(f"{self._job}/{self._name}?offset={offset}"), offset)
+            except LogGoneError:
+                pass
+            first = self.begin()
+            self._lost(first - offset)
+            offset = max(offset, first)
 
     def begin(self) -> int:
         """Return the first offset that is left: a log that has grown very large loses its beginning."""

@@ -10,7 +10,7 @@ import typer
 
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.client.job_output import JobOutput
+from pystate_cli.client.job_output import JobOutput, lost_sentence
 from pystate_cli.session import Session
 
 
@@ -36,7 +36,12 @@ def logs(
     """
     session = Session.of(context)
     client, job_id = connect_to_job(session, job_manager, job, application_id)
-    output = JobOutput(client, job_id, "stdout" if stdout else "log")
+    output = JobOutput(
+        client,
+        job_id,
+        "stdout" if stdout else "log",
+        lost=lambda count: session.console.warning(lost_sentence(count)),
+    )
     offset = output.begin() if tail is None else output.offset_of_last(tail)
     if tail is None and offset:
         session.console.story(f"The first {offset:,} bytes of the log are gone: it had grown too large.")

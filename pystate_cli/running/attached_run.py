@@ -7,6 +7,7 @@ import time
 
 from pystate.common.errors import JobCancelledError, JobExecutionError, PystateError
 from pystate.common.job_status import JobStatus
+from pystate_cli.client.job_output import JobOutput, lost_sentence
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.console import Console
 from pystate_cli.console.live_region import LiveRegion
@@ -38,6 +39,7 @@ class AttachedRun:
         self._job_id = job_id
         self._shutdown_on_exit = shutdown_on_exit
         self._offset = 0
+        self._output = JobOutput(client, job_id, "stdout", lost=lambda count: console.warning(lost_sentence(count)))
         self._warned = False
         self._attempt = 0
         self._next_news = 0.0
@@ -73,7 +75,7 @@ class AttachedRun:
     def _copy_output(self, view: _View | None) -> None:
         """Copy until the driver has ended: programs print behind execute(), too."""
         while True:
-            data, ended = self._client.read(f"/pystate/jobs/{self._job_id}/stdout?offset={self._offset}")
+            data, ended, self._offset = self._output.read_on(self._offset)
             if data:
                 self._console.raw(data)
                 self._offset += len(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from pystate.common.config_option import ConfigOption
-from pystate.common.option_types import DurationType, EnumType, IntegerType, PlaceType, StringType
+from pystate.common.option_types import DurationType, EnumType, IntegerType, MemorySizeType, PlaceType, StringType
 
 DEFAULT_CLUSTER_ID = "/default"
 
@@ -18,7 +18,7 @@ class HighAvailabilityMode(str, Enum):
 
 
 class JobManagerOptions:
-    """How long jobs that have ended are listed."""
+    """How long jobs that have ended are listed, and how much is kept of what processes print."""
 
     JOB_STORE_EXPIRATION_TIME = ConfigOption[int](
         "jobstore.expiration-time",
@@ -37,7 +37,15 @@ class JobManagerOptions:
         "env.log.max",
         IntegerType(minimum=1),
         10,
-        "How many old pieces of 100 MB are kept of a job's log and of the job manager's.",
+        "How many old pieces are kept of a log. A piece is put aside when it has its part of pystate.log.max-size, which is "
+        "100 MB by default.",
+    )
+    LOG_MAX_SIZE = ConfigOption[int](
+        "pystate.log.max-size",
+        MemorySizeType(minimum=1 << 20),
+        1100 << 20,
+        "The bytes that the log of the job manager takes on disk, and those that all logs of one job take together, what an "
+        "attached job prints included. The oldest are deleted for new ones.",
     )
 
 

@@ -30,6 +30,7 @@ from pystate.driver.job_master import JobMaster
 from pystate.driver.lossy_log import tolerate_a_full_disk
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.status import JobStatusStore, failure_dict
+from pystate.logs.pipes import log_bounds, print_into
 from pystate.spark.python_files import add_python_files
 
 if TYPE_CHECKING:
@@ -209,11 +210,13 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _exit_on_signal)
     try:
         configuration = submission_configuration(submission)
+        bounds = log_bounds(configuration)
         add_python_files(configuration)
     except PystateError as error:
         status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
         status.wait_until_written()
         return 1
+    print_into([directory.stdout, directory.log] if submission.get("attached") else [directory.log], bounds)
     executor = DriverExecutor(options.job_id, configuration, home, directory, status, endpoint, job_name)
     register_executor(executor)
     code = run_program(job_file, options.job_arguments, executor, status)

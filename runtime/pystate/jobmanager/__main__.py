@@ -1,10 +1,13 @@
-"""`python -m pystate.jobmanager --home ROOT [--address A] [--port N] [-D key=value]`: serve a home in the foreground."""
+"""`python -m pystate.jobmanager --home ROOT [--address A] [--port N] [-D key=value] [--log]`: serve a home."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
+import os
 import sys
+from collections.abc import Iterator
 
 from pystate.common.configuration import Configuration, parse_dynamic_properties
 from pystate.common.errors import PystateError
@@ -12,6 +15,7 @@ from pystate.common.home import PystateHome
 from pystate.common.refused_files import is_of_files, refused
 from pystate.common.service_options import RestOptions
 from pystate.jobmanager.server import serve
+from pystate.logs.pipes import log_bounds, print_into
 
 
 def main() -> int:
@@ -21,11 +25,14 @@ def main() -> int:
     parser.add_argument("--address", default=RestOptions.ADDRESS.default, help="what to listen on")
     parser.add_argument("--port", type=int, default=RestOptions.PORT.default, help="the port, or the next free one")
     parser.add_argument("-D", dest="properties", action="append", default=[], help="an option: key=value")
+    parser.add_argument("--log", action="store_true", help="write to jobmanager.log in the home, within its bound")
     arguments = parser.parse_args()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-5s %(name)s - %(message)s")
     try:
         configuration = Configuration(parse_dynamic_properties(arguments.properties))
-        serve(PystateHome(arguments.home), arguments.address, arguments.port, configuration=configuration)
+        home = PystateHome(arguments.home)
+        with _printing_into(home, configuration) if arguments.log else contextlib.nullcontext():
+            serve(home, arguments.address, arguments.port, configuration=configuration)
     except PystateError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -35,6 +42,20 @@ def main() -> int:
         print(refused(error, "The job manager can't serve its home"), file=sys.stderr)
         return PystateError.exit_code
     return 0
+
+
+@contextlib.contextmanager
+def _printing_into(home: PystateHome, configuration: Configuration) -> Iterator[None]:
+    """Lead what this process prints into the home's log; all of it is there, and both are as before, at the end."""
+    saved = [os.dup(1), os.dup(2)]
+    pipes = print_into([home.jobmanager_log], log_bounds(configuration))
+    try:
+        yield
+    finally:
+        for descriptor, copy in zip((1, 2), saved, strict=True):
+            os.dup2(copy, descriptor)
+            os.close(copy)
+        pipes.close()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from pystate.common.home import (
     write_json,
 )
 from pystate.common.job_files import check_room
-from pystate.common.job_manager_options import JobManagerOptions
 from pystate.common.refused_files import refused
 from pystate.common.time import current_time_ms, steady_ms
 from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher, DriverProcess, DriverRefusedError
@@ -42,7 +41,6 @@ from pystate.jobmanager.leadership import (
     OnlyJobManager,
     this_machine,
 )
-from pystate.jobmanager.log_rotation import rotate
 from pystate.jobmanager.retried_steps import RetriedSteps
 from pystate.jobmanager.supervised_job import SupervisedJob, job_name_of
 
@@ -63,7 +61,6 @@ class Dispatcher:
         folders: Where the jobs' folders are; default: in the home.
         leadership: Whether we may act.
         store: How long jobs that have ended stay.
-        old_logs: How many old pieces are kept of a log.
         steady: Milliseconds on a clock that nobody sets.
     """
 
@@ -76,7 +73,6 @@ class Dispatcher:
         folders: JobFolders | None = None,
         leadership: Leadership | None = None,
         store: JobStoreTerms | None = None,
-        old_logs: int = JobManagerOptions.FLINK_LOG_MAX.default,
         steady: Callable[[], int] = steady_ms,
     ) -> None:
         self._home = home
@@ -85,7 +81,6 @@ class Dispatcher:
         self._folders = folders or LocalJobFolders(home)
         self._leadership: Leadership = leadership or OnlyJobManager()
         self._store = store or JobStoreTerms()
-        self._old_logs = old_logs
         self._lock = threading.Lock()
         self._jobs: dict[str, SupervisedJob] = {}
         self._closed = threading.Event()
@@ -287,7 +282,7 @@ class Dispatcher:
     # -- jobs that have ended
 
     def keep_house(self) -> None:
-        """Forget expired jobs and bound the size of logs, from time to time, on a thread of its own until `close`."""
+        """Forget expired jobs, from time to time, on a thread of its own until `close`."""
 
         def keep() -> None:
             while not self._closed.wait(_HOUSEKEEPING_SECONDS):
@@ -303,7 +298,7 @@ class Dispatcher:
         threading.Thread(target=keep, name="housekeeping", daemon=True).start()
 
     def tidy_up(self) -> None:
-        """Delete the folders of expired jobs, never their checkpoints and savepoints; put large logs aside.
+        """Delete the folders of expired jobs, never their checkpoints and savepoints.
 
         What the operating system refuses is done the next time, and keeps nothing else from being done.
 
@@ -311,11 +306,9 @@ class Dispatcher:
             LeadershipLostError: Another job manager leads.
         """
         self._leadership.check()
-        self._try("putting the job manager's log aside", lambda: rotate(self._home.jobmanager_log, self._old_logs))
         now, jobs = self._steady(), self.jobs()
         ended = []
         for job in jobs:
-            self._try(f"putting the log of job {job.job_id} aside", partial(rotate, job.directory.log, self._old_logs))
             end_time = self._try(f"looking at the end of job {job.job_id}", partial(getattr, job, "end_time"))
             if end_time is not None:
                 seen_for = now - self._seen_ended.setdefault(job.job_id, now)

@@ -23,7 +23,6 @@ import pystate
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, read_json, write_file_atomically, write_json
-from pystate.common.job_manager_options import JobManagerOptions
 from pystate.common.security_options import SecurityOptions
 from pystate.common.time import current_time_ms
 from pystate.jobmanager.dispatcher import Dispatcher
@@ -211,7 +210,6 @@ class _Jobs:
             self._home,
             self._launcher,
             store=JobStoreTerms.of(self._configuration),
-            old_logs=self._configuration.get(JobManagerOptions.FLINK_LOG_MAX),
             **changes,
         )
 

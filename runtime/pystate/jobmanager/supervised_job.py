@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import threading
@@ -23,9 +24,10 @@ from pystate.jobmanager.job_checkpoints import JobCheckpoints
 from pystate.jobmanager.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.kept_record import KeptRecord
 from pystate.jobmanager.leadership import Leadership, LeadershipLostError, OnlyJobManager, this_machine
-from pystate.jobmanager.log_rotation import read_rotated
 from pystate.jobmanager.metric_fetcher import MetricFetcher
 from pystate.jobmanager.retried_steps import RetriedSteps
+from pystate.logs.pieces import is_written
+from pystate.logs.reader import read_log
 from pystate.metrics.kept import read_kept_metrics
 
 logger = logging.getLogger(__name__)
@@ -35,6 +37,8 @@ _CALLS_AT_ONCE = 16
 """How many calls one driver may hold up, so that a hanging one leaves threads for the others."""
 _CANCEL_RETRY_SECONDS = 0.1
 _DEATH_NOTICE_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 5.0
+"""How long after a driver's end its output is waited for; something it has started may hold it open for ever."""
 _BEFORE_CANCELLING = (JobStatus.INITIALIZING, JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING)
 
 
@@ -105,6 +109,7 @@ class SupervisedJob:
         self._ended = ended
         self._lock = threading.Lock()
         self._gone = threading.Event()
+        self._gone_at = -math.inf
         self._cancelled = threading.Event()
         if record.cancel_requested:
             self._cancelled.set()
@@ -174,7 +179,7 @@ class SupervisedJob:
             self.delete_secrets()
             self.directory.status_reserve.path.unlink(missing_ok=True)
         finally:
-            self._gone.set()
+            self._set_gone()
         self._ended(self)
 
     def delete_secrets(self) -> None:
@@ -471,18 +476,16 @@ class SupervisedJob:
         Raises:
             LogGoneError: What stood there was deleted when the log grew too large.
         """
-        gone = self.driver_is_gone
-        if name != "stdout":
-            return read_rotated(self.directory.log, offset, limit, ended=gone)
-        try:
-            with self.directory.stdout.open("rb") as file:
-                file.seek(offset)
-                data = file.read(limit)
-        except FileNotFoundError:
-            return b"", gone
-        return data, gone and len(data) < limit
+        log = self.directory.stdout if name == "stdout" else self.directory.log
+        # asked before the file is read: what the dead driver has printed may still be on its way there
+        ended = self.driver_is_gone and (time.monotonic() - self._gone_at > _LAST_WORDS_SECONDS or not is_written(log))
+        return read_log(log, offset, limit, ended=ended)
 
     # -- inner workings
+
+    def _set_gone(self) -> None:
+        self._gone_at = time.monotonic()
+        self._gone.set()
 
     def _has_no_driver(self) -> bool:
         return self._gone.is_set() or self.record.phase is RecordPhase.RESTARTING

@@ -16,6 +16,7 @@ from pystate.common.execution_target import execution_target
 from pystate.common.java import find_java
 from pystate.common.options import SPARK_PREFIX, CoreOptions, PystateOptions, SparkOptions
 from pystate.common.sensitive_keys import REDACTED
+from pystate.logs.pipes import descriptor_into, log_bounds
 from pystate.slot.output_buffer import BYTES_PER_BATCH
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.spark.python_files import add_python_files
@@ -32,12 +33,12 @@ _CHECKSUMS = (f"{_CHECKSUM}.enabled", f"{_CHECKSUM}.enableFullRetryOnMismatch")
 
 _LOG4J = """\
 rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
-appender.file.type = File
-appender.file.name = file
-appender.file.fileName = {log}
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+rootLogger.appenderRef.log.ref = log
+appender.log.type = Console
+appender.log.name = log
+appender.log.target = SYSTEM_ERR
+appender.log.layout.type = PatternLayout
+appender.log.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
 
 _REFUSED = {
@@ -125,7 +126,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"})
     settings.update(users)
     log4j = log.with_name("log4j2.properties")
-    log4j.write_text(_LOG4J.format(log=log), encoding="utf-8")
+    log4j.write_text(_LOG4J, encoding="utf-8")
     java_options = f'"-Dlog4j2.configurationFile={log4j.as_uri()}"'  # quoted for Spark, which splits at spaces
     settings["spark.driver.extraJavaOptions"] = " ".join(
         part for part in (users.get("spark.driver.extraJavaOptions"), java_options) if part
@@ -198,7 +199,7 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
     for key, value in settings.items():
         if key not in secrets:
             builder = builder.config(key, value)
-    with _output_of_children(log), secrets_by_file(secrets, log.parent):
+    with _output_of_children(descriptor_into(log, log_bounds(configuration))), secrets_by_file(secrets, log.parent):
         session = builder.getOrCreate()
     if target is ExecutionTarget.SPARK:
         ship(session, configuration)
@@ -206,21 +207,19 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
 
 
 @contextlib.contextmanager
-def _output_of_children(log: Path) -> Iterator[None]:
-    """Let processes started meanwhile write to `log` what they would write to our stdout and stderr.
+def _output_of_children(log: int) -> Iterator[None]:
+    """Let processes started meanwhile write to a descriptor what they would write to our stdout and stderr.
 
     The JVM and all its Python workers inherit the two, and keep them.
     """
     sys.stdout.flush()
     sys.stderr.flush()
     saved = [os.dup(1), os.dup(2)]
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        os.dup2(file, 1)
-        os.dup2(file, 2)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
         yield
     finally:
         for descriptor, copy in zip((1, 2), saved, strict=True):
             os.dup2(copy, descriptor)
             os.close(copy)
-        os.close(file)

@@ -99,3 +99,21 @@ def test_stdout_is_what_an_attached_job_prints(manager, pystate):
 def test_wrong_calls_of_logs(manager, pystate):
     assert pystate("logs", "0" * 32).err == f"error: There is no job with id {'0' * 32}.\n  try: pystate list -a\n"
     assert pystate("logs", "--tail", "-1", "0" * 32).code == 2
+
+
+def test_who_reads_more_slowly_than_the_job_prints_is_told_what_is_gone(manager, running):
+    from pystate_cli.job_manager import find_job_manager
+
+    from pystate.common.home import PystateHome
+
+    log = log_of(manager, running)
+    log.write_text("first\n")
+    client = find_job_manager(PystateHome(manager.home.root), None, 10)
+    lost: list[int] = []
+    output = JobOutput(client, running, "log", lost=lost.append)
+    data, _, offset = output.read_on(0)
+    assert (data, offset) == (b"first\n", 0)
+    log.with_name(f"{log.name}.{1000:016}").write_text("kept\n")
+
+    assert output.read_on(6) == (b"kept\n", False, 1000)
+    assert lost == [994]

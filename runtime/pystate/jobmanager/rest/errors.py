@@ -17,12 +17,12 @@ from pystate.common.security_options import SecurityOptions
 from pystate.jobmanager.driver_process import DriverUnreachableError
 from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.jobmanager.leadership import LeadershipLostError
-from pystate.jobmanager.log_rotation import LogGoneError
 from pystate.jobmanager.request_guard import RequestTooLargeError
 from pystate.jobmanager.rest_security import RestSecurity
 from pystate.jobmanager.resubmission import NotKeptError
 from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError
 from pystate.jobmanager.supervised_job import OperationNotFoundError, RequestRefusedError
+from pystate.logs.reader import LogGoneError
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from pystate.common.job_status import JobStatus
 from pystate.jobmanager.job_record import Submission, environment_from_json
-from pystate.jobmanager.log_rotation import extent
 from pystate.jobmanager.rest import messages
 from pystate.jobmanager.rest.parameters import Parameter, number
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
@@ -26,6 +25,7 @@ from pystate.jobmanager.rest.schemas import (
     record,
     words,
 )
+from pystate.logs.reader import log_extent
 
 _OUTPUT_CHUNK = 1 << 20
 _LARGEST_FILE = 1 << 43
@@ -101,7 +101,7 @@ def _driver(request: RestRequest) -> dict[str, Any]:
         "exit_code": record.exit_code,
         "directory": str(job.directory.path),
         "log": str(job.directory.log),
-        "extents": {"log": extent(job.directory.log), "stdout": extent(job.directory.stdout)},
+        "extents": {"log": log_extent(job.directory.log), "stdout": log_extent(job.directory.stdout)},
     }
 
 

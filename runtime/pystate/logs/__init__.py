@@ -1,0 +1,1 @@
+"""What processes print, in files whose size has a bound."""
