@@ -29,7 +29,8 @@ from pystate.common.configuration import Configuration
 from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import key_group_range
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
-from pystate.driver.epoch_numbers import EpochNumbers
+from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
+from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.plan.chain import OperatorSpec
@@ -107,7 +108,7 @@ def main():
         (spark / "metadata").write_text('{"id":"query"}')
         configuration = Configuration({"execution.checkpointing.dir": str(root / "checkpoints")})
         job = JobDescription("a" * 32, "job", subtasks, {}, "0", "0")
-        coordinator = CheckpointCoordinator(job, configuration, EpochNumbers(root / "epochs.json"), root / "statistics.json")
+        coordinator = CheckpointCoordinator(job, configuration, root / "statistics.json")
         slots = Slots(subtasks)
         slots.coordinator = coordinator
         task = TaskSpec(
@@ -119,10 +120,12 @@ def main():
             inputs=[TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))],
             head=OperatorSpec("count", "count", OperatorKind.MAP, lambda word: word),
         )
+        epochs = EpochCoordinator(coordinator, EpochNumbers(root / "epochs.json"))
+        epochs.describe([task])
         coordinator.start([task], None)
         directory = SparkCheckpointDirectory(spark, [SparkSource("source", 0, 0)])
         before = rss_mb()
-        coordinator.attempt_started(slots, directory, -1, -1, print)
+        epochs.attempt_started(slots, directory, -1, -1, print)
         rows, size = [], 0
         for _ in range(checkpoints):
             completed = coordinator.trigger_checkpoint().result(600)

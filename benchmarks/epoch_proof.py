@@ -24,12 +24,12 @@ from pystate.common.home import PystateHome
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.executor import register_executor
 from pystate.driver.embedded import LocalExecutor
-from pystate.driver.execution_attempt import ExecutionAttempt
+from pystate.driver.micro_batch.engine import MicroBatchEngine
 from pystate.driver.slot_pool import SlotPool
 from pystate.spark.epoch_proof import EpochProof
 
 TIMED = {
-    "whole epoch": (ExecutionAttempt, "_run_batch"),
+    "whole epoch": (MicroBatchEngine, "_run_batch"),
     "proof": (EpochProof, "check"),
     "finish in slots": (SlotPool, "finish_epoch"),
 }

@@ -11,7 +11,8 @@ from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
-from pystate.driver.epoch_numbers import EpochNumbers
+from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
+from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.plan.job_plan import vertex_id
@@ -107,40 +108,44 @@ class Bench:
         self.coordinator = CheckpointCoordinator(
             JOB,
             Configuration({**defaults, **options}),
-            EpochNumbers(tmp_path / "epochs.json"),
             tmp_path / "checkpoints.json",
         )
         self.slots.coordinator = self.coordinator
+        self.epochs = EpochCoordinator(self.coordinator, EpochNumbers(tmp_path / "epochs.json"))
+        self.epochs.describe([TASK])
         self.coordinator.start([replace(TASK)], None)  # some tests give it another head
         self.start_attempt()
 
     def start_attempt(self):
-        self.coordinator.attempt_started(self.slots, self.spark.directory, -1, -1, self.failures.append)
+        self.epochs.attempt_started(self.slots, self.spark.directory, -1, -1, self.failures.append)
 
     def prepared(self, subtask, epoch, rows_in=0, rows_out=0):
         """Be a subtask that has got all rows of an epoch."""
         share = PreparedEpoch(epoch, 7, 70 + subtask, rows_in, rows_in, rows_out)
-        arguments = {"uid": "count", "subtask": subtask, "prepared": share.to_plain()}
-        answer_slot_call(self.coordinator, "epoch_prepared", arguments)
+        self.epochs.subtask_prepared("count", subtask, share)
+
+    @property
+    def barriers(self):
+        return self.epochs._barriers
 
     def begin(self, epoch):
         self.spark.plan(epoch)
-        self.coordinator.begin_epoch(epoch, epoch)
+        self.epochs.begin_epoch(epoch, epoch)
 
     def end(self, epoch, commit=True):
         """End an epoch; return the barrier that it carries."""
         for subtask in SUBTASKS:
             self.prepared(subtask, epoch)
-        barrier = self.coordinator.state.decide(epoch)
+        barrier = self.epochs.decide(epoch)
         self.finish(epoch, commit)
         return barrier
 
     def finish(self, epoch, commit=True):
         """Be the driver whose slots have finished an epoch that is decided."""
         for slot in SUBTASKS:
-            self.coordinator.state.slot_finished(slot)
-        self.coordinator.state.subtasks_finished(epoch)
-        self.coordinator.state.finish_epoch(epoch, epoch)
+            self.epochs.slot_finished(slot)
+        self.epochs.subtasks_finished(epoch)
+        self.epochs.finish_epoch(epoch, epoch)
         if commit:
             self.spark.commit(epoch)
 

@@ -28,7 +28,8 @@ from pystate.common.errors import ControlError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.driver import checkpoint_coordinator
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
-from pystate.driver.epoch_numbers import EpochNumbers
+from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
+from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.plan.chain import OperatorSpec
@@ -216,13 +217,16 @@ class ModelJob:
         self.coordinator = CheckpointCoordinator(
             JobDescription(JOB_ID, "job", parallelism, {}, "0", "4.3.0"),
             Configuration(self.options),
-            EpochNumbers(self.root / "epochs.json"),
             self.root / "checkpoints.json",
             lambda: self.now,
         )
+        numbers = EpochNumbers(self.root / "epochs.json")
+        self.epochs = EpochCoordinator(self.coordinator, numbers, lambda: self.now)
         self.coordinator.recover(lambda _: None)
         self.coordinator._thread = cast(Any, _NoThread())
-        self.coordinator.start([replace(TASK, parallelism=parallelism, head=HEAD)], None)
+        tasks = [replace(TASK, parallelism=parallelism, head=HEAD)]
+        self.epochs.describe(tasks)
+        self.coordinator.start(tasks, None)
         self._start_attempt(bases)
 
     def crash(self, parallelism: int, bases: int) -> None:
@@ -247,17 +251,17 @@ class ModelJob:
         latest = self.coordinator.latest_snapshot()
         if latest is not None:
             self.slots.restore(latest.location.uri, latest.metadata)
-        self.coordinator.attempt_started(cast(Any, self.slots), self.spark.directory, self.base_epoch, -1, lambda _: None)
+        self.epochs.attempt_started(cast(Any, self.slots), self.spark.directory, self.base_epoch, -1, lambda _: None)
         self.pump()
 
     # -- steps
 
     def pump(self) -> None:
         """Let the coordinator's thread do all that it would do now."""
-        state = self.coordinator.state
+        checkpoints = self.coordinator.checkpoints
         while True:
-            with state._lock:
-                step = state._next_step()
+            with checkpoints.lock:
+                step = checkpoints._next_step()
             if step is None:
                 return
             with patch.object(checkpoint_coordinator, "_beside", lambda run: run()):  # storage, which may hang elsewhere
@@ -273,23 +277,23 @@ class ModelJob:
         self.epoch += 1
         self.running, self.asked = self.batch, 0
         self.spark.plan(self.batch)
-        self.coordinator.begin_epoch(self.epoch, self.batch)
+        self.epochs.begin_epoch(self.epoch, self.batch)
         self.pump()
 
     def ask(self) -> None:
         """Let the next subtask finish the running epoch, whose rows are all in; behind the last one Spark commits it."""
-        state = self.coordinator.state
+        epochs = self.epochs
         if self.asked == 0:
             for subtask in range(self.parallelism):
-                state.subtask_prepared("count", subtask, PreparedEpoch(self.epoch, 7, subtask, 0, 0, 0))
-        request = state.decide(self.epoch)
+                epochs.subtask_prepared("count", subtask, PreparedEpoch(self.epoch, 7, subtask, 0, 0, 0))
+        request = epochs.decide(self.epoch)
         if request is not None:
             self.slots.freeze(self.asked, request)
-        state.slot_finished(self.asked)
+        epochs.slot_finished(self.asked)
         self.asked += 1
         if self.asked == self.parallelism:
-            state.subtasks_finished(self.epoch)
-            state.finish_epoch(self.epoch, self.batch)
+            epochs.subtasks_finished(self.epoch)
+            epochs.finish_epoch(self.epoch, self.batch)
             self.spark.commit(self.batch)
             self.running = None
         self.pump()

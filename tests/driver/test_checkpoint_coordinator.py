@@ -35,7 +35,7 @@ def test_a_checkpoint_is_complete_only_when_spark_has_committed_its_epoch(bench)
     one = bench()
     one.begin(0)
     future = one.coordinator.trigger_savepoint(None, hold=False)
-    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    wait_until(lambda: not one.barriers.is_open)
     one.end(0, commit=False)
     for subtask in SUBTASKS:
         acknowledge(one.coordinator, 1, subtask)
@@ -52,7 +52,7 @@ def test_a_checkpoint_that_a_newer_one_overtakes_is_subsumed_a_savepoint_is_not(
     for epoch, trigger in enumerate([*triggers, one.coordinator.trigger_checkpoint]):
         one.begin(epoch)
         futures.append(trigger())
-        wait_until(lambda: one.coordinator.state._running.rider is not None)
+        wait_until(lambda: not one.barriers.is_open)
         one.end(epoch)
     *older, newest = futures
     for subtask in SUBTASKS:
@@ -145,7 +145,7 @@ def test_an_expired_checkpoint_fails_and_what_comes_late_is_deleted(bench, tmp_p
     one = bench(**{"execution.checkpointing.timeout": "100 ms", "execution.checkpointing.tolerable-failed-checkpoints": "5"})
     one.begin(0)
     future = one.coordinator.trigger_checkpoint()
-    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    wait_until(lambda: not one.barriers.is_open)
     barrier = one.end(0)
     with pytest.raises(CheckpointFailedError, match=r"did not complete within 0\.1 s"):
         future.result(10)
@@ -189,7 +189,7 @@ def test_a_checkpoint_under_way_when_the_job_ends_has_failed_only_if_the_job_has
     one = bench()
     one.begin(0)
     future = one.coordinator.trigger_checkpoint()
-    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    wait_until(lambda: not one.barriers.is_open)
     one.coordinator.close(status)
     with pytest.raises(CheckpointFailedError, match="ended or restarted"):
         future.result(10)
@@ -203,7 +203,7 @@ def test_a_savepoint_that_a_cancel_has_given_up_is_listed(bench):
     one = bench()
     one.begin(0)
     one.coordinator.trigger_savepoint(None, hold=False)
-    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    wait_until(lambda: not one.barriers.is_open)
     one.coordinator.close(JobStatus.CANCELED)
     assert one.coordinator.statistics()["counts"]["failed"] == 1
 
@@ -294,12 +294,12 @@ def replaced():
 def test_a_driver_that_was_replaced_shows_its_epoch_to_no_sink_and_begins_no_checkpoint(bench):
     one = bench()
     one.epoch(0)
-    one.coordinator._check_term = replaced
+    one.coordinator.check_term = replaced
     one.begin(1)
     for subtask in SUBTASKS:
         one.prepared(subtask, 1)
     with pytest.raises(DriverReplacedError):
-        one.coordinator.check_all_prepared(1)
+        one.epochs.check_all_prepared(1)
     with pytest.raises(CheckpointFailedError, match="Another driver"):
         one.coordinator.trigger_checkpoint().result(10)
     wait_until(lambda: one.failures)
@@ -310,9 +310,9 @@ def test_a_driver_that_is_replaced_while_a_checkpoint_is_under_way_does_not_comp
     one = bench()
     one.begin(0)
     future = one.coordinator.trigger_checkpoint()
-    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    wait_until(lambda: not one.barriers.is_open)
     barrier = one.end(0)
-    one.coordinator._check_term = replaced
+    one.coordinator.check_term = replaced
     for subtask in SUBTASKS:
         acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
     with pytest.raises(CheckpointFailedError, match="Another driver"):
@@ -323,7 +323,7 @@ def test_a_driver_that_is_replaced_while_a_checkpoint_is_under_way_does_not_comp
 
 def test_a_driver_that_was_replaced_does_not_write_down_an_epoch_that_is_to_be_run_again(bench, tmp_path):
     one = bench(**{"execution.checkpointing.every-epoch": "true"})
-    one.coordinator._check_term = replaced
+    one.coordinator.check_term = replaced
     with pytest.raises(DriverReplacedError):
         one.begin(0)
     assert one.coordinator.running_epoch(None) is None
@@ -333,12 +333,12 @@ def test_an_epoch_asks_for_the_term_once(bench):
     one = bench()
     one.epoch(0)
     asked = []
-    one.coordinator._check_term = lambda: asked.append(True)
+    one.coordinator.check_term = lambda: asked.append(True)
     one.begin(1)
     assert asked == []
     for subtask in SUBTASKS:
         one.prepared(subtask, 1)
-    one.coordinator.check_all_prepared(1)
-    one.coordinator.state.decide(1)
+    one.epochs.check_all_prepared(1)
+    one.epochs.decide(1)
     one.finish(1)
     assert asked == [True]

@@ -19,7 +19,8 @@ from pystate.common.home import PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.common.options import RecoveryClaimMode
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
-from pystate.driver.epoch_numbers import EpochNumbers
+from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
+from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.restore import starting_snapshot
 from pystate.driver.snapshot_metadata import JobDescription
 from pystate.jobmanager.savepoint_disposal import dispose
@@ -63,7 +64,6 @@ class Job:
         self.coordinator = CheckpointCoordinator(
             JobDescription(job_id, "job", 2, {}, "0", "4.3.0"),
             Configuration(options),
-            EpochNumbers(folder / "epochs.json"),
             folder / "checkpoints.json",
         )
         if takes_over:
@@ -80,7 +80,9 @@ class Job:
                 for index, state in operator.subtasks.items():
                     self.slots.uploaded[index] = UploadedFiles(state.keyed_state[0].shared)
         spark = FakeSpark(folder / "spark")
-        self.coordinator.attempt_started(self.slots, spark.directory, -1, -1, print)
+        epochs = EpochCoordinator(self.coordinator, EpochNumbers(folder / "epochs.json"))
+        epochs.describe([task])
+        epochs.attempt_started(self.slots, spark.directory, -1, -1, print)
 
     def checkpoint(self, *files: str):
         self.slots.files = [list(files), list(files)]
@@ -345,7 +347,7 @@ def test_a_checkpoint_that_times_out_leaves_no_file(tmp_path, job):
     wait_until(lambda: len(one.slots.requests) == 2)
     request = one.slots.requests[-1]
     one.slots.acknowledge(request, 0)
-    for entry in one.coordinator.state._running:
+    for entry in one.coordinator.checkpoints._running:
         entry.deadline = 0
     with pytest.raises(CheckpointFailedError, match="did not complete within"):
         future.result(10)

@@ -19,7 +19,7 @@ SECRET = b"secret"
 
 def be_patient(one):
     """From now on no checkpoint expires, however slow the machine is."""
-    one.coordinator.state._settings = replace(one.coordinator.state._settings, timeout_s=60.0)
+    one.coordinator.checkpoints._settings = replace(one.coordinator.checkpoints._settings, timeout_s=60.0)
 
 
 def test_slots_that_never_answer_expire_and_fail_the_attempt_and_epochs_begin(bench):
@@ -58,10 +58,10 @@ def test_an_answer_that_comes_late_counts_for_nothing_and_frees_no_other_checkpo
     be_patient(one)
     second = one.coordinator.trigger_checkpoint()
     wait_until(lambda: len(one.slots.snapshots) == 2)
-    syncing = one.coordinator.state._syncing
+    syncing = one.barriers._syncing
     first.set()  # acknowledges the first one, and ends its call
     wait_until(lambda: [thread.name for thread in threading.enumerate()].count("checkpoint-coordinator-call") == 1)
-    assert one.coordinator.state._syncing is syncing
+    assert one.barriers._syncing is syncing
     one.slots.block.set()
     assert second.result(10).checkpoint_id == 2
 
@@ -70,11 +70,11 @@ def test_a_subtask_that_has_its_barrier_and_hangs_in_its_epoch_is_failed(bench):
     one = bench(**SHORT)
     one.begin(0)
     future = one.coordinator.trigger_checkpoint()
-    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    wait_until(lambda: not one.barriers.is_open)
     for subtask in (0, 1):
         one.prepared(subtask, 0)
-    assert one.coordinator.state.decide(0).checkpoint_id == 1
-    one.coordinator.state.slot_finished(1)
+    assert one.epochs.decide(0).checkpoint_id == 1
+    one.epochs.slot_finished(1)
     with pytest.raises(CheckpointFailedError, match=r"Missing: subtask 0 of 'count'\.\n"):
         future.result(10)
     wait_until(lambda: one.failures)
@@ -148,7 +148,7 @@ def test_a_number_that_can_not_be_reserved_for_long_lets_checkpoints_expire(benc
         reserving.set()
         go_on.wait(20)
 
-    monkeypatch.setattr(one.coordinator._epochs, "reserve", reserve)
+    monkeypatch.setattr(one.epochs._numbers, "reserve", reserve)
     begun = in_thread(lambda: raised(lambda: one.begin(0)))
     assert reserving.wait(10), "a savepoint that is asked for before could be taken at once"
     with pytest.raises(CheckpointFailedError):

@@ -15,8 +15,9 @@ from pystate.common.job_status import JobStatus
 from pystate.driver import job_master
 from pystate.driver.__main__ import DriverExecutor
 from pystate.driver.embedded import LocalExecutor
-from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt
+from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome
 from pystate.driver.job_master import JobMaster
+from pystate.driver.micro_batch.engine import MicroBatchEngine
 from pystate.driver.status import JobStatusStore
 
 FAILED = JobExecutionError("Slot 0 was lost.")
@@ -103,6 +104,7 @@ def test_an_attempt_after_a_failure_is_restarting_until_its_slots_are_there(tmp_
             return AttemptEnd(AttemptOutcome.FINISHED)
 
     monkeypatch.setattr(job_master, "ExecutionAttempt", Attempt)
+    monkeypatch.setattr(job_master, "MicroBatchEngine", Mock())
     monkeypatch.setattr(job_master.dataclasses, "replace", lambda *_, **__: None)
     master = Mock(_number=number, _configuration=Configuration({}), _lock=Mock(__enter__=Mock(), __exit__=Mock()))
     master._cancelled.is_set.return_value = False
@@ -153,7 +155,7 @@ def test_spark_is_given_a_line_of_what_an_epoch_fails_with():
             raise ValueError(message) from cause
 
     with pytest.raises(JobExecutionError) as caught:
-        ExecutionAttempt._run_epoch(SimpleNamespace(_run_batch=fail), None, 0)  # type: ignore[arg-type]
+        MicroBatchEngine._run_epoch(SimpleNamespace(_run_batch=fail), None, 0)  # type: ignore[arg-type]
     text = "".join(traceback.format_exception(caught.type, caught.value, caught.tb))
     assert len(text) < 2500, "Spark's pattern takes several frames of its stack for each character"
     assert "org.apache" not in text

@@ -3,7 +3,7 @@
 import pytest
 
 from pystate.common.errors import JobExecutionError, RecordError, UserFunctionError
-from pystate.driver.execution_attempt import stage_failure
+from pystate.driver.micro_batch.epoch_failures import stage_failure
 
 WORKER = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):

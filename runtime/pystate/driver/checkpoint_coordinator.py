@@ -1,7 +1,8 @@
-"""Owns time: numbers epochs and checkpoints, triggers, completes and aborts checkpoints.
+"""Owns time: numbers checkpoints, triggers, completes and aborts them.
 
-The rules are in `pystate.checkpoint`, what is decided by them in `CoordinatorState`; here decisions meet threads, slots and
-storage. This class holds no lock of its own: what threads share is in the state, and changes by its steps only.
+The rules are in `pystate.checkpoint`, what is decided by them in `CheckpointsUnderWay`; where a barrier goes is the
+engine's, behind `BarrierPlacement`. Here decisions meet threads, slots and storage. This class holds no lock of its own:
+what threads share is in `CheckpointsUnderWay`, and changes by its steps only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from pystate.checkpoint.stats.file import StatisticsFile
 from pystate.common.configuration import Configuration
 from pystate.common.errors import (
     CheckpointFailedError,
-    ControlError,
     PystateError,
     SnapshotError,
     SnapshotExistsError,
@@ -36,27 +36,25 @@ from pystate.common.job_files import JobFile
 from pystate.common.job_status import JobStatus
 from pystate.common.options import RecoveryClaimMode
 from pystate.common.time import current_time_ms
+from pystate.driver.barrier_placement import BarrierPlacement
 from pystate.driver.checkpoint_settings import CheckpointSettings
-from pystate.driver.coordinator_state import CoordinatorState
+from pystate.driver.checkpoints_under_way import CheckpointsUnderWay
 from pystate.driver.coordinator_steps import (
     CompleteCheckpoint,
     CoordinatorStep,
     DiscardLateParts,
     FailCheckpoint,
     GiveUpStorageStep,
-    SnapshotBetweenEpochs,
+    PlaceBarrier,
     StorageStep,
     TriggerCheckpoint,
 )
-from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.restore_points import RestorePoints
 from pystate.driver.restored_state import Snapshot
 from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.driver.slot_pool import SlotPool
 from pystate.driver.snapshot_metadata import JobDescription, write_snapshot
 from pystate.plan.task import TaskSpec
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 _CLOSE_S = 30.0
 
@@ -67,36 +65,34 @@ class CheckpointCoordinator:
     Args:
         job: What snapshots say of the job.
         configuration: The options in force.
-        epochs: The epoch numbers of the job.
         statistics_file: Where the statistics are kept for the next driver.
         clock: Monotonic seconds.
         ids: Gives the checkpoints' ids.
         check_term: Raises DriverReplacedError where another driver runs the job by now.
 
     Attributes:
-        state: Where epochs and checkpoints stand; attempts and subtasks report to it.
+        checkpoints: Those under way; subtasks and engines report to it.
+        check_term: Raises DriverReplacedError where another driver runs the job by now.
     """
 
     def __init__(
         self,
         job: JobDescription,
         configuration: Configuration,
-        epochs: EpochNumbers,
         statistics_file: JobFile,
         clock: Callable[[], float] = time.monotonic,
         ids: CheckpointIdCounter | None = None,
         check_term: Callable[[], object] = lambda: None,
     ) -> None:
         self._job = job
-        self._epochs = epochs
         self._clock = clock
         self._settings = settings = CheckpointSettings.of(configuration, job.job_id)
         self._storage = settings.storage
         self._points = RestorePoints(settings, job.job_id)
         self._statistics = StatisticsFile(statistics_file, settings.history_size, current_time_ms)
-        self.state = CoordinatorState(settings, self._points, self._statistics, clock)
+        self.checkpoints = CheckpointsUnderWay(settings, self._points, self._statistics, clock)
         self._ids = ids or CheckpointIdCounter()
-        self._check_term = check_term
+        self.check_term = check_term
         self._tasks: list[TaskSpec] = []
         self._thread = threading.Thread(target=self._loop, name="checkpoint-coordinator", daemon=True)
 
@@ -144,7 +140,7 @@ class CheckpointCoordinator:
             SnapshotError: The storage failed.
         """
         self._tasks = tasks
-        self.state.describe(tasks)
+        self.checkpoints.start(sum(task.parallelism for task in tasks))
         self._statistics.tracker.describe_tasks(CheckpointedTask(task.uid, task.vertex_id, task.name) for task in tasks)
         if self._settings.enabled:
             self._storage.initialize()
@@ -156,22 +152,22 @@ class CheckpointCoordinator:
     def close(self, status: JobStatus) -> None:
         """Stop working, and delete the checkpoints that the job's end leaves to nobody."""
         self.attempt_over(job_ends=status in (JobStatus.CANCELED, JobStatus.FINISHED))
-        self.state.close()
+        self.checkpoints.close()
         if self._thread.is_alive():
             self._thread.join(_CLOSE_S)
-        self._points.discard_failed(self.state.await_storage(_CLOSE_S))
+        self._points.discard_failed(self.checkpoints.await_storage(_CLOSE_S))
         gone = self._points.discard_on(status)
         self._statistics.tracker.report_discarded(checkpoint.checkpoint_id for checkpoint in gone)
         self._statistics.changed()
         self._statistics.close()
 
     def latest_snapshot(self) -> Snapshot | None:
-        """Return what a new attempt starts from, see `CoordinatorState.latest_snapshot`."""
-        return self.state.latest_snapshot()
+        """Return what a new attempt starts from, see `CheckpointsUnderWay.latest_snapshot`."""
+        return self.checkpoints.latest_snapshot()
 
     def give_up_latest(self) -> bool:
         """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore."""
-        return self.state.give_up_latest()
+        return self.checkpoints.give_up_latest()
 
     def report_restored(self, snapshot: Snapshot) -> None:
         """Take note of a restore, for the statistics."""
@@ -181,25 +177,23 @@ class CheckpointCoordinator:
 
     # -- the attempt's life
 
+    @property
+    def every_epoch(self) -> bool:
+        """Whether each epoch is to carry a barrier."""
+        return self._settings.every_epoch
+
     def attempt_started(
-        self,
-        pool: SlotPool,
-        spark: SparkCheckpointDirectory,
-        epoch: int,
-        batch: int,
-        on_intolerable: Callable[[PystateError], None],
+        self, pool: SlotPool, barriers: BarrierPlacement, on_intolerable: Callable[[PystateError], None]
     ) -> None:
         """Begin to take checkpoints of an attempt.
 
         Args:
             pool: Its slots.
-            spark: Spark's logs.
-            epoch: Where the restored state stands.
-            batch: Spark's number of that epoch.
+            barriers: Where its engine places barriers.
             on_intolerable: Called when more checkpoints failed in a row than is tolerated.
         """
         self._points.delete_orphans(self._ids.next_id)
-        self.state.begin_attempt(pool, spark, epoch, batch, on_intolerable)
+        self.checkpoints.begin_attempt(pool, barriers, on_intolerable)
 
     def attempt_over(self, pool: SlotPool | None = None, *, job_ends: bool = False) -> None:
         """Give up all that belongs to the attempt: whoever waits in it gets AttemptOverError.
@@ -208,47 +202,27 @@ class CheckpointCoordinator:
             pool: Its slots; nothing is done where another attempt has begun since. None for whichever attempt runs.
             job_ends: The job was cancelled, or is finished: a checkpoint that was under way has not failed, it isn't wanted.
         """
-        left = self.state.end_attempt(pool, job_ends=job_ends)
+        left = self.checkpoints.end_attempt(pool, job_ends=job_ends)
         for entry in left.checkpoints:
-            self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+            self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
         for request in left.requests:
             request.future.set_exception(_over())
 
-    def begin_epoch(self, epoch: int, batch: int) -> None:
-        """Begin an epoch, once nothing stands against it. Called at the start of the micro-batch, before any of its tasks.
-
-        The term is read only where something is written that the next driver reads: a bound of epoch numbers, the epoch that
-        is run again. Else an epoch of a driver that was replaced is work in its own slots, whose state nobody restores from,
-        until `check_all_prepared` stops it.
+    def write_down_epoch(self, epoch: int, batch: int, capture: Callable[[int], dict[str, bytes]]) -> None:
+        """Write down the epoch that is about to run, so that the next attempt, or driver, runs the same one again.
 
         Args:
             epoch: Which.
-            batch: Spark's number of it.
+            batch: Its number for whoever reads the sources.
+            capture: Returns the files that make it the same batch again.
 
         Raises:
-            AttemptOverError: The attempt ends instead.
-            DriverReplacedError: Something is to be written, and the job is another driver's.
-            PystateError: The barrier that every epoch is to carry can't be prepared.
+            DriverReplacedError: The job is another driver's.
+            SnapshotError: The storage failed.
         """
-        self.state.await_turn(lambda: self._epochs.reserve(epoch))
-        barrier: RunningCheckpoint | None = None
-        try:
-            if self._settings.every_epoch:
-                barrier = self._barrier_of(epoch, batch)
-            self.state.begin_epoch(epoch, barrier)
-        except PystateError as error:
-            if barrier is not None:
-                self._fail(barrier, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, error)
-            raise
-        finally:
-            self.state.turn_over()
-
-    def _barrier_of(self, epoch: int, batch: int) -> RunningCheckpoint:
-        """Write down the epoch that is about to run, and prepare the checkpoint that rides on it."""
-        spark, snapshot = self.state.live_attempt().spark, self.state.latest_snapshot()
-        self._check_term()  # the next driver runs the epoch again that is written down here
-        self._points.begin_epoch(epoch, batch, spark, snapshot)
-        return self._prepared(CheckpointRequest(CheckpointType.CHECKPOINT))
+        snapshot = self.checkpoints.latest_snapshot()
+        self.check_term()  # the next driver runs the epoch again that is written down here
+        self._points.begin_epoch(epoch, batch, capture, snapshot)
 
     def running_epoch(self, snapshot: Snapshot | None) -> RunningEpoch | None:
         """Return the epoch that ran when the last attempt ended, if it is to be run again behind `snapshot`.
@@ -258,26 +232,6 @@ class CheckpointCoordinator:
             SnapshotError: The storage can't be read.
         """
         return self._points.running_epoch(snapshot)
-
-    def check_all_prepared(self, epoch: int) -> dict[SubtaskId, PreparedEpoch]:
-        """Make sure, before anything of it counts, that every subtask has got the epoch's rows: Spark's word is not enough.
-
-        The term is read once per epoch, and here: a driver may be stopped in the midst of an epoch for as long as it takes
-        to replace it, so that what was read at its beginning proves nothing to its sinks.
-
-        Returns:
-            What each subtask has told of them.
-
-        Raises:
-            ControlError: One hasn't.
-            DriverReplacedError: The job is another driver's.
-        """
-        self._check_term()
-        missing = self.state.unprepared()
-        if missing:
-            message = f"Spark ended epoch {epoch}, but these subtasks never ran it: {missing}."
-            raise ControlError(message)
-        return self.state.prepared_subtasks()
 
     # -- asking for checkpoints
 
@@ -323,7 +277,7 @@ class CheckpointCoordinator:
             self.trigger_checkpoint().result(timeout_s)
 
     def _submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
-        rejected = self.state.submit(request)
+        rejected = self.checkpoints.submit(request)
         if rejected is not None:
             message = "Too many checkpoints wait already."
             rejected.future.set_exception(CheckpointFailedError(message, hint="wait for one of them"))
@@ -347,7 +301,7 @@ class CheckpointCoordinator:
 
     def _loop(self) -> None:
         """Take one step after the other. What may hang runs on a thread of its own: checkpoints must expire all the same."""
-        while (step := self.state.await_step()) is not None:
+        while (step := self.checkpoints.await_step()) is not None:
             try:
                 self._take(step)
             except Exception:  # one checkpoint's trouble must not end all later ones; the log tells what it was
@@ -355,10 +309,10 @@ class CheckpointCoordinator:
 
     def _take(self, step: CoordinatorStep) -> None:
         match step:
-            case SnapshotBetweenEpochs(entry):
-                self._snapshot_between_epochs(entry)
+            case PlaceBarrier(entry):
+                self._place(entry)
             case FailCheckpoint(entry, reason, error, fails_attempt):
-                self._fail(entry, reason, error, fails_attempt=fails_attempt)
+                self.fail(entry, reason, error, fails_attempt=fails_attempt)
             case GiveUpStorageStep(hung):
                 self._give_up(hung)
             case TriggerCheckpoint() | CompleteCheckpoint() | DiscardLateParts():
@@ -374,7 +328,7 @@ class CheckpointCoordinator:
                 case DiscardLateParts(locations):
                     self._points.discard_failed(locations)
         finally:
-            self.state.storage_done(step)
+            self.checkpoints.storage_done(step)
 
     def _give_up(self, hung: StorageStep) -> None:
         """Let others pass a step that hangs in the storage; a checkpoint it belongs to expires by itself."""
@@ -387,14 +341,14 @@ class CheckpointCoordinator:
         entry: RunningCheckpoint | None = None
         try:
             with contextlib.suppress(PystateError):  # whoever asked for it knows
-                entry = self._prepared(request)
+                entry = self.prepare(request)
         finally:
-            in_time = self.state.triggered(entry)
+            in_time = self.checkpoints.triggered(entry)
         if entry is not None and not in_time:
-            self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+            self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
             self._points.discard_failed({entry.pending.checkpoint_id: entry.location})  # made behind its failure
 
-    def _prepared(self, request: CheckpointRequest) -> RunningCheckpoint:
+    def prepare(self, request: CheckpointRequest) -> RunningCheckpoint:
         """Return the checkpoint for a request, with its directory made.
 
         Raises:
@@ -423,63 +377,50 @@ class CheckpointCoordinator:
         entry = RunningCheckpoint(pending, request, location, deadline=self._clock() + self._settings.timeout_s)
         self._statistics.tracker.report_pending(pending)
         self._statistics.changed()
-        if not self.state.triggering(entry):
-            self._fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+        if not self.checkpoints.triggering(entry):
+            self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
             raise _over()
         try:
-            self._check_term()
+            self.check_term()
             location.create()
             entry.created = True
         except PystateError as error:
             entry.created = not isinstance(error, SnapshotExistsError)
-            self._fail(entry, CheckpointFailureReason.IO_EXCEPTION, error)
+            self.fail(entry, CheckpointFailureReason.IO_EXCEPTION, error)
             raise
         return entry
 
-    def _snapshot_between_epochs(self, entry: RunningCheckpoint) -> None:
-        asked = self.state.begin_snapshot(entry)
-        if asked is None:
-            return
-        pool, request = asked
-
-        def ask() -> None:
-            error: PystateError | None = None
-            try:
-                pool.snapshot(request)
-            except PystateError as declined:
-                error = declined
-            except Exception as broken:  # whatever it was: no epoch would begin again
-                error = CheckpointFailedError(f"The slots could not be asked for their part: {broken!r}")
-            self.state.end_snapshot(entry, error)
-
-        _beside(ask)
+    def _place(self, entry: RunningCheckpoint) -> None:
+        ask = self.checkpoints.place(entry)
+        if ask is not None:
+            _beside(ask)
 
     def _complete(self, entry: RunningCheckpoint) -> None:
-        sources = self.state.begin_finalizing(entry)
-        if sources is None:
+        cut = self.checkpoints.begin_finalizing(entry)
+        if cut is None:
             return
         pending = entry.pending
         try:
-            self._check_term()  # as late as can be: what is complete is what the next driver starts from
+            self.check_term()  # as late as can be: what is complete is what the next driver starts from
             threshold, parent = self._settings.inline_threshold(entry.location), self._points.parent
             settled = self._points.shared.settled
-            metadata = write_snapshot(pending, entry.location, sources, self._job, self._tasks, parent, threshold, settled)
+            metadata = write_snapshot(pending, entry.location, cut, self._job, self._tasks, parent, threshold, settled)
         except Exception as error:  # whatever it was: nobody may wait for this checkpoint any longer
             failure = (
                 error if isinstance(error, PystateError) else SnapshotError(f"The metadata can't be written: {error!r}")
             )
-            self._fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, failure)
+            self.fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, failure)
             self._points.finalizing_over(pending.checkpoint_id)
             return
-        completed = self.state.settle(entry, metadata, current_time_ms())
+        completed = self.checkpoints.settle(entry, metadata, current_time_ms())
         if completed is None:  # it expired while the storage hung
             self._points.finalizing_over(pending.checkpoint_id)
             return
         self._points.shared.completed(metadata)
-        subsumed = self.state.complete(entry, completed)
+        subsumed = self.checkpoints.complete(entry, completed)
         for older in subsumed.overtaken:
             late = CheckpointFailedError(f"Checkpoint {pending.checkpoint_id} completed first.")
-            self._fail(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED, late)
+            self.fail(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED, late)
         gone = self._points.discard_subsumed(subsumed.completed, subsumed.lowest_base)
         self._statistics.tracker.report_discarded(checkpoint.checkpoint_id for checkpoint in gone)
         self._statistics.changed()
@@ -487,7 +428,7 @@ class CheckpointCoordinator:
         # a job that is stopped or has read its sources ends behind its last checkpoint: its functions must know of it first
         told.add_done_callback(lambda _: entry.request.future.set_result(completed))
 
-    def _fail(
+    def fail(
         self,
         entry: RunningCheckpoint,
         reason: CheckpointFailureReason,
@@ -496,13 +437,13 @@ class CheckpointCoordinator:
         fails_attempt: bool = False,
     ) -> None:
         """End a checkpoint badly; what it has written is deleted by a later step, for that may hang."""
-        if not self.state.abort(entry, reason):
+        if not self.checkpoints.abort(entry, reason):
             return
         # what stands there already is not ours to delete
         ours = entry.created and not isinstance(error, SnapshotExistsError)
         if ours:  # in front of its end: from then on nothing else keeps files that its metadata may name
             self._points.note_failed(entry.pending.checkpoint_id, entry.location, entry.confirmed, held=entry.finalizing)
-        end_attempt = self.state.fail(entry, reason, error, leaves_files=ours, fails_attempt=fails_attempt)
+        end_attempt = self.checkpoints.fail(entry, reason, error, leaves_files=ours, fails_attempt=fails_attempt)
         self._tell(entry, completed=False)
         self._statistics.changed()
         failure = CheckpointFailedError(error.message, where=error.where or entry.location.uri, hint=error.hint)
@@ -515,7 +456,7 @@ class CheckpointCoordinator:
 
         A savepoint is for people: unless the job ends behind it, functions must not commit anything because of it.
         """
-        pool = self.state.pool
+        pool = self.checkpoints.pool
         if pool is None or (completed and entry.pending.is_savepoint and not entry.request.hold):
             nobody: Future[None] = Future()
             nobody.set_result(None)

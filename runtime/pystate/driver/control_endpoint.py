@@ -77,7 +77,7 @@ class ControlEndpoint:
         del status["failures"]  # they are many bytes for who asks how far the job is, and stand in the file
         if master is None:
             return status
-        progress = master.coordinator.state.progress()
+        progress = master.epochs.progress()
         records = progress.pop("records")
         vertices = [
             {**vertex, "metrics": {**records.get(vertex["uid"], {}), **master.io_metrics(vertex["uid"])}}
@@ -124,8 +124,9 @@ class ControlEndpoint:
             message = f"There is no operation with trigger id {trigger_id}."
             raise ControlError(message)
         master = self._master
-        nothing = {"acknowledged": 0, "total": 0, "bytes": 0}
-        return {"status": "IN_PROGRESS", **(nothing if master is None else master.coordinator.state.savepoint_progress())}
+        if master is None:
+            return {"status": "IN_PROGRESS", "acknowledged": 0, "total": 0, "bytes": 0}
+        return {"status": "IN_PROGRESS", **master.coordinator.checkpoints.savepoint_progress()}
 
 
 def savepoint_format(name: str | None) -> SavepointFormatType:

@@ -1,4 +1,4 @@
-"""What the coordinator has to do next, as `CoordinatorState` decides it."""
+"""What the coordinator has to do next, as `CheckpointsUnderWay` decides it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoi
 
 @dataclass(frozen=True)
 class TriggerCheckpoint:
-    """Its time has come; `CoordinatorState.triggered` has to be called behind it, whatever becomes of it."""
+    """Its time has come; `CheckpointsUnderWay.triggered` has to be called behind it, whatever becomes of it."""
 
     request: CheckpointRequest
 
 
 @dataclass(frozen=True)
-class SnapshotBetweenEpochs:
-    """No epoch runs that its barrier could ride on, if none has begun since."""
+class PlaceBarrier:
+    """The engine can place its barrier, if nothing has come between since."""
 
     checkpoint: RunningCheckpoint
 
 
 @dataclass(frozen=True)
 class CompleteCheckpoint:
-    """All subtasks have acknowledged it, and Spark has committed its epoch."""
+    """All subtasks have acknowledged it, and its cut can be restored from."""
 
     checkpoint: RunningCheckpoint
 
@@ -50,7 +50,7 @@ class DiscardLateParts:
 
 
 StorageStep: TypeAlias = TriggerCheckpoint | CompleteCheckpoint | DiscardLateParts
-"""What reads or writes the storage, and may hang there; `CoordinatorState.storage_done` has to be called behind it."""
+"""What reads or writes the storage, and may hang there; `CheckpointsUnderWay.storage_done` has to be called behind it."""
 
 
 @dataclass(frozen=True)
@@ -60,4 +60,4 @@ class GiveUpStorageStep:
     step: StorageStep
 
 
-CoordinatorStep: TypeAlias = StorageStep | SnapshotBetweenEpochs | FailCheckpoint | GiveUpStorageStep
+CoordinatorStep: TypeAlias = StorageStep | PlaceBarrier | FailCheckpoint | GiveUpStorageStep

@@ -37,12 +37,14 @@ from pystate.driver.checkpoint_notices import checkpoint_notices
 from pystate.driver.checkpoint_recovery import DurableCheckpointIds
 from pystate.driver.code_fingerprint import code_fingerprint
 from pystate.driver.driver_term import DriverTerm
-from pystate.driver.epoch_numbers import EpochNumbers
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
 from pystate.driver.execution_failure_handler import OF_USER_CODE, ExecutionFailureHandler
 from pystate.driver.failure_history import bounded_trace
 from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.job_planning import plan_job
+from pystate.driver.micro_batch.engine import MicroBatchEngine
+from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
+from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.restart_strategy import restart_warnings
 from pystate.driver.restore import RestorePlan, starting_snapshot
 from pystate.driver.restore_report import RestoreReport
@@ -103,7 +105,7 @@ class JobMaster:
         self._job_runs = job_runs
         self._supervised = supervised
         self._say = say
-        self._epochs = EpochNumbers(directory.epochs, self._term.check)
+        self._epoch_numbers = EpochNumbers(directory.epochs, self._term.check)
         self._attempt: ExecutionAttempt | None = None
         self._restore: RestoreReport | None = None
         self._stop_state: JobStatus | None = None
@@ -126,11 +128,11 @@ class JobMaster:
                 code_fingerprint=code_fingerprint(),
             ),
             configuration,
-            self._epochs,
             directory.checkpoints,
             ids=DurableCheckpointIds(directory.checkpoint_ids),
             check_term=self._term.check,
         )
+        self.epochs = EpochCoordinator(self.coordinator, self._epoch_numbers)
 
     def run(self) -> int:
         """Run the job to its end; return its run time in ms.
@@ -272,6 +274,7 @@ class JobMaster:
         checkpointing = checkpoint_config(configuration)
         self._status.describe_plan(self._name, plan.tasks, plan_nodes(plan), warnings, checkpointing)
         self._metrics.describe(plan)
+        self.epochs.describe(plan.tasks)
         self.coordinator.start(plan.tasks, starting, mode, self._job_runs)
         return plan, frames, restore
 
@@ -372,18 +375,29 @@ class JobMaster:
         except PystateError as error:
             return AttemptEnd(AttemptOutcome.FAILED, error, traceback.format_exc())
         number = self._number
+        environment, folder = dataclasses.replace(environment, attempt=number), scratch / str(number)
+        engine = MicroBatchEngine(
+            self._spark,
+            plan,
+            frames,
+            environment,
+            restored,
+            self.epochs,
+            folder,
+            trigger_interval_ms=self._configuration.get(PystateOptions.EPOCH_INTERVAL),
+            metrics=self._metrics,
+        )
         attempt = ExecutionAttempt(
             number,
             self._spark,
             plan,
-            frames,
-            dataclasses.replace(environment, attempt=number),
+            environment,
             restored,
             self.coordinator,
-            scratch / str(number),
+            engine,
+            folder,
             startup_timeout_s=self._configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000,
-            trigger_interval_ms=self._configuration.get(PystateOptions.EPOCH_INTERVAL),
-            metrics=self._metrics,
+            metrics=self._metrics.slots,
             waits=self._waits,
         )
         with self._lock:
@@ -426,8 +440,8 @@ class JobMaster:
         if running is not None:
             self._say(f"Epoch {running.epoch} is run again, with the same rows.")
         if snapshot is None:
-            return restore.nothing(self._epochs.resume_above(-1), running)
-        above = self._epochs.resume_above(snapshot.metadata.epoch)
+            return restore.nothing(self._epoch_numbers.resume_above(-1), running)
+        above = self._epoch_numbers.resume_above(snapshot.metadata.epoch)
         restored = restore.from_snapshot(snapshot, above, self._job_id, running)
         self.coordinator.report_restored(snapshot)
         return restored

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.driver.epoch_tracker import EpochTracker
+from pystate.common.errors import ControlError
+from pystate.driver.barrier_placement import BarrierPlacement
 from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.driver.slot_pool import SlotPool
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+
+
+class AttemptOverError(ControlError):
+    """The execution attempt has ended; whoever waits in it gives up."""
 
 
 @dataclass(frozen=True)
@@ -17,13 +21,11 @@ class LiveAttempt:
 
     Attributes:
         pool: Its slots.
-        spark: Spark's logs.
-        tracker: Its epochs.
+        barriers: Where its engine places barriers.
     """
 
     pool: SlotPool
-    spark: SparkCheckpointDirectory
-    tracker: EpochTracker
+    barriers: BarrierPlacement
 
 
 @dataclass(frozen=True)

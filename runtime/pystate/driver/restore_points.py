@@ -21,7 +21,6 @@ from pystate.driver.shared_state import SharedState
 from pystate.driver.snapshot_claiming import SnapshotClaiming
 from pystate.driver.snapshot_disposal import Discards, FailedRemains
 from pystate.driver.snapshot_metadata import Parent
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 
 class RestorePoints:
@@ -196,15 +195,21 @@ class RestorePoints:
             return self.starting
         return Snapshot(snapshot_location(latest.path), latest.metadata, starting=False)
 
-    def begin_epoch(self, epoch: int, batch: int, spark: SparkCheckpointDirectory, base: Snapshot | None) -> None:
+    def begin_epoch(self, epoch: int, batch: int, capture: Callable[[int], dict[str, bytes]], base: Snapshot | None) -> None:
         """Write down the epoch that is about to run, where each one is to be run again after a failure.
+
+        Args:
+            epoch: Which.
+            batch: Its number for whoever reads the sources.
+            capture: Returns the files that make it the same batch again.
+            base: What the job would be restored from.
 
         Raises:
             SnapshotError: The storage failed.
         """
         if self._running_epochs is not None:
             uri = None if base is None else base.location.uri
-            self._running_epochs.write(RunningEpoch(epoch, batch, uri, spark.capture_running(batch)))
+            self._running_epochs.write(RunningEpoch(epoch, batch, uri, capture(batch)))
 
     def running_epoch(self, base: Snapshot | None) -> RunningEpoch | None:
         """Return the epoch that ran when the last attempt ended, if it is to be run again behind `base`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -11,12 +11,11 @@ from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.source_cut import SourceCut
 from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import CheckpointFailedError, PystateError, SnapshotError, SubtaskHangsError
 from pystate.common.options import CheckpointingOptions
 from pystate.driver.confirmed_checkpoints import Confirmed
-from pystate.driver.snapshot_metadata import SourceFiles
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 _NAMED = 5
 
@@ -51,10 +50,10 @@ class RunningCheckpoint:
         pending: Who has acknowledged what.
         request: What it answers.
         location: Where it is written.
-        deadline: When it expires, on the coordinator's clock; None while an epoch runs whose end it waits for.
-        sources: Spark's logs at the cut, once the epoch of the cut is over.
-        committed: `sources` hold the commit of the cut's epoch too.
-        handed_out: When its barrier was handed to the subtasks of the running epoch, on the coordinator's clock.
+        deadline: When it expires, on the coordinator's clock; None while its barrier waits for its place.
+        cut: How far the sources were read where its barrier stands, once that is known.
+        committed: The cut can be restored from.
+        handed_out: When its barrier was handed to which subtasks, on the coordinator's clock.
         error: Why it has to be given up.
         alignment: Milliseconds by task.
         created: Its directory is the job's own: what lies there is deleted if it fails.
@@ -66,7 +65,7 @@ class RunningCheckpoint:
     request: CheckpointRequest
     location: SnapshotLocation
     deadline: float | None
-    sources: SourceFiles | None = None
+    cut: SourceCut | None = None
     committed: bool = False
     handed_out: dict[tuple[str, int], float] = field(default_factory=dict)
     error: PystateError | None = None
@@ -75,11 +74,11 @@ class RunningCheckpoint:
     finalizing: bool = False
     confirmed: Confirmed | None = None
 
-    def snapshot_request(self, epoch: int, shared: tuple[str | None, str], inline_threshold: int) -> CheckpointBarrier:
-        """Return what the subtasks are asked for.
+    def barrier(self, epoch: int | None, shared: tuple[str | None, str], inline_threshold: int) -> CheckpointBarrier:
+        """Return what the subtasks get.
 
         Args:
-            epoch: Behind which one the cut stands.
+            epoch: Behind which one the cut stands, for an engine that has epochs.
             shared: The URI of the directory for a checkpoint's shared files, or None, and how their names begin.
             inline_threshold: Up to this many bytes of one state travel in its handle.
         """
@@ -99,23 +98,19 @@ class RunningCheckpoint:
             completed=() if self.confirmed is None else self.confirmed.completed,
         )
 
-    def capture(self, spark: SparkCheckpointDirectory, batch: int) -> None:
-        """Copy Spark's logs at the cut, before the next epoch adds to them."""
+    def capture(self, cut: Callable[[], SourceCut]) -> None:
+        """Take in how far the sources were read at the cut."""
         try:
-            self.sources = SourceFiles(batch, spark.capture(batch))
+            self.cut = cut()
         except SnapshotError as error:
             self.error = error
 
-    def take_commit(self, spark: SparkCheckpointDirectory) -> None:
-        """Copy Spark's commit of the cut's epoch as soon as it is there: Spark deletes it some epochs later.
-
-        It comes behind the epoch's sinks. Until then the checkpoint must not be restored from.
-        """
-        if self.committed or self.sources is None or not spark.is_committed(self.sources.batch):
+    def settle_cut(self) -> None:
+        """Take note whether the cut can be restored from by now."""
+        if self.committed or self.cut is None:
             return
         try:
-            self.sources.files.update(spark.capture_commit(self.sources.batch))
-            self.committed = True
+            self.committed = self.cut.settle()
         except SnapshotError as error:
             self.error = self.error or error
 
@@ -162,15 +157,10 @@ def _hang(subtasks: set[tuple[str, int]], checkpoint_id: int, timeout_s: float) 
 
 
 class RunningCheckpoints:
-    """The checkpoints under way, by number. Free of threads: the coordinator holds its lock around every call.
-
-    Attributes:
-        rider: The one whose place among the epochs is still open, or None. It is among the others.
-    """
+    """The checkpoints under way, by number. Free of threads: the coordinator holds its lock around every call."""
 
     def __init__(self) -> None:
         self._running: dict[int, RunningCheckpoint] = {}
-        self.rider: RunningCheckpoint | None = None
 
     def __iter__(self) -> Iterator[RunningCheckpoint]:
         """Iterate over them, oldest first."""
@@ -188,15 +178,9 @@ class RunningCheckpoints:
         """Take in a checkpoint that is being triggered."""
         self._running[checkpoint.pending.checkpoint_id] = checkpoint
 
-    def add_rider(self, checkpoint: RunningCheckpoint) -> None:
-        """Take in a checkpoint that was triggered just now."""
-        self._running[checkpoint.pending.checkpoint_id] = self.rider = checkpoint
-
     def remove(self, checkpoint: RunningCheckpoint) -> None:
         """Let one go that has ended."""
         self._running.pop(checkpoint.pending.checkpoint_id, None)
-        if self.rider is checkpoint:
-            self.rider = None
 
     def of_epoch(self, epoch: int) -> list[RunningCheckpoint]:
         """Return those whose cut stands behind that epoch."""

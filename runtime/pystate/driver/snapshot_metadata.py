@@ -1,22 +1,20 @@
-"""What is written when a checkpoint is complete: Spark's logs at the cut, and `_metadata` as the last file."""
+"""What is written when a checkpoint is complete: how far the sources were read, and `_metadata` as the last file."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pystate.checkpoint.handles import StateHandle
-from pystate.checkpoint.metadata import CheckpointMetadata, OperatorState, SourcePosition, write_metadata
+from pystate.checkpoint.metadata import CheckpointMetadata, OperatorState, write_metadata
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.source_cut import SourceCut
 from pystate.checkpoint.storage import SnapshotLocation, snapshot_id_of
 from pystate.common.sensitive_keys import without_secrets
 from pystate.driver.restored_state import Snapshot
 from pystate.plan.task import TaskSpec
-from pystate.spark.spark_checkpoint import captured_sources, pack_archive, source_offsets
 from pystate.state.base.keys import KEY_ENCODING
 
-SPARK_LOGS = "spark-logs"
+SOURCE_LOGS = "spark-logs"
 
 
 @dataclass(frozen=True)
@@ -51,23 +49,10 @@ class Parent:
         return Parent(uri, metadata.snapshot_id or snapshot_id_of(uri, metadata.job_id))
 
 
-@dataclass
-class SourceFiles:
-    """Spark's logs at a cut.
-
-    Attributes:
-        batch: Spark's number of the last batch, -1 before the first.
-        files: Content by path below Spark's checkpoint directory.
-    """
-
-    batch: int
-    files: dict[str, bytes]
-
-
 def write_snapshot(
     pending: PendingCheckpoint,
     location: SnapshotLocation,
-    sources: SourceFiles,
+    cut: SourceCut,
     job: JobDescription,
     tasks: list[TaskSpec],
     parent: Parent | None,
@@ -79,39 +64,22 @@ def write_snapshot(
     Args:
         pending: Who has acknowledged what.
         location: The snapshot's directory.
-        sources: Spark's logs at the cut.
+        cut: How far the sources were read.
         job: What snapshots say of the job.
         tasks: The job's tasks.
         parent: The snapshot the job was started from, or None.
-        inline_threshold: Up to this many bytes of Spark's logs go into the metadata.
+        inline_threshold: Up to this many bytes of the sources' logs go into the metadata.
         settled: Gives the metadata its final handles.
 
     Raises:
         PystateError: The storage failed; then there is no `_metadata`.
     """
-    archive = pack_archive(sources.files)
-    handle = location.write_state(SPARK_LOGS, lambda file: file.write(archive) and None, inline_threshold)
-    pending.mark_source_committed(source_position(sources, handle))
+    archive = cut.archive()
+    handle = location.write_state(SOURCE_LOGS, lambda file: file.write(archive) and None, inline_threshold)
+    pending.mark_source_committed(cut.position(handle))
     metadata = settled(snapshot_metadata(pending, job, tasks, parent))
     location.write_metadata(write_metadata(metadata))
     return metadata
-
-
-def source_position(sources: SourceFiles, handle: StateHandle) -> SourcePosition:
-    """Return how far the sources were read.
-
-    Args:
-        sources: Spark's logs at the cut.
-        handle: Where they lie in the snapshot.
-    """
-    files, batch = sources.files, sources.batch
-    offsets = source_offsets(files[f"offsets/{batch}"]) if batch >= 0 else []
-    query_id = json.loads(files["metadata"])["id"] if batch >= 0 else ""
-    described = [
-        {"index": index, "uid": source.uid, "offset": offset}
-        for index, (source, offset) in enumerate(zip(captured_sources(files), offsets, strict=True))
-    ]
-    return SourcePosition(query_id=query_id, epoch=batch, sources=described, files=handle)
 
 
 def snapshot_metadata(

@@ -4,7 +4,7 @@ import pytest
 
 from pystate.common.errors import DriverReplacedError
 from pystate.driver.driver_term import DriverTerm
-from pystate.driver.epoch_numbers import RESERVED_AT_ONCE, EpochNumbers
+from pystate.driver.micro_batch.epoch_numbers import RESERVED_AT_ONCE, EpochNumbers
 
 
 def test_epoch_numbers_are_never_given_twice(tmp_path):

@@ -11,10 +11,6 @@ from pystate.common.errors import ControlError
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 
 
-class AttemptOverError(ControlError):
-    """The execution attempt has ended; whoever waits in it gives up."""
-
-
 class EpochTracker:
     """The epochs of one execution attempt.
 

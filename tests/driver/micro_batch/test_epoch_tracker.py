@@ -1,7 +1,7 @@
 import pytest
 
 from pystate.common.errors import ControlError
-from pystate.driver.epoch_tracker import EpochTracker
+from pystate.driver.micro_batch.epoch_tracker import EpochTracker
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 
 A0, A1 = ("a", 0), ("a", 1)

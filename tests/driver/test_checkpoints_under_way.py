@@ -2,12 +2,13 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.metadata import CheckpointType, SavepointFormatType
-from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.checkpoint.reader import SnapshotReader
 from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.checkpoint.stats.file import StatisticsFile
@@ -15,9 +16,10 @@ from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ControlError, DriverReplacedError
 from pystate.driver.checkpoint_settings import CheckpointSettings
-from pystate.driver.coordinator_state import CoordinatorState
-from pystate.driver.coordinator_steps import DiscardLateParts, SnapshotBetweenEpochs, TriggerCheckpoint
-from pystate.driver.epoch_tracker import AttemptOverError
+from pystate.driver.checkpoints_under_way import CheckpointsUnderWay
+from pystate.driver.coordinator_steps import DiscardLateParts, PlaceBarrier, TriggerCheckpoint
+from pystate.driver.live_attempt import AttemptOverError
+from pystate.driver.micro_batch.epoch_barriers import EpochBarriers
 from pystate.driver.restore_points import RestorePoints
 from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
@@ -40,7 +42,7 @@ def test_while_an_epoch_runs_the_barrier_rides_on_it_and_all_subtasks_get_the_sa
     one = bench()
     one.begin(0)
     future = one.coordinator.trigger_savepoint(None, hold=False)
-    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    wait_until(lambda: not one.barriers.is_open)
     assert one.end(0).checkpoint_id == 1
     assert one.slots.snapshots == []
     for subtask in SUBTASKS:
@@ -53,11 +55,10 @@ def test_a_barrier_is_too_late_for_an_epoch_that_is_told_to_finish_and_stands_be
     one.begin(0)
     for subtask in SUBTASKS:
         one.prepared(subtask, 0)
-    state = one.coordinator.state
-    assert state.decide(0) is None
+    assert one.epochs.decide(0) is None
     future = one.coordinator.trigger_savepoint(None, hold=False)
-    wait_until(lambda: state._running.rider is not None)
-    assert state.decide(0) is None, "the answer stays"
+    wait_until(lambda: not one.barriers.is_open)
+    assert one.epochs.decide(0) is None, "the answer stays"
     one.finish(0)
     assert future.result(10).epoch == 0
     assert len(one.slots.snapshots) == 1
@@ -70,17 +71,17 @@ EVERY_EPOCH = {"execution.checkpointing.every-epoch": "true"}
 def test_a_barrier_that_is_to_stand_between_epochs_rides_on_the_epoch_that_is_about_to_begin(bench):
     one = bench()
     one.epoch(0)
-    coordinator, state = one.coordinator, one.coordinator.state
-    state.await_turn(lambda: None)
-    entry = coordinator._prepared(
+    coordinator, barriers = one.coordinator, one.barriers
+    barriers.await_turn(lambda: None)
+    entry = coordinator.prepare(
         CheckpointRequest(CheckpointType.SAVEPOINT, location=coordinator._storage.savepoint_location(None))
     )
-    assert state.triggered(entry)
+    assert coordinator.checkpoints.triggered(entry)
     # the coordinator's thread had chosen this before it was the epoch's turn
-    coordinator._snapshot_between_epochs(entry)
+    coordinator._place(entry)
     assert one.slots.snapshots == []
-    state.begin_epoch(1, None)
-    state.turn_over()
+    barriers.begin_epoch(1, None)
+    barriers.turn_over()
     one.spark.plan(1)
     assert one.end(1).checkpoint_id == 1
     for subtask in SUBTASKS:
@@ -182,7 +183,7 @@ def test_what_waits_in_an_attempt_that_ends_is_told(bench):
     one = bench()
     one.begin(0)
     future = one.coordinator.trigger_savepoint(None, hold=False)
-    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    wait_until(lambda: not one.barriers.is_open)
     one.coordinator.attempt_over()
     with pytest.raises(CheckpointFailedError, match="ended or restarted"):
         future.result(10)
@@ -195,9 +196,9 @@ def test_an_epoch_that_a_subtask_never_ran_can_not_end(bench):
     one.begin(0)
     one.prepared(0, 0)
     with pytest.raises(ControlError, match=r"never ran it: \[\('count', 1\)\]"):
-        one.coordinator.check_all_prepared(0)
+        one.epochs.check_all_prepared(0)
     with pytest.raises(ControlError, match=r"missing are \[\('count', 1\)\]"):
-        one.coordinator.state.decide(0)
+        one.epochs.decide(0)
 
 
 def test_progress_counts_the_records_that_subtasks_report(bench):
@@ -205,15 +206,15 @@ def test_progress_counts_the_records_that_subtasks_report(bench):
     one.begin(0)
     for subtask in SUBTASKS:
         one.prepared(subtask, 0, rows_in=3, rows_out=2)
-    one.coordinator.state.decide(0)
+    one.epochs.decide(0)
     one.finish(0)
-    progress = one.coordinator.state.progress()
+    progress = one.epochs.progress()
     assert (progress["epoch"], progress["records_in"], progress["records_out"]) == (0, 6, 4)
 
 
 def test_a_late_word_of_an_attempt_that_is_over_does_not_end_the_next_one(bench):
     one = bench()
-    old = one.coordinator.state.pool
+    old = one.coordinator.checkpoints.pool
     one.coordinator.attempt_over(old)
     one.slots = FakeSlots()
     one.slots.coordinator = one.coordinator
@@ -232,16 +233,19 @@ class Clock:
 
 @pytest.fixture
 def state(tmp_path):
-    """Returns a state with an attempt, and no thread that acts on it."""
+    """Returns the checkpoints under way with an attempt's epochs, and no thread that acts on them."""
 
     def make(**options):
         directories = {"execution.checkpointing.dir": str(tmp_path / "ck")}
         settings = CheckpointSettings.of(Configuration({**directories, **options}), JOB.job_id)
         statistics = StatisticsFile(tmp_path / "checkpoints.json", 10, lambda: 0)
-        one = CoordinatorState(settings, RestorePoints(settings, JOB.job_id), statistics, Clock())
-        one.describe([TASK])
-        one.begin_attempt(FakeSlots(), FakeSpark(tmp_path / "spark").directory, -1, -1, print)
-        return one
+        clock = Clock()
+        one = CheckpointsUnderWay(settings, RestorePoints(settings, JOB.job_id), statistics, clock)
+        one.start(len(SUBTASKS))
+        spark, every_epoch = FakeSpark(tmp_path / "spark").directory, settings.every_epoch
+        epochs = EpochBarriers(one, FakeSlots(), spark, [TASK], -1, -1, every_epoch=every_epoch, clock=clock)
+        one.begin_attempt(epochs._pool, epochs, print)
+        return one, epochs
 
     return make
 
@@ -259,24 +263,38 @@ def running(tmp_path, checkpoint_id=1, kind=CheckpointType.CHECKPOINT, **request
     return RunningCheckpoint(pending, CheckpointRequest(kind, **request), location, deadline=10.0)
 
 
-def in_turn(one, epoch, barrier=None):
-    one.await_turn(lambda: None)
-    one.begin_epoch(epoch, barrier)
-    one.turn_over()
+def in_turn(epochs, epoch, barrier=None):
+    epochs.await_turn(lambda: None)
+    epochs.begin_epoch(epoch, barrier)
+    epochs.turn_over()
+
+
+def place(one, entry):
+    """Be the coordinator's thread: place a barrier between two epochs, which the slots acknowledge by themselves."""
+    ask = one.place(entry)
+    assert ask is not None
+    one._attempt.barriers._pool.coordinator = Nobody()
+    ask()
+
+
+class Nobody:
+    """Hears no acknowledgement."""
+
+    checkpoints = SimpleNamespace(acknowledge=lambda *_: AckResult.UNKNOWN)
 
 
 def test_what_is_to_be_done_comes_one_after_the_other(state, tmp_path):
-    one, entry = state(), running(tmp_path)
+    (one, _epochs), entry = state(), running(tmp_path)
     request = CheckpointRequest(CheckpointType.CHECKPOINT)
     assert one.submit(request) is None
     step = one.await_step()
     assert step == TriggerCheckpoint(request)
     assert one.triggered(entry)
     one.storage_done(step)
-    assert one.await_step() == SnapshotBetweenEpochs(entry)
-    pool, asked = one.begin_snapshot(entry)
-    assert (pool, asked.checkpoint_id, asked.epoch) == (one.pool, 1, -1)
-    one.end_snapshot(entry, None)
+    assert one.await_step() == PlaceBarrier(entry)
+    place(one, entry)
+    (asked,) = one.pool.snapshots
+    assert (asked.checkpoint_id, asked.epoch) == (1, -1)
     one._clock.now = 600.0
     step = one.await_step()
     assert (step.checkpoint, step.reason) == (entry, CheckpointFailureReason.CHECKPOINT_EXPIRED)
@@ -291,32 +309,32 @@ def test_what_is_to_be_done_comes_one_after_the_other(state, tmp_path):
 
 
 def test_while_it_is_an_epochs_turn_no_barrier_is_placed_in_front_of_it(state, tmp_path):
-    one, entry = state(), running(tmp_path)
-    one.await_turn(lambda: None)
+    (one, epochs), entry = state(), running(tmp_path)
+    epochs.await_turn(lambda: None)
     assert one.triggered(entry)
-    assert one.begin_snapshot(entry) is None
-    one.begin_epoch(0, None)
-    one.turn_over()
-    assert one.begin_snapshot(entry) is None
+    assert one.place(entry) is None
+    epochs.begin_epoch(0, None)
+    epochs.turn_over()
+    assert one.place(entry) is None
     for subtask in SUBTASKS:
-        one.subtask_prepared("count", subtask, PreparedEpoch(0, 7, subtask, 0, 0, 0))
-    assert [one.decide(0).epoch for _ in range(2)] == [0, 0]
+        epochs.subtask_prepared("count", subtask, PreparedEpoch(0, 7, subtask, 0, 0, 0))
+    assert [epochs.decide(0).epoch for _ in range(2)] == [0, 0]
 
 
 def test_an_epoch_whose_number_can_not_be_reserved_leaves_the_turn_to_barriers(state, tmp_path):
-    one, entry = state(), running(tmp_path)
+    (one, epochs), entry = state(), running(tmp_path)
 
     def fail():
         raise OSError
 
     with pytest.raises(OSError):  # noqa: PT011
-        one.await_turn(fail)
+        epochs.await_turn(fail)
     assert one.triggered(entry)
-    assert one.begin_snapshot(entry) is not None
+    assert one.place(entry) is not None
 
 
 def test_a_checkpoint_that_is_triggered_when_its_attempt_is_over_is_not_taken_in(state, tmp_path):
-    one, entry = state(), running(tmp_path)
+    (one, _epochs), entry = state(), running(tmp_path)
     waiting = [CheckpointRequest(CheckpointType.SAVEPOINT) for _ in range(2)]
     for request in waiting:
         one.submit(request)
@@ -329,18 +347,18 @@ def test_a_checkpoint_that_is_triggered_when_its_attempt_is_over_is_not_taken_in
 
 
 def test_a_savepoint_in_progress_tells_for_how_long_the_epoch_has_run_that_it_waits_for(state):
-    one = state()
+    one, epochs = state()
     one._clock.now = 3.0
-    in_turn(one, 0)
+    in_turn(epochs, 0)
     one._clock.now = 12.0
     progress = one.savepoint_progress()
     assert (progress["waits_for_epoch"], progress["epoch_running"]) == (0, 9000)
 
 
 def test_who_asks_for_a_savepoint_between_attempts_is_told_what_the_job_does_and_when_to_ask_again(state):
-    one = state()
+    one, _ = state()
     settings = one._settings
-    fresh = CoordinatorState(settings, RestorePoints(settings, JOB.job_id), one._statistics, Clock())
+    fresh = CheckpointsUnderWay(settings, RestorePoints(settings, JOB.job_id), one._statistics, Clock())
 
     told = []
     for who, job_ends in ((fresh, False), (one, False), (one, True)):
@@ -358,12 +376,11 @@ def test_who_asks_for_a_savepoint_between_attempts_is_told_what_the_job_does_and
 
 
 def test_the_end_of_an_attempt_leaves_a_checkpoint_alone_whose_metadata_is_being_written(state, tmp_path):
-    one = state(**{"execution.checkpointing.max-concurrent-checkpoints": "2"})
+    one, _ = state(**{"execution.checkpointing.max-concurrent-checkpoints": "2"})
     whole, other = running(tmp_path, 1), running(tmp_path, 2)
     for entry in (whole, other):
         one.triggered(entry)
-        one.begin_snapshot(entry)
-        one.end_snapshot(entry, None)
+        place(one, entry)
     assert one.begin_finalizing(whole) is not None
     assert one.end_attempt(None).checkpoints == [other]
     assert one.begin_finalizing(other) is None
@@ -380,39 +397,40 @@ def test_the_end_of_an_attempt_leaves_a_checkpoint_alone_whose_metadata_is_being
 def test_a_failure_that_is_tolerated_ends_the_attempt_all_the_same_if_its_epoch_could_not_be_run_again(
     state, tmp_path, kind, every_epoch, ends
 ):
-    one, entry = state(**EVERY_EPOCH, **TOLERANT) if every_epoch == "true" else state(**TOLERANT), running(tmp_path, 1, kind)
-    in_turn(one, 0, entry)
+    one, epochs = state(**EVERY_EPOCH, **TOLERANT) if every_epoch == "true" else state(**TOLERANT)
+    entry = running(tmp_path, 1, kind)
+    in_turn(epochs, 0, entry)
     error = CheckpointFailedError("no")
     end = one.fail(entry, CheckpointFailureReason.CHECKPOINT_DECLINED, error, leaves_files=True)
     assert (end is not None) == ends
 
 
 def test_a_driver_that_was_replaced_ends_its_attempt_however_many_failures_are_tolerated(state, tmp_path):
-    one, entry = state(**TOLERANT), running(tmp_path)
+    (one, _epochs), entry = state(**TOLERANT), running(tmp_path)
     error = DriverReplacedError("Another driver has taken the job over.")
     assert one.fail(entry, CheckpointFailureReason.IO_EXCEPTION, error, leaves_files=True) is print
 
 
 def test_a_checkpoint_does_not_expire_while_it_waits_for_the_end_of_an_epoch_and_says_so(state, tmp_path):
-    one, entry = state(), running(tmp_path)
+    (one, epochs), entry = state(), running(tmp_path)
     tracker = one._statistics.tracker
     tracker.describe_tasks([CheckpointedTask(TASK.uid, TASK.vertex_id, TASK.name)])
     tracker.report_pending(entry.pending)
-    in_turn(one, 0)
+    in_turn(epochs, 0)
     assert one.triggered(entry)
     one._clock.now = 10_000.0
     assert one._next_step() is None
     assert tracker.to_rest()["history"][0]["waits_for_epoch"] == 0
     for subtask in SUBTASKS:
-        one.subtask_prepared("count", subtask, PreparedEpoch(0, 7, subtask, 0, 0, 0))
-    one.decide(0)
+        epochs.subtask_prepared("count", subtask, PreparedEpoch(0, 7, subtask, 0, 0, 0))
+    epochs.decide(0)
     for subtask in SUBTASKS:
-        one.slot_finished(subtask)
-    one.subtasks_finished(0)
+        epochs.slot_finished(subtask)
+    epochs.subtasks_finished(0)
     one._clock.now = 20_000.0  # its sinks take their time
     assert one._next_step() is None
     (tmp_path / "spark" / "offsets" / "0").write_text('v1\n{}\n{"offset":0}')
-    one.finish_epoch(0, 0)
+    epochs.finish_epoch(0, 0)
     assert "waits_for_epoch" not in tracker.to_rest()["history"][0]
     one._clock.now = 20_599.0
     assert one._next_step() is None
@@ -422,11 +440,11 @@ def test_a_checkpoint_does_not_expire_while_it_waits_for_the_end_of_an_epoch_and
 
 
 def test_the_time_of_a_checkpoint_between_epochs_runs_from_its_trigger(state, tmp_path):
-    one, entry = state(), running(tmp_path)
+    (one, _epochs), entry = state(), running(tmp_path)
     assert one.triggered(entry)
     assert entry.deadline == 600.0
     one._clock.now = 5.0
-    one.begin_snapshot(entry)
+    one.place(entry)
     assert entry.deadline == 605.0
 
 
@@ -434,7 +452,7 @@ def test_spark_may_delete_the_commit_of_a_checkpoints_epoch_before_its_state_is_
     one = bench()
     one.begin(0)
     future = one.coordinator.trigger_checkpoint()
-    wait_until(lambda: one.coordinator.state._running.rider is not None)
+    wait_until(lambda: not one.barriers.is_open)
     one.end(0)
     one.begin(1)  # Spark begins it behind its commit of the one before
     for log in ("commits", "offsets"):

@@ -1,0 +1,54 @@
+"""The seam between an execution attempt and the engine that moves its records."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pystate.common.errors import PystateError
+from pystate.driver.slot_pool import SlotPool
+from pystate.spark.exchange import SlotDirectory
+
+
+class EngineEvents(Protocol):
+    """What an engine tells its attempt, from any thread."""
+
+    def engine_failed(self, error: PystateError, stack_trace: str) -> None:
+        """Records can't go on."""
+
+    def checkpoints_failed(self, error: PystateError) -> None:
+        """More checkpoints failed in a row than is tolerated."""
+
+    def sources_read(self) -> None:
+        """All records of bounded sources are through, and what they did to the state is finished."""
+
+
+class Engine(Protocol):
+    """Brings records to the slots of one attempt, and barriers among them. The slots are the attempt's, which deploys."""
+
+    def start(self, pool: SlotPool, slots: SlotDirectory, events: EngineEvents) -> None:
+        """Begin, once the slots have restored their state.
+
+        Args:
+            pool: The slots.
+            slots: Where they are.
+            events: Who is told.
+        """
+
+    def look(self) -> None:
+        """Tell the attempt if the engine has ended; called every now and then by the attempt's thread."""
+
+    def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
+        """Answer a call of a subtask that isn't about checkpoints.
+
+        Raises:
+            PystateError: It is refused.
+        """
+
+    def running_in(self, slot: int) -> str:
+        """Say what a slot was at, as the end of a sentence; nothing where it was idle."""
+
+    def backlog(self) -> int | None:
+        """Return how many rows the sources have not delivered yet; None where they don't say."""
+
+    def stop(self) -> None:
+        """Bring no more; the attempt is over."""

@@ -1,0 +1,234 @@
+"""The micro-batch engine: one streaming query of Spark, each batch of which is an epoch."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pystate.api.job_graph import SinkKind
+from pystate.common.bounded_text import bounded_text
+from pystate.common.errors import ControlError, JobExecutionError, PystateError, UserFunctionError
+from pystate.driver.engine import EngineEvents
+from pystate.driver.job_metrics import JobMetrics
+from pystate.driver.live_attempt import AttemptOverError
+from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
+from pystate.driver.micro_batch.epoch_failures import first_line, stage_failure
+from pystate.driver.restored_state import RestoredState
+from pystate.driver.slot_pool import SlotPool
+from pystate.plan.job_plan import JobPlan, SinkPlan
+from pystate.plan.output import LINE_FIELD
+from pystate.plan.task import JobEnvironment
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.spark.determinism import non_determinism
+from pystate.spark.epoch_proof import EpochProof
+from pystate.spark.exchange import SlotDirectory, fetch_output
+from pystate.spark.source_backlog import backlog_rows
+from pystate.spark.source_checks import OUR_QUERIES, spark_sources
+from pystate.spark.source_shuffles import source_shuffles
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.spark.stage_store import StageStore
+from pystate.spark.stage_times import alignment_ms
+from pystate.spark.translator import kept_frame, streaming_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+_STOP_TIMEOUT_S = 10.0
+_LONGEST_LINE_FOR_SPARK = 200
+
+
+class MicroBatchEngine:
+    """Runs the query of one attempt.
+
+    Args:
+        spark: The session.
+        plan: What to run.
+        frames: The streaming DataFrames of the plan's sources.
+        environment: The job, as subtasks see it.
+        restored: Where to start.
+        epochs: Lets epochs begin and end, in step with the checkpoints.
+        scratch: A folder of this attempt alone.
+        trigger_interval_ms: The least time between two epochs' starts.
+        metrics: Takes what epochs and sources measure.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        plan: JobPlan,
+        frames: list[DataFrame],
+        environment: JobEnvironment,
+        restored: RestoredState,
+        epochs: EpochCoordinator,
+        scratch: Path,
+        *,
+        trigger_interval_ms: int,
+        metrics: JobMetrics,
+    ) -> None:
+        self._spark = spark
+        self._plan = plan
+        self._frames = frames
+        self._environment = environment
+        self._restored = restored
+        self._epochs = epochs
+        self._trigger_interval_ms = trigger_interval_ms
+        self._metrics = metrics
+        self._logs = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
+        self._stages = StageStore(spark.sparkContext)
+        repeatable = not any(non_determinism(frame).expressions for frame in frames)
+        shuffles = [source_shuffles(frame) for frame in frames]  # a walk through the plan in the JVM
+        proven = any(one.can_be_proven for one in shuffles) and not any(one.others for one in shuffles)
+        self._proof = EpochProof(self._stages, repeatable=repeatable, source_shuffles=proven)
+        self._query: StreamingQuery | None = None
+        self._pool: SlotPool | None = None
+        self._slots: SlotDirectory | None = None
+        self._events: EngineEvents | None = None
+
+    def start(self, pool: SlotPool, slots: SlotDirectory, events: EngineEvents) -> None:
+        """Start the query behind the restored epoch."""
+        restored = self._restored
+        self._pool, self._events = pool, events
+        self._slots = dataclasses.replace(slots, epoch_shift=restored.epoch - restored.batch_id)
+        self._logs.rebuild(restored.spark_files, keep_query_id=restored.keep_query_id)
+        self._epochs.attempt_started(pool, self._logs, restored.epoch, restored.batch_id, events.checkpoints_failed)
+        frame = streaming_frame(self._plan, self._frames, self._slots, self._environment, self._metrics.sources)
+        writer = frame.writeStream.foreachBatch(self._run_epoch).option("checkpointLocation", str(self._logs.path))
+        writer = writer.queryName(f"{OUR_QUERIES}{self._environment.job_id}-{self._environment.attempt}")
+        if self._plan.bounded:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
+        self._query = self._started(writer)
+
+    def _started(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start the query without adaptive execution, which would run all stages but the last in front of `foreachBatch`.
+
+        An epoch would then run before it has begun. The query keeps a copy of the settings, so the job's own queries keep
+        the user's.
+        """
+        settings = self._spark.conf
+        before = settings.get(_ADAPTIVE, None)
+        settings.set(_ADAPTIVE, "false")
+        try:
+            return writer.start()
+        finally:
+            if before is None:
+                settings.unset(_ADAPTIVE)
+            else:
+                settings.set(_ADAPTIVE, before)
+
+    def look(self) -> None:
+        """Tell the attempt if the query has ended."""
+        query, events = self._query, self._events
+        if query is None or events is None or query.isActive:
+            return
+        error = query.exception()
+        if error is None:
+            events.sources_read()
+        else:
+            events.engine_failed(JobExecutionError(f"The query failed: {first_line(error)}"), str(error))
+
+    def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
+        """Answer a call of a subtask about its epochs.
+
+        Raises:
+            ControlError: It knows no such call, or that epoch doesn't run.
+        """
+        if op == "epoch_prepared":
+            prepared = PreparedEpoch.from_plain(arguments["prepared"])
+            return self._epochs.subtask_prepared(arguments["uid"], arguments["subtask"], prepared)
+        if op == "task_outcome":
+            return self._stages.outcome(arguments["stage_id"], arguments["task_attempt_id"]).value
+        message = f"The driver does not know the op {op!r}."
+        raise ControlError(message)
+
+    def running_in(self, slot: int) -> str:
+        """Say which epoch a slot runs, as the end of a sentence."""
+        return self._epochs.running_in(slot)
+
+    def backlog(self) -> int | None:
+        """Return how many rows the sources had not delivered yet at the end of the last epoch; None where they don't say."""
+        query = self._query
+        return None if query is None else backlog_rows(query)
+
+    def stop(self) -> None:
+        """Stop the query."""
+        if self._query is not None:
+            # stop() waits for the running batch; a user's function may hold it, and the attempt must end all the same
+            stopper = threading.Thread(target=self._stop_query, name="query-stop", daemon=True)
+            stopper.start()
+            stopper.join(_STOP_TIMEOUT_S)
+
+    def _stop_query(self) -> None:
+        with contextlib.suppress(Exception):  # it has failed or ended already
+            if self._query is not None:
+                self._query.stop()
+
+    def _run_epoch(self, frame: DataFrame, batch_id: int) -> None:
+        """Be the body of the query's `foreachBatch`, which gives Spark no more than a line of what fails in it.
+
+        Spark looks through the text with a pattern whose recursion overflows its stack (`StreamExecution`), and what it
+        would find there are its own errors, told already.
+        """
+        try:
+            self._run_batch(frame, batch_id)
+        except Exception as error:
+            message = bounded_text(first_line(error), _LONGEST_LINE_FOR_SPARK)
+            raise JobExecutionError(message) from None
+
+    def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
+        """Run one epoch."""
+        epoch, epochs = batch_id + self._restored.epoch - self._restored.batch_id, self._epochs
+        pool, query = self._pool, self._query
+        assert pool is not None  # noqa: S101 - epochs run after start
+        try:
+            epochs.begin_epoch(epoch, batch_id)
+            self._metrics.epoch_begun()
+            frame.write.format("noop").mode("overwrite").save()
+            prepared = epochs.check_all_prepared(epoch)
+            self._proof.check(epoch, prepared, "" if query is None else str(query.runId))
+            pool.finish_epoch(epoch, prepared, epochs.decide(epoch), epochs.slot_finished)
+            epochs.subtasks_finished(epoch)
+            epochs.measure_alignment(epoch, lambda stage, since: alignment_ms(self._stages.ends(stage - 1), since))
+            for sink in self._plan.sinks:
+                self._deliver(sink, epoch)
+            epochs.finish_epoch(epoch, batch_id)
+            self._metrics.epoch_finished(epoch)
+        except AttemptOverError:
+            raise
+        except PystateError as error:
+            self._fail(error, traceback.format_exc())
+            raise
+        except Exception as error:
+            self._fail(stage_failure(error), str(error))
+            raise
+
+    def _deliver(self, sink: SinkPlan, epoch: int) -> None:
+        assert self._slots is not None  # noqa: S101 - epochs run after start
+        if sink.step.kind is SinkKind.PRINT:
+            for subtask in range(self._plan.task(sink.task_uid).parallelism):
+                for batch in fetch_output(self._slots, sink.task_uid, sink.tag, epoch, subtask):
+                    sys.stdout.writelines(f"{line}\n" for line in batch.column(LINE_FIELD).to_pylist())
+            sys.stdout.flush()
+            return
+        function = sink.step.function
+        assert function is not None  # noqa: S101 - for_each_batch() takes no less
+        frame = kept_frame(self._spark, self._plan, sink, self._slots, epoch)
+        try:
+            function(frame, epoch)
+        except BaseException as error:  # sys.exit() would end the thread that Spark calls, and Spark would wait for ever
+            wrapped = UserFunctionError(f"{type(error).__name__}: {first_line(error)}", where=f"sink {sink.step.name}")
+            self._fail(wrapped, traceback.format_exc())
+            raise wrapped from error
+
+    def _fail(self, error: PystateError, stack_trace: str) -> None:
+        if self._events is not None:
+            self._events.engine_failed(error, stack_trace)
