@@ -149,8 +149,25 @@ def start_job_manager(
             what = "did not come up in time" if ended is None else f"ended at once with exit code {ended}"
             message = f"The job manager {what}."
             lines = _last_lines(home, log_start)
+            if not lines:
+                _check_room(home)
             raise PystateError(f"{message}\n{lines}" if lines else message, hint=f"see {home.jobmanager_log}")
         time.sleep(_POLL_SECONDS)
+
+
+def _check_room(home: PystateHome) -> None:
+    """Make sure that a job manager that said nothing could have said something.
+
+    Raises:
+        FileRefusedError: Its home takes no files.
+    """
+    from pystate.common.job_files import check_room
+    from pystate.common.refused_files import refused
+
+    try:
+        check_room(home.root)
+    except OSError as error:
+        raise refused(error, "The job manager can't write to its home") from error
 
 
 def own_job_manager(home: PystateHome, timeout: float) -> tuple[dict[str, Any], RestClient | None] | None:

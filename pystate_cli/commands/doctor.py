@@ -74,7 +74,10 @@ def _findings(
         stored = list(storage.check_storage(configuration))
     yield from stored
     yield from service.check_job_manager(session.home, configuration, address)
-    yield from machine.check_disks(session.home, storage.local_places(configuration))
+    from pystate.common.job_manager_options import JobManagerOptions
+
+    limit = configuration.get(JobManagerOptions.MIN_FREE_DISK)
+    yield from machine.check_disks(session.home, storage.local_places(configuration), limit)
     yield machine.check_clock()
 
 

@@ -8,6 +8,7 @@ import typer
 
 from pystate.common.job_status import JobStatus
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.client.low_disks import low_disks
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.session import Session
 from pystate_cli.views.job_lines import JobGroups, plain_lines
@@ -57,6 +58,9 @@ def list_jobs(
     else:
         for line in plain_lines(groups()):
             console.result(line)
+    if not watched:
+        for sentence in low_disks(client):
+            console.warning(f"{sentence}; pystate savepoints gc finds old files")
 
 
 class _Look:

@@ -38,7 +38,7 @@ PACKAGES = (
 )
 _OLDEST_PYTHON = (3, 10)
 _OLDEST_SPARK = 4
-_LITTLE_SPACE, _NO_SPACE = 5 << 30, 200 << 20
+_NO_SPACE = 200 << 20
 _RELEASED = datetime(2025, 1, 1, tzinfo=timezone.utc).timestamp()
 _SPARK_SECONDS = 180
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:\s*,\s*\d+)?\])?")
@@ -138,8 +138,14 @@ def check_cores(configuration: Configuration) -> Finding:
     return ok("cores", f"{asked}, and {master} gives {given}")
 
 
-def check_disks(home: PystateHome, places: list[str]) -> Iterator[Finding]:
-    """Look at the space left where pystate writes on this machine, each disk once."""
+def check_disks(home: PystateHome, places: list[str], limit: int) -> Iterator[Finding]:
+    """Look at the space left where pystate writes on this machine, each disk once.
+
+    Args:
+        home: The installation.
+        places: The configured folders.
+        limit: With less than so many bytes free it warns; 0 for never.
+    """
     seen: dict[int, None] = {}
     for name in (str(home.root), tempfile.gettempdir(), *places):
         path = Path(name)
@@ -154,9 +160,9 @@ def check_disks(home: PystateHome, places: list[str]) -> Iterator[Finding]:
             continue
         seen[device] = None
         left = f"{format_size(usage.free)} free of {format_size(usage.total)} at {path}"
-        if usage.free < _NO_SPACE:
+        if usage.free < min(_NO_SPACE, limit):
             yield fail("disk", left, "make room: checkpoints fail when there is none")
-        elif usage.free < _LITTLE_SPACE:
+        elif usage.free < limit:
             yield warn("disk", left, "make room: state, logs and checkpoints grow; pystate savepoints gc finds old ones")
         else:
             yield ok("disk", left)

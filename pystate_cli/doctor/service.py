@@ -37,11 +37,13 @@ def check_job_manager(home: PystateHome, configuration: Configuration, address: 
     """Ask the job manager, and where there is none look at the port it would take."""
     from pystate.common.service_options import ClientOptions, RestOptions
     from pystate_cli.client.job_manager import find_job_manager
+    from pystate_cli.client.low_disks import low_disks
 
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     try:
         client = find_job_manager(home, address, timeout, configuration)
         jobs = client.get("/jobs/overview")["jobs"]
+        low = low_disks(client)
     except NoJobManagerError as error:
         if address is not None:
             yield fail("job manager", error.message, error.hint or "pystate cluster status")
@@ -54,6 +56,8 @@ def check_job_manager(home: PystateHome, configuration: Configuration, address: 
     else:
         running = sum(job["end-time"] < 0 for job in jobs)
         yield ok("job manager", f"answers at {client.address}; {running} of {len(jobs)} jobs run")
+        for sentence in low:
+            yield warn("its disks", sentence, "make room; pystate savepoints gc finds old files")
         return
     if address is None:
         yield check_port(configuration.get(RestOptions.ADDRESS), configuration.get(RestOptions.PORT))

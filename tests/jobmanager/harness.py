@@ -155,8 +155,9 @@ class ManagerThread(Manager):
 class ManagerProcess(Manager):
     """A job manager in a process of its own, which can be killed."""
 
-    def __init__(self, root: Path, settings: dict[str, str] | None = None) -> None:
+    def __init__(self, root: Path, settings: dict[str, str] | None = None, driver: tuple[str, ...] = FAKE_DRIVER) -> None:
         super().__init__(root)
+        self.driver = driver
         self.settings = settings or {}
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -164,7 +165,7 @@ class ManagerProcess(Manager):
         self.home.root.mkdir(exist_ok=True)
         with self.home.jobmanager_log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _SERVE, str(self.home.root), "0", json.dumps(self.settings), *FAKE_DRIVER],
+                [sys.executable, "-c", _SERVE, str(self.home.root), "0", json.dumps(self.settings), *self.driver],
                 env={**os.environ, **settings_environment(), "PYTHONPATH": PYTHON_PATH},
                 stdout=log,
                 stderr=log,

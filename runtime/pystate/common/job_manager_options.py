@@ -48,6 +48,14 @@ class JobManagerOptions:
         "attached job prints included. The oldest are deleted for new ones.",
     )
 
+    MIN_FREE_DISK = ConfigOption[int](
+        "pystate.disk.min-free",
+        MemorySizeType(),
+        1 << 30,
+        "With less than this free on a disk that the job manager or a job's checkpoints are on, pystate list and pystate"
+        " doctor warn; 0 for never.",
+    )
+
 
 class HighAvailabilityOptions:
     """Several job managers, one of which leads."""

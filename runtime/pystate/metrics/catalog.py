@@ -51,6 +51,15 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
     SystemMetric(
         "taskSlotsAvailable", _JOB_MANAGER, _GAUGE, "slots", "Slots without a job: always 0, a job brings its own."
     ),
+    SystemMetric(
+        "diskFree",
+        _JOB_MANAGER,
+        _GAUGE,
+        "bytes",
+        "What is free on the disk of home, logs, checkpoints.",
+        ours=True,
+    ),
+    SystemMetric("diskTotal", _JOB_MANAGER, _GAUGE, "bytes", "What that disk holds in all.", ours=True),
     SystemMetric("numRestarts", _JOB, _COUNTER, "restarts", "How often the job was restarted, over all its drivers."),
     SystemMetric("uptime", _JOB, _GAUGE, "ms", "How long the job has been RUNNING without a break; -1 once it has ended."),
     SystemMetric(

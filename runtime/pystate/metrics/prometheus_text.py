@@ -91,7 +91,8 @@ class PrometheusText:
             names.append(group)
             if value is not None:
                 labels[_new_label(group, labels)] = value
-        known = None if sample.groups else BY_NAME.get(sample.name)
+        # groups of a job's are its author's, the job manager's own are ours
+        known = None if sample.groups and scope != _JOB_MANAGER else BY_NAME.get(sample.name)
         for end, figure in sample.figures().items():
             if isinstance(figure, str):
                 continue  # a text is no number, and nobody could tell a 0 in its place from a real one

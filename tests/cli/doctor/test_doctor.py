@@ -136,12 +136,14 @@ def test_cores(monkeypatch, master, parallelism, health):
 
 
 def test_disks(monkeypatch, tmp_path):
-    for free, health in ((100 << 30, Health.OK), (1 << 30, Health.WARN), (1 << 20, Health.FAIL)):
+    limit = 1 << 30
+    for free, health in ((1 << 30, Health.OK), ((1 << 30) - 1, Health.WARN), (1 << 20, Health.FAIL)):
         monkeypatch.setattr(machine.shutil, "disk_usage", lambda _, free=free: Usage(200 << 30, 0, free))
-        first = next(machine.check_disks(PystateHome(tmp_path / "not" / "there"), [str(tmp_path)]))
+        first = next(machine.check_disks(PystateHome(tmp_path / "not" / "there"), [str(tmp_path)], limit))
         assert first.health is health
-    found = list(machine.check_disks(PystateHome(tmp_path), [str(tmp_path), str(tmp_path)]))
+    found = list(machine.check_disks(PystateHome(tmp_path), [str(tmp_path), str(tmp_path)], limit))
     assert len(found) == len({finding.text for finding in found}), "each disk once"
+    assert [finding.health for finding in machine.check_disks(PystateHome(tmp_path), [], 0)] == [Health.OK] * len(found)
 
 
 def test_the_clock(monkeypatch):

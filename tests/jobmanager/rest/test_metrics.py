@@ -77,6 +77,10 @@ def test_jobs_are_added_up_those_that_have_ended_only_where_they_are_asked_for(r
 
 def test_the_job_manager_has_metrics_too(running):
     assert ids(running.get("/jobmanager/metrics")) == [
+        "disk.home.diskFree",
+        "disk.home.diskTotal",
+        "disk.logs.diskFree",
+        "disk.logs.diskTotal",
         "numRegisteredTaskManagers",
         "numRunningJobs",
         "taskSlotsAvailable",
@@ -114,6 +118,9 @@ def test_prometheus_reads_everything_at_once(running):
     assert answer.headers["content-type"] == CONTENT_TYPE
     families = read(answer.text)
     assert only(families["flink_jobmanager_numRunningJobs"])[1] == 1
+    free = families["flink_jobmanager_disk_diskFree"]
+    assert {dict(labels)["disk"] for labels in free[2]} == {"home", "logs"}
+    assert free[1] == "What is free on the disk of home, logs, checkpoints. Unit: bytes."
     assert only(families["pystate_job_up"]) == ({"job_id": running.job_id, "job_name": "word_count"}, 1)
     assert sorted(families["flink_taskmanager_job_task_numRecordsIn"][2].values()) == [100, 101]
     assert running.failed not in answer.text

@@ -17,7 +17,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError, UsageError
+from pystate.jobmanager.disks import Disks
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.request_guard import RequestGuard, read_body
 from pystate.jobmanager.rest import (
@@ -83,7 +85,9 @@ def create_app(
         configuration: The options in force, for who asks.
         shut_down: Ends the job manager soon.
     """
-    context = RestContext(dispatcher, SavepointDisposals(dispatcher.home), configuration or {}, shut_down)
+    settings = configuration or {}
+    disks = Disks(dispatcher, Configuration(dict(settings)))
+    context = RestContext(dispatcher, SavepointDisposals(dispatcher.home), disks, settings, shut_down)
     handlers = {PystateError: answer_error, HTTPException: answer_http_error, Exception: answer_unexpected}
     routed = Starlette(routes=_starlette_routes(ROUTES, context, security), exception_handlers=handlers)
     routed.router.redirect_slashes = False

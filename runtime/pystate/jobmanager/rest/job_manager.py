@@ -11,10 +11,13 @@ from pystate.common.sensitive_keys import without_secrets
 from pystate.jobmanager.rest.errors import NotFoundError
 from pystate.jobmanager.rest.parameters import LOG_NAME
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.jobmanager.rest.schemas import INTEGER, TEXT, array, record
+from pystate.jobmanager.rest.schemas import INTEGER, TEXT, TRUTH, array, record
 
 _LOG_TYPE = "text/plain"
 _CONFIG = array(record({"key": TEXT, "value": TEXT}))
+_DISKS = record(
+    {"disks": array(record({"name": TEXT, "path": TEXT, "free": INTEGER, "total": INTEGER, "low": TRUTH}))},
+)
 _LOGS = record({"logs": array(record({"name": TEXT, "size": INTEGER, "mtime": INTEGER}))})
 
 
@@ -55,7 +58,17 @@ def _send(request: RestRequest, name: str) -> Response:
     return FileResponse(path, media_type=_LOG_TYPE)
 
 
+def _disks(request: RestRequest) -> dict[str, Any]:
+    return {
+        "disks": [
+            {"name": disk.name, "path": str(disk.path), "free": disk.free, "total": disk.total, "low": disk.is_low}
+            for disk in request.context.disks.current()
+        ]
+    }
+
+
 ROUTES = (
+    RestRoute("GET", "/pystate/disks", _disks, "The room on the disks that the job manager and its jobs write to.", _DISKS),
     RestRoute("GET", "/jobmanager/config", _config, "The options in force, secrets hidden.", _CONFIG),
     RestRoute("GET", "/jobmanager/logs", _logs, "The job manager's log files.", _LOGS, owner_only=True),
     RestRoute(

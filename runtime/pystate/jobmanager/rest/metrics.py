@@ -23,7 +23,7 @@ from pystate.jobmanager.rest.schemas import INTEGER, NUMBER, TEXT, TRUTH, array,
 from pystate.jobmanager.supervised_job import SupervisedJob
 from pystate.metrics.catalog import BY_NAME
 from pystate.metrics.prometheus_text import CONTENT_TYPE, PrometheusText
-from pystate.metrics.sample import MetricSample, gauge, value_text
+from pystate.metrics.sample import MetricKind, MetricSample, gauge, value_text
 from pystate.metrics.view import Figure, JobMetricsView, SubtaskView, TaskView, figures
 
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {
@@ -213,7 +213,12 @@ def _job_manager_samples(request: RestRequest) -> list[MetricSample]:
         "taskSlotsTotal": "slots-total",
         "taskSlotsAvailable": "slots-available",
     }
-    return [gauge(name, overview[field]) for name, field in names.items()]
+    samples = [gauge(name, overview[field]) for name, field in names.items()]
+    for disk in request.context.disks.current():
+        group = (("disk", disk.name),)
+        samples.append(MetricSample("diskFree", MetricKind.GAUGE, disk.free, groups=group))
+        samples.append(MetricSample("diskTotal", MetricKind.GAUGE, disk.total, groups=group))
+    return samples
 
 
 def _views(jobs: list[SupervisedJob]) -> dict[str, JobMetricsView]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from starlette.responses import Response
 
+from pystate.jobmanager.disks import Disks
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.rest.failed_triggers import FailedTriggers
 from pystate.jobmanager.rest.parameters import JOB_ID, PATH_PARAMETERS, Parameter
@@ -31,10 +32,12 @@ class RestContext:
         configuration: The options of the job manager, as text.
         shut_down: Ends the job manager soon.
         failed_triggers: What was triggered in vain.
+        disks: How much room is left.
     """
 
     dispatcher: Dispatcher
     disposals: SavepointDisposals
+    disks: Disks
     configuration: Mapping[str, str] = field(default_factory=dict)
     shut_down: Callable[[], None] = lambda: None
     failed_triggers: FailedTriggers = field(default_factory=FailedTriggers)
