@@ -13,6 +13,11 @@ from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.file_system_settings import current_settings
 from pystate.common.sensitive_keys import HIDDEN
 
+_ANOTHER_USERS = (
+    'if it is of another user, as on a cluster whose executors have one of their own: pystate.storage.umask = "007", and a '
+    "group of both"
+)
+
 
 @contextlib.contextmanager
 def storage_errors(action: str, uri: str) -> Iterator[None]:
@@ -26,7 +31,8 @@ def storage_errors(action: str, uri: str) -> Iterator[None]:
         for secret in current_settings().secrets():
             cause = cause.replace(secret, HIDDEN)
         message = f"Cannot {action} {uri}: {cause}"
-        raise SnapshotError(message, where=uri) from error
+        hint = _ANOTHER_USERS if isinstance(error, PermissionError) else None
+        raise SnapshotError(message, where=uri, hint=hint) from error
 
 
 class StateSink(io.RawIOBase):

@@ -18,6 +18,7 @@ from typing import Any
 from fsspec.implementations.arrow import ArrowFile, HadoopFileSystem
 
 from pystate.checkpoint.file_systems.certain_looks import CertainLooks
+from pystate.common.file_system_settings import current_settings
 
 READ_AHEAD_BYTES = 1 << 20
 WRITE_BUFFER_BYTES = 1 << 20
@@ -26,6 +27,7 @@ OPTIONS_VARIABLE = "LIBHDFS_OPTS"
 
 _CLUSTERS_OWN_REPLICATION = 0
 _KEEP_SIGNALS = "-Xrs"
+_UMASK = "fs.permissions.umask-mode"
 _LIBRARY = "libhdfs.dylib" if sys.platform == "darwin" else "libhdfs.so"
 
 _started_by: int | None = None
@@ -63,7 +65,13 @@ class LibHdfsFileSystem(CertainLooks, HadoopFileSystem):  # type: ignore[misc]
 
     def __init__(self, host: str, port: int, user: str | None) -> None:
         keep_java_apart()
-        super().__init__(host=host, port=port, user=user, replication=_CLUSTERS_OWN_REPLICATION)
+        super().__init__(
+            host=host,
+            port=port,
+            user=user,
+            replication=_CLUSTERS_OWN_REPLICATION,
+            extra_conf={_UMASK: f"{current_settings().umask:03o}"},
+        )
         self._library = _Library(host, port, user)
 
     @classmethod

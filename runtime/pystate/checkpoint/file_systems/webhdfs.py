@@ -18,6 +18,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
 from pystate.checkpoint.file_systems.certain_looks import CertainLooks
+from pystate.common.file_system_settings import current_settings
 
 BLOCK_BYTES = 16 << 20
 """What one request writes or reads ahead."""
@@ -168,7 +169,8 @@ class WebHdfsFileSystem(CertainLooks, WebHDFS):  # type: ignore[misc]
 
     def mkdir(self, path: str, **_: Any) -> None:
         """Make a directory, and those above it."""
-        if not self._call("MKDIRS", "put", path).json()["boolean"]:
+        mode = f"{current_settings().folder_mode:o}"
+        if not self._call("MKDIRS", "put", path, permission=mode).json()["boolean"]:
             raise OSError(errno.EIO, "the name node did not make the directory")
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
@@ -215,7 +217,8 @@ class _File(AbstractBufferedFile):  # type: ignore[misc]
     def _upload_chunk(self, final: bool = False) -> bool:
         data: bytes = self.buffer.getvalue()  # type: ignore[attr-defined]
         if not self._created:
-            self.fs.transfer("CREATE", "put", self.path, data, overwrite="true", createparent="false")
+            mode = f"{current_settings().file_mode:o}"
+            self.fs.transfer("CREATE", "put", self.path, data, overwrite="true", createparent="false", permission=mode)
             self._created = True
         elif data:
             self.fs.transfer("APPEND", "post", self.path, data)
