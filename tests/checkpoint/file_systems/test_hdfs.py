@@ -379,3 +379,21 @@ print(type(at("auto")[0]).__name__)
     forked, web, own = in_a_process_with_libhdfs(libhdfs_cluster, code).splitlines()
     assert "this process was forked from one that uses libhdfs" in forked
     assert (web, own) == ("WebHdfsFileSystem True", "LibHdfsFileSystem")
+
+
+@pytest.mark.parametrize(
+    ("option", "folder", "file"), [({}, "700", "600"), ({"pystate.storage.umask": "027"}, "750", "640")]
+)
+def test_modes_on_hdfs_are_those_of_the_option(name_nodes: Any, option: dict[str, str], folder: str, file: str) -> None:
+    initialize(Configuration(option))
+    (address, node), _ = name_nodes
+    fs = reached_at(address)
+    node.answers += [(200, {"boolean": True}), (200, {})]
+
+    fs.makedirs("/data/chk-1", exist_ok=True)
+    with fs.open("/data/chk-1/state", "wb") as written:
+        written.write(b"12345")
+
+    made, created = (next(line for line in node.asked if f"op={op}" in line) for op in ("MKDIRS", "CREATE"))
+    assert f"permission={folder}" in made
+    assert f"permission={file}" in created
