@@ -21,7 +21,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from tests.security import attacks
@@ -83,8 +82,8 @@ def _attack(ground: Ground, name: str) -> Finding:
         finding.did("(not to its end)")
         finding.broken(f"the attack itself failed: {type(error).__name__}: {str(error)[:300]}")
     finally:
-        with suppress(Exception):
-            ground.clear()
+        left = ground.clear()
+        finding.unless(not left, f"{len(left)} processes are left, {left[:2]}")
     try:
         _check_after(target, finding, before, told)
     except Exception as error:
@@ -108,9 +107,9 @@ def _check_after(target: Target, finding: Finding, before: dict[str, Figures], t
 
 
 def _last_traceback(path: Path) -> str:
-    """Return what the last traceback of a log ends with."""
-    lines = path.read_text(errors="replace").rpartition("Traceback (most recent call last)")[2].splitlines()
-    return next((line for line in lines[1:] if line and not line.startswith(" ")), "")[:120]
+    """Return what the last traceback of a log ends with, else how it goes on."""
+    lines = path.read_text(errors="replace").rpartition("Traceback (most recent call last)")[2].splitlines()[1:]
+    return next((line for line in lines if line.strip() and not line.startswith(" ")), " / ".join(lines[-6:]))[:300]
 
 
 def main() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from tests.security.target import Installation, Target
 
 FULL_LENGTH = 100_000
 """How many requests and handshakes a campaign of full length generates."""
+
+_LEFTOVERS_S = 20.0
 
 
 @dataclass
@@ -53,10 +56,17 @@ class Ground:
         folder.chmod(0o1777)
         return folder
 
-    def clear(self) -> None:
-        """Close what an attack has left."""
+    def clear(self) -> list[str]:
+        """Close what an attack has left; return the processes that don't end with their drivers and job managers."""
+        left = []
         while self._made:
-            self._made.pop().close()
+            made = self._made.pop()
+            made.close()
+            deadline = time.monotonic() + _LEFTOVERS_S
+            while (found := made.leftovers()) and time.monotonic() < deadline:
+                time.sleep(0.2)
+            left += found
+        return left
 
 
 Attack = Callable[[Ground, Finding], None]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.home import PystateHome, read_json
-from tests.faults.processes import children, descendants, is_gone, kill, wait_until
+from tests.faults.processes import children, command_of, descendants, is_gone, kill, wait_until
 from tests.jobmanager.harness import FAKE_DRIVER, PYTHON_PATH, REPOSITORY
 from tests.security.doors import Door, doors_of
 
@@ -65,7 +65,7 @@ class Installation:
             return
         before = os.umask(mask)
         try:
-            self.home.root.mkdir(exist_ok=True)
+            self.home.root.mkdir(mode=0o700, exist_ok=True)  # as the command makes it for its log
             log = os.open(self.home.jobmanager_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             started = subprocess.Popen(
                 [sys.executable, str(_SERVE), str(self.home.root), json.dumps(self.options), *FAKE_DRIVER],
@@ -199,6 +199,14 @@ class Installation:
             if started.poll() is None:
                 started.kill()
             started.wait()
+
+    def leftovers(self) -> list[str]:
+        """Return the processes that are of this home, by what they are."""
+        found = []
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) != os.getpid() and self._is_ours(int(name)) and not is_gone(int(name)):
+                found.append(f"{name} {command_of(int(name))[:80]}")
+        return found
 
     def _is_ours(self, pid: int) -> bool:
         with contextlib.suppress(OSError):

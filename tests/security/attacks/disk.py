@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import threading
 import time
@@ -19,8 +18,9 @@ from tests.security.target import Installation
 _DISK = "12m"
 _RESTARTED = ("--restart", "1000", "50")
 _SOON_S = 25.0
-_PIECE_BYTES = 100 << 20
-_SLACK_BYTES = 12 << 20
+_LOG_BYTES = 66 << 20
+_PIECES = 11
+_SLACK_BYTES = 2 << 20
 _PRINTED_BYTES = 500 << 20
 _PRINTS = "line = 'x' * 1023\nfor _ in range({lines}):\n    print(line)\n"
 
@@ -222,14 +222,15 @@ def _at_random(ground: Ground, home: Installation, disk: SmallDisk, finding: Fin
 @attack("prints")
 def prints(ground: Ground, finding: Finding) -> None:
     """A program that prints 500 MB, detached and attached."""
-    home = ground.installation("prints", fake=False, options={"env.log.max": "2"})
+    home = ground.installation("prints", fake=False)
     home.start()
     program = home.root / "prints.py"
     program.write_text(_PRINTS.format(lines=_PRINTED_BYTES // 1024))
     for attached in (False, True):
         what = "attached" if attached else "detached"
-        finding.did(f"{_PRINTED_BYTES >> 20} MB printed by a program, {what}, env.log.max = 2")
-        job = home.submit(job_file=str(program), attached=attached)
+        finding.did(f"{_PRINTED_BYTES >> 20} MB printed by a program, {what}, pystate.log.max-size = {_LOG_BYTES >> 20} mb")
+        configuration = {"pystate.log.max-size": f"{_LOG_BYTES >> 20} mb"}
+        job = home.submit(job_file=str(program), attached=attached, configuration=configuration)
         folder = home.home.job(job).path
         largest = total = 0
         over = threading.Event()
@@ -250,12 +251,8 @@ def prints(ground: Ground, finding: Finding) -> None:
         watching.join()
         finding.unless(home.state(job) in ("FAILED", "FINISHED"), f"the job ({what}) is {home.state(job)}")
         finding.figure(f"{what}: at the most {total >> 20} MB in all, {largest >> 20} MB in {name}")
-        bound = 3 * _PIECE_BYTES + _SLACK_BYTES
-        finding.unless(largest <= _PIECE_BYTES + _SLACK_BYTES, f"{what}, a piece has {largest >> 20} MB")
-        finding.unless(total <= bound, f"{what}, all pieces have {total >> 20} MB")
-        for path in _sizes(folder):
-            with contextlib.suppress(OSError):
-                os.truncate(folder / path, 0)
+        finding.unless(largest <= _LOG_BYTES // _PIECES + _SLACK_BYTES, f"{what}, a piece has {largest >> 20} MB")
+        finding.unless(total <= _LOG_BYTES + _SLACK_BYTES, f"{what}, all pieces have {total >> 20} MB")
 
 
 def _sizes(folder: Path) -> dict[str, int]:
