@@ -8,6 +8,17 @@ MAX_MESSAGE = 2 << 10
 MAX_TRACE = 64 << 10
 """Characters of a stack trace that go over the control connections; what is kept of it is less."""
 
+MAX_SHOWN = 120
+"""Characters of what somebody sent that an answer repeats."""
+
+
+def shown(value: object, most: int = MAX_SHOWN) -> str:
+    """Return what somebody sent as a refusal quotes it: `repr`, and of long ones the beginning and their length."""
+    if not isinstance(value, str):
+        value = repr(value)
+        return value if len(value) <= most else f"{value[:most]}..."
+    return repr(value) if len(value) <= most else f"{value[:most]!r}... ({len(value)} characters)"
+
 
 def bounded_text(text: str, most: int = MAX_MESSAGE, beginning: int | None = None) -> str:
     """Return a text without its middle where it is too long: it matters most how it began and how it ended.

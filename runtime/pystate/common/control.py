@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import secrets
+import select
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
@@ -22,6 +25,9 @@ import msgpack
 
 from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
 from pystate.common.option_types import ANY_PORT
+from pystate.common.waiting_room import WaitingRoom, cut_descriptor, peer_name, places
+
+logger = logging.getLogger(__name__)
 
 Address = tuple[str, int] | str
 """Where a listener can be reached: (host, port), or the path of a Unix socket."""
@@ -30,6 +36,16 @@ if TYPE_CHECKING:
     Peer = Connection[Any, Any]
 else:  # generic in the type stubs only
     Peer = Connection
+
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""What `accept` fails with while there are too many open files."""
+_MOST_UNPROVEN = 256
+_MOST_UNPROVEN_OF_PEER = 128
+_BACKLOG = 1024
+_BACK_OFF_SECONDS = 0.1
+_SAID_EVERY_SECONDS = 60.0
+_TRIES = 3
+"""How often we connect to who cuts us before the proof: others may have crowded us out."""
 
 
 def new_secret() -> bytes:
@@ -59,14 +75,20 @@ def connect(address: Address, secret: bytes, *, timeout: float | None = None) ->
     Raises:
         ControlError: Nobody listens there, or the peer does not share the secret.
     """
-    try:
-        return _connect(address, secret, timeout)
-    except AuthenticationError as error:
-        message = f"The process at {address} does not share our secret."
-        raise ControlError(message) from error
-    except (OSError, EOFError) as error:
-        message = f"No connection to the process at {address}: {error}"
-        raise ControlError(message) from error
+    for remaining in reversed(range(_TRIES)):
+        try:
+            return _connect(address, secret, timeout)
+        except AuthenticationError as error:
+            message = f"The process at {address} does not share our secret."
+            raise ControlError(message) from error
+        except (EOFError, ConnectionResetError, BrokenPipeError) as error:
+            if not remaining:
+                message = f"The process at {address} has cut the connection: {error!r}"
+                raise ControlError(message) from error
+        except (OSError, AssertionError, ValueError) as error:
+            message = f"No connection to the process at {address}: {error}"
+            raise ControlError(message) from error
+    raise AssertionError
 
 
 def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
@@ -101,7 +123,7 @@ def hang_up(connection: Peer) -> None:
 def _listening(host: str, ports: range) -> socket.socket:
     for port in ports:
         try:
-            return socket.create_server((host, port), backlog=128)
+            return socket.create_server((host, port), backlog=_BACKLOG)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
@@ -112,7 +134,8 @@ def _listening(host: str, ports: range) -> socket.socket:
 class AuthenticatedListener:
     """Accepts connections whose peers prove a secret, each served on a thread of its own.
 
-    The challenge runs on that thread too, so that a peer that connects and then says nothing holds up nobody else.
+    The challenge runs on that thread too, so that a peer that connects and then says nothing holds up nobody else. There are
+    at most as many such threads as places in a `WaitingRoom`, and each for its seconds; a proven connection has no deadline.
 
     Args:
         secret: What a peer must prove.
@@ -139,15 +162,24 @@ class AuthenticatedListener:
         self._secret = secret
         self._serve = serve
         self._name = name
-        self._closed = False
+        self._closed = threading.Event()
+        self._room: WaitingRoom[Peer] = WaitingRoom(
+            lambda connection: cut_descriptor(connection.fileno()),
+            most=places(_MOST_UNPROVEN),
+            most_of_peer=places(_MOST_UNPROVEN_OF_PEER),
+        )
+        self._exhausted = False
+        self._said_at = -_SAID_EVERY_SECONDS
         if path is None:
             self._socket = _listening(host, ports)
             self.address: Address = (host, int(self._socket.getsockname()[1]))
         else:
             self._socket = socket.socket(socket.AF_UNIX)
             self._socket.bind(path)
-            self._socket.listen(128)
+            self._socket.listen(_BACKLOG)
             self.address = path
+        # a connection that is gone when we come to it must not hold us up
+        self._socket.setblocking(False)
         self._thread = threading.Thread(target=self._accept_loop, name=f"{name}-accept", daemon=True)
 
     def start(self) -> None:
@@ -156,7 +188,7 @@ class AuthenticatedListener:
 
     def close(self) -> None:
         """Stop accepting; open connections end with the process."""
-        self._closed = True
+        self._closed.set()
         with contextlib.suppress(OSError):
             # shutdown() wakes a blocked accept(), close() alone does not
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -164,24 +196,62 @@ class AuthenticatedListener:
             self._socket.close()
 
     def _accept_loop(self) -> None:
-        while not self._closed:
-            try:
-                accepted, _ = self._socket.accept()
-            except OSError:
-                if self._closed:
-                    return
+        arrivals = select.poll()
+        arrivals.register(self._socket, select.POLLIN)
+        while not self._closed.is_set():
+            self._room.cut_overdue()
+            if not arrivals.poll(1000) or self._closed.is_set():
                 continue
-            threading.Thread(target=self._admit, args=(accepted,), name=self._name, daemon=True).start()
+            try:
+                accepted, address = self._socket.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                continue
+            except OSError as error:
+                if not self._closed.is_set():
+                    self._back_off(error)
+                continue
+            if self._exhausted:
+                self._exhausted = False
+                logger.info("%s: connections are accepted again", self._name)
+            self._receive(accepted, peer_name(address))
 
-    def _admit(self, accepted: socket.socket) -> None:
+    def _receive(self, accepted: socket.socket, peer: str) -> None:
         accepted.setblocking(True)
-        with Connection(accepted.detach()) as connection:
+        connection: Peer = Connection(accepted.detach())
+        cut = self._room.cut_count
+        self._room.enter(connection, peer)
+        if self._room.cut_count > cut and time.monotonic() - self._said_at > _SAID_EVERY_SECONDS:
+            self._said_at = time.monotonic()
+            logger.warning("%s: too many connections prove nothing; %d are cut so far", self._name, self._room.cut_count)
+        try:
+            threading.Thread(target=self._admit, args=(connection,), name=self._name, daemon=True).start()
+        except RuntimeError as error:  # no more threads
+            self._room.leave(connection)
+            connection.close()
+            self._back_off(error)
+
+    def _back_off(self, error: Exception) -> None:
+        """Wait a moment; who proves nothing makes room. It is said once."""
+        if not self._exhausted:
+            self._exhausted = True
+            logger.warning("%s: connections can't be accepted, and wait: %s", self._name, error)
+        if getattr(error, "errno", None) in OUT_OF_DESCRIPTORS:
+            self._room.cut_oldest()
+        self._closed.wait(_BACK_OFF_SECONDS)
+
+    def _admit(self, connection: Peer) -> None:
+        with connection:
             try:
                 deliver_challenge(connection, self._secret)
                 answer_challenge(connection, self._secret)
-            except (AuthenticationError, EOFError, OSError):
+            except (AuthenticationError, EOFError, OSError, AssertionError, ValueError):
+                self._room.leave(connection)
                 return
-            self._serve(connection)
+            except BaseException:
+                self._room.leave(connection)
+                raise
+            if self._room.leave(connection):
+                self._serve(connection)
 
 
 Handler = Callable[[dict[str, Any]], Any]
@@ -257,6 +327,8 @@ class ControlServer:
                     return
         except (EOFError, OSError):
             return
+        except ValueError as error:
+            logger.warning("control: a caller that knows the secret has sent no message: %s", error)
         finally:
             session.closed()
 

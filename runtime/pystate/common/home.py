@@ -41,7 +41,7 @@ def parse_job_id(text: str) -> str:
     """
     if not _JOB_ID.fullmatch(text):
         message = (
-            f'Cannot parse JobID from "{text}". The expected format is [0-9a-fA-F]{{32}}, '
+            f'Cannot parse JobID from "{text[:64]}". The expected format is [0-9a-fA-F]{{32}}, '
             "e.g. fd72014d4c864993a2e5a9287b4a9c5d."
         )
         raise UsageError(message, hint="pystate list -a")

@@ -16,6 +16,13 @@ from pystate.common.home import JobDirectory, read_json, write_file_atomically, 
 
 RECORD_VERSION = 2
 _MAX_PARALLELISM = 1 << 15
+_MAX_TEXT = 4096
+"""Characters of a path or a name."""
+_MAX_VALUE = 128 << 10
+"""Characters of an argument, an option or a variable; Linux passes no longer ones."""
+_MAX_ENTRIES = 4096
+"""Arguments, options or variables."""
+_BOUNDS = f"at most {_MAX_ENTRIES} texts of at most {_MAX_VALUE} characters"
 
 
 class RecordPhase(str, Enum):
@@ -221,14 +228,14 @@ def _wrong(name: str, expected: str) -> UsageError:
     return UsageError(message)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and "\0" not in value
+def _is_text(value: Any, most: int = _MAX_VALUE) -> bool:
+    return isinstance(value, str) and len(value) <= most and "\0" not in value
 
 
 def _text(data: Mapping[str, Any], name: str) -> str:
     value = data.get(name)
-    if not value or not _is_text(value):
-        raise _wrong(name, "a text")
+    if not value or not _is_text(value, _MAX_TEXT):
+        raise _wrong(name, f"a text of at most {_MAX_TEXT} characters")
     return str(value)
 
 
@@ -237,14 +244,15 @@ def _optional_text(data: Mapping[str, Any], name: str) -> str | None:
 
 
 def _texts(value: Any, name: str) -> list[str]:
-    if not isinstance(value, list) or not all(_is_text(item) for item in value):
-        raise _wrong(name, "a list of texts")
+    if not isinstance(value, list) or len(value) > _MAX_ENTRIES or not all(_is_text(item) for item in value):
+        raise _wrong(name, f"a list of {_BOUNDS}")
     return list(value)
 
 
 def _mapping(value: Any, name: str) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(_is_text(item) for pair in value.items() for item in pair):
-        raise _wrong(name, "an object of texts")
+    fits = isinstance(value, dict) and len(value) <= _MAX_ENTRIES
+    if not fits or not all(_is_text(item) for pair in value.items() for item in pair):
+        raise _wrong(name, f"an object of {_BOUNDS}")
     return dict(value)
 
 

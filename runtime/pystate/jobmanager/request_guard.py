@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import secrets
 import socket
@@ -12,15 +13,30 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pystate.common.bounded_text import shown
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, write_file_atomically
 
 MAX_BODY_BYTES = 4 << 20
+"""Of a submission, which only the owner of the home may send."""
+MAX_SMALL_BODY_BYTES = 64 << 10
+"""Of every other request."""
+MAX_TARGET_BYTES = 8 << 10
+"""Of a request's path and query together; twice what Flink reads."""
+MAX_HEADER_BYTES = 32 << 10
+"""Of all headers together; four times what Flink reads."""
+MAX_HEADERS = 128
+BODY_SECONDS = 30.0
+"""How long a body may take to arrive."""
 INSTANCE_HEADER = "pystate-instance"
 
 
 class RequestTooLargeError(PystateError):
     """A request has more bytes than is read of one."""
+
+
+class RequestTooSlowError(PystateError):
+    """The body of a request has not arrived in time."""
 
 
 def home_token(home: PystateHome) -> str:
@@ -61,22 +77,22 @@ class RequestGuard:
                 message["headers"] = [*message["headers"], (INSTANCE_HEADER.encode(), self._instance)]
             await send(message)
 
-        headers = Headers(scope=scope)
-        refusal = self._refusal(headers)
+        refusal = _excess(scope) or self._refusal(Headers(scope=scope))
         if refusal is not None:
-            response = JSONResponse({"errors": [refusal]}, status_code=403)
+            status, message = refusal
+            response = JSONResponse({"errors": [message]}, status_code=status)
             await response(scope, receive, send_named)
             return
         await self._app(scope, receive, send_named)
 
-    def _refusal(self, headers: Headers) -> str | None:
+    def _refusal(self, headers: Headers) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if not self._is_ours(host):
-            return f"The host name {host!r} is not one of this job manager."
+            return 403, f"The host name {shown(host)} is not one of this job manager."
         # a page of another site may make a browser send simple requests; browsers say where they come from
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            return f"Requests from pages of {origin!r} are refused."
+        if origin is not None and _host_of(origin) != host.lower():
+            return 403, f"Requests from pages of {shown(origin)} are refused."
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -94,19 +110,50 @@ class RequestGuard:
         return address.is_loopback or self._any_address
 
 
-async def read_body(chunks: AsyncIterator[bytes]) -> bytes:
+async def read_body(chunks: AsyncIterator[bytes], most: int, seconds: float = BODY_SECONDS) -> bytes:
     """Read a request's body.
 
+    Args:
+        chunks: What arrives.
+        most: Bytes of it.
+        seconds: How long all of it may take.
+
     Raises:
-        RequestTooLargeError: It is larger than `MAX_BODY_BYTES`.
+        RequestTooLargeError: It is larger.
+        RequestTooSlowError: It takes longer.
     """
+    try:
+        return await asyncio.wait_for(_bytes_of(chunks, most), seconds)
+    except asyncio.TimeoutError as error:
+        message = f"The body of the request has not arrived within {seconds:g} s."
+        raise RequestTooSlowError(message) from error
+
+
+async def _bytes_of(chunks: AsyncIterator[bytes], most: int) -> bytes:
     body = bytearray()
     async for chunk in chunks:
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            message = f"The request is larger than {MAX_BODY_BYTES} bytes."
+        if len(body) + len(chunk) > most:
+            message = f"The body of the request is larger than {most} bytes."
             raise RequestTooLargeError(message)
+        body += chunk
     return bytes(body)
+
+
+def _excess(scope: Scope) -> tuple[int, str] | None:
+    """Return how a request is refused that is too long before its body begins."""
+    if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_TARGET_BYTES:
+        return 414, f"The path and the query of the request are longer than {MAX_TARGET_BYTES} bytes."
+    headers = scope["headers"]
+    if len(headers) > MAX_HEADERS or sum(len(name) + len(value) for name, value in headers) > MAX_HEADER_BYTES:
+        return 431, f"The request has more than {MAX_HEADERS} headers, or more than {MAX_HEADER_BYTES} bytes of them."
+    return None
+
+
+def _host_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None  # no page has such an address
 
 
 def _is_unspecified(address: str) -> bool:

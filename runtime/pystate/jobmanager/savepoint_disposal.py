@@ -13,6 +13,7 @@ from typing import Any
 from pystate.checkpoint.metadata import read_metadata
 from pystate.checkpoint.shared_folder import free_shared_files
 from pystate.checkpoint.storage import SnapshotLocation, resolve_snapshot
+from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.home import PystateHome, new_job_id, parse_job_id
 from pystate.jobmanager.snapshot_owners import check_unused
@@ -25,10 +26,16 @@ _THREADS = 4
 _DEADLINE_SECONDS = 300.0
 """How long the deletion of a snapshot may take before its storage counts as silent."""
 _ONLY_SNAPSHOTS = "only snapshots whose _metadata can be read are deleted"
+_MOST_WAITING = 200
+"""Disposals that have not ended; further ones are refused."""
 
 
 class DisposalNotFoundError(PystateError):
     """No disposal has this trigger id."""
+
+
+class TooManyDisposalsError(PystateError):
+    """As many disposals wait as are kept."""
 
 
 def dispose(home: PystateHome, location: SnapshotLocation) -> None:
@@ -72,15 +79,24 @@ class SavepointDisposals:
         self._delete = delete
         self._threads = threads or StorageThreads("disposal", _THREADS, _DEADLINE_SECONDS)
         self._lock = threading.Lock()
-        self._results: OrderedDict[str, Future[None]] = OrderedDict()
+        self._waiting: set[str] = set()
+        # plain data: an exception would keep its frames, and with them all that they had in their hands
+        self._results: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
     def trigger(self, path: str) -> str:
-        """Begin to delete the savepoint at a path; return the id to ask for the result."""
+        """Begin to delete the savepoint at a path; return the id to ask for the result.
+
+        Raises:
+            TooManyDisposalsError: As many wait already as may.
+        """
         trigger_id = new_job_id()
         with self._lock:
-            self._results[trigger_id] = self._threads.submit(partial(self._run, path), "The deletion of a savepoint")
-            while len(self._results) > _REMEMBERED:
-                self._results.popitem(last=False)
+            if len(self._waiting) >= _MOST_WAITING:
+                message = f"{_MOST_WAITING} savepoints are being deleted, or wait for it."
+                raise TooManyDisposalsError(message, hint="try again in a moment")
+            self._waiting.add(trigger_id)
+        future = self._threads.submit(partial(self._run, path), "The deletion of a savepoint")
+        future.add_done_callback(partial(self._note, trigger_id))
         return trigger_id
 
     def result(self, trigger_id: str) -> dict[str, Any]:
@@ -93,19 +109,33 @@ class SavepointDisposals:
         parsed = parse_job_id(trigger_id)
         self._threads.look()
         with self._lock:
-            future = self._results.get(parsed)
-        if future is None:
+            if parsed in self._waiting:
+                return {"status": "IN_PROGRESS"}
+            result = self._results.get(parsed)
+        if result is None:
             message = f"There is no disposal of a savepoint with trigger id {parsed}."
             raise DisposalNotFoundError(message)
-        if not future.done():
-            return {"status": "IN_PROGRESS"}
-        error = future.exception()
-        if error is None:
-            return {"status": "COMPLETED"}
-        shown = error if isinstance(error, PystateError) else PystateError(f"{type(error).__name__}: {error}")
-        return {"status": "COMPLETED", "failure": shown.to_dict()}
+        return result
 
     def _run(self, path: str) -> None:
         location = resolve_snapshot(path)
         self._delete(self._home, location)
         logger.info("savepoint %s is deleted", location.uri)
+
+    def _note(self, trigger_id: str, done: Future[None]) -> None:
+        result: dict[str, Any] = {"status": "COMPLETED"}
+        error = done.exception()
+        if error is not None:
+            result["failure"] = _failure(error)
+        with self._lock:
+            self._waiting.discard(trigger_id)
+            self._results[trigger_id] = result
+            while len(self._results) > _REMEMBERED:
+                self._results.popitem(last=False)
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    shown = error if isinstance(error, PystateError) else PystateError(f"{type(error).__name__}: {error}")
+    plain = shown.to_dict()
+    texts = {name: bounded_text(plain[name]) for name in ("message", "where", "hint") if plain[name]}
+    return {"class": plain["class"], "where": None, "hint": None, **texts}

@@ -65,7 +65,7 @@ def test_an_operation_is_described_with_all_that_can_come_of_it():
     assert operation["operationId"] == "post_v1_jobs_job_id_paint"
     assert [parameter["name"] for parameter in operation["parameters"]] == ["job_id", "coats"]
     assert operation["parameters"][1]["schema"] == {"type": "integer", "minimum": 1, "maximum": 10**18 - 1, "default": 2}
-    assert sorted(operation["responses"]) == ["202", "400", "401", "403", "404", "409", "413", "503"]
+    assert sorted(operation["responses"]) == [*("202", "400", "401", "403", "404", "408", "409", "413", "414", "431", "503")]
     assert operation["responses"]["202"]["content"]["application/json"]["schema"] == record({"colour": TEXT})
     assert operation["security"] == [{"token": []}, {}]
 

@@ -5,14 +5,13 @@ Blocking work runs on threads, so that one slow driver holds up nobody else.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -21,7 +20,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError, UsageError
 from pystate.jobmanager.disks import Disks
 from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.request_guard import RequestGuard, read_body
+from pystate.jobmanager.request_guard import RequestGuard, RequestTooLargeError, read_body
 from pystate.jobmanager.rest import (
     checkpoints,
     job_manager,
@@ -37,11 +36,13 @@ from pystate.jobmanager.rest.errors import (
     CLIENT_HEADER,
     Json,
     answer_error,
+    answer_gone_client,
     answer_http_error,
     answer_unexpected,
     place_unauthorized,
     unauthorized,
 )
+from pystate.jobmanager.rest.json_body import parse_body
 from pystate.jobmanager.rest.openapi import openapi_route
 from pystate.jobmanager.rest.parameters import Parameter
 from pystate.jobmanager.rest.route import RestContext, RestRequest, RestRoute
@@ -88,7 +89,12 @@ def create_app(
     settings = configuration or {}
     disks = Disks(dispatcher, Configuration(dict(settings)))
     context = RestContext(dispatcher, SavepointDisposals(dispatcher.home), disks, settings, shut_down)
-    handlers = {PystateError: answer_error, HTTPException: answer_http_error, Exception: answer_unexpected}
+    handlers = {
+        PystateError: answer_error,
+        HTTPException: answer_http_error,
+        ClientDisconnect: answer_gone_client,
+        Exception: answer_unexpected,
+    }
     routed = Starlette(routes=_starlette_routes(ROUTES, context, security), exception_handlers=handlers)
     routed.router.redirect_slashes = False
     return RequestGuard(routed, address, instance)
@@ -116,7 +122,7 @@ def _starlette_route(
         if not route.is_public and not security.allows(request.headers, owner_only=route.owner_only):
             raise unauthorized(security)
         # the flink client sends {} with its GETs, which is of no interest
-        body = {} if route.body is None else await _json_body(request)
+        body = {} if route.body is None else await _json_body(request, route.max_body)
         place = next((field.name for field in route.body or () if field.names_place and body.get(field.name)), None)
         if place is not None and not security.allows_places(request.headers):
             raise place_unauthorized(place)
@@ -148,14 +154,9 @@ def _read(parameter: Parameter[Any], given: Mapping[str, Any]) -> Any:
     return value
 
 
-async def _json_body(request: Request) -> dict[str, Any]:
-    data = await read_body(request.stream())
-    try:
-        body = json.loads(data) if data.strip() else {}
-    except (ValueError, RecursionError) as error:
-        message = f"The body of the request is not JSON: {error}."
-        raise UsageError(message) from error
-    if not isinstance(body, dict):
-        message = "The body of the request must be a JSON object."
-        raise UsageError(message)
-    return body
+async def _json_body(request: Request, most: int) -> dict[str, Any]:
+    said = request.headers.get("content-length", "")
+    if said.isascii() and said.isdigit() and int(said[:20]) > most:
+        message = f"The body of the request is larger than {most} bytes."
+        raise RequestTooLargeError(message)
+    return parse_body(await read_body(request.stream(), most))

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import logging
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, PystateError, UsageError
 from pystate.common.refused_files import is_of_files, refused
 from pystate.common.security_options import SecurityOptions
 from pystate.jobmanager.driver_process import DriverUnreachableError
 from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.jobmanager.leadership import LeadershipLostError
-from pystate.jobmanager.request_guard import RequestTooLargeError
+from pystate.jobmanager.request_guard import RequestTooLargeError, RequestTooSlowError
 from pystate.jobmanager.rest_security import RestSecurity
 from pystate.jobmanager.resubmission import NotKeptError
-from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError
+from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError, TooManyDisposalsError
 from pystate.jobmanager.supervised_job import OperationNotFoundError, RequestRefusedError
 from pystate.logs.reader import LogGoneError
 
@@ -49,8 +49,10 @@ STATUS_CODES: dict[type[PystateError], int] = {
     NotFoundError: 404,
     NotKeptError: 404,
     JobTerminatedError: 409,
+    RequestTooSlowError: 408,
     RequestTooLargeError: 413,
     DriverUnreachableError: 503,
+    TooManyDisposalsError: 503,
     LeadershipLostError: 503,
     LogGoneError: 416,
 }
@@ -102,23 +104,34 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     """Answer what no route serves."""
     status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
     detail = "Not found" if status == 404 else f"{request.method}: {getattr(error, 'detail', error)}"
-    return Json({"errors": [f"{detail}: {request.url.path}"]}, status_code=status, headers=headers)
+    return Json({"errors": [bounded_text(f"{detail}: {request.scope['path']}")]}, status_code=status, headers=headers)
+
+
+async def answer_gone_client(_request: Request, _error: Exception) -> Response:
+    """Answer who has hung up before the request was whole; nobody reads it, and nothing is wrong."""
+    return Response(status_code=400)
 
 
 async def answer_unexpected(request: Request, error: Exception) -> Response:
     """Answer a fault of ours, or of the disk."""
     if isinstance(error, OSError) and is_of_files(error):
-        logger.warning("%s %s failed: %s", request.method, urlsplit(str(request.url)).path, error)
+        logger.warning("%s %s failed: %s", request.method, request.scope["path"], error)
         return Json(_body(request, refused(error)), status_code=500)
-    logger.error("%s %s failed", request.method, urlsplit(str(request.url)).path, exc_info=error)
+    logger.error("%s %s failed", request.method, request.scope["path"], exc_info=error)
     return Json(_body(request, PystateError(f"{type(error).__name__}: {error}")), status_code=500)
 
 
 def _body(request: Request, error: PystateError) -> dict[str, Any]:
     """Return an error as JSON. Flink's client takes for an error what has one field only, so ours is for who asks for it."""
+    message = bounded_text(error.message)
     if CLIENT_HEADER in request.headers:
-        return {"errors": [error.message], "pystate": error.to_dict()}
+        return {"errors": [message], "pystate": _bounded(error)}
     if isinstance(error, JobNotFoundError) and "job_id" in request.path_params:
         # Flink's words: its Kubernetes operator looks for them
         return {"errors": [f"Job {request.path_params['job_id'].lower()} not found"]}
-    return {"errors": [error.message]}
+    return {"errors": [message]}
+
+
+def _bounded(error: PystateError) -> dict[str, Any]:
+    plain = error.to_dict()
+    return {**plain, **{name: bounded_text(plain[name]) for name in ("message", "where", "hint") if plain[name]}}

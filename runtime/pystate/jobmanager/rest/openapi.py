@@ -19,9 +19,12 @@ _REFUSALS = {
     401: "The request does not have the token it needs.",
     403: "The request was sent by a page of another site, or to a name that isn't this job manager's.",
     404: "There is no such thing.",
+    408: "The body of the request has not arrived in time.",
     409: "The job has ended, so that it can't be done any more.",
     413: "The request is too large.",
-    503: "The job's driver can't be reached at the moment.",
+    414: "The path and the query are too long.",
+    431: "The headers are too long.",
+    503: "The job's driver can't be reached at the moment, or too much waits already.",
 }
 
 
@@ -122,7 +125,7 @@ def _answer(route: RestRoute) -> Schema:
 
 
 def _possible_refusals(route: RestRoute) -> set[int]:
-    possible = {403, *route.refusals}
+    possible = {403, 414, 431, *route.refusals}
     if not route.is_public:
         possible.add(401)
     if route.path_parameters:
@@ -130,7 +133,7 @@ def _possible_refusals(route: RestRoute) -> set[int]:
     if route.query:
         possible.add(400)
     if route.body is not None:
-        possible |= {400, 413}
+        possible |= {400, 408, 413}
     if route.asks_driver:
         possible.add(503)
     return possible

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from pystate.common.bounded_text import shown
 from pystate.common.errors import UsageError
 from pystate.common.home import parse_job_id
 from pystate.common.place_text import check_place
@@ -16,6 +17,8 @@ from pystate.jobmanager.rest.schemas import TEXT, TRUTH, Schema, nullable, words
 T = TypeVar("T")
 
 _DIGITS = 18
+MAX_TEXT = 4096
+"""Characters of a text in a request; the longest path of Linux has as many bytes."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -54,10 +57,13 @@ def text_or_none(name: str, value: Any) -> str | None:
     """Return a text; None where it is missing, null or empty.
 
     Raises:
-        UsageError: It's no text.
+        UsageError: It's no text, or too long.
     """
     if value is not None and (not isinstance(value, str) or "\0" in value or not value.isascii() and _has_half(value)):
         message = f"The field {name!r} must be a text."
+        raise UsageError(message)
+    if value is not None and len(value) > MAX_TEXT:
+        message = f"The field {name!r} has {len(value)} characters; it may have {MAX_TEXT}."
         raise UsageError(message)
     return value or None
 
@@ -76,7 +82,7 @@ def one_word(name: str, description: str, default: str, values: tuple[str, ...],
     def read(name: str, value: Any) -> str:
         word = default if value is None else text_or_none(name, value) or ""
         if word not in values:
-            message = f"The {what} {word!r} is not known; it must be one of {', '.join(values)}."
+            message = f"The {what} {shown(word)} is not known; it must be one of {', '.join(values)}."
             raise UsageError(message)
         return word
 
@@ -101,14 +107,14 @@ def directory(name: str, description: str, *, required: bool = False) -> Paramet
     def read(name: str, value: Any) -> str | None:
         found = text_or_none(name, value)
         if found is not None and not found.startswith("/") and not _URL.match(found):
-            message = f"The directory {found!r} must be an absolute path or a URL."
+            message = f"The directory {shown(found)} must be an absolute path or a URL."
             raise UsageError(message, where=name)
         if found is not None:
             check_place(found, UsageError, name)
         return found
 
     end = "" if required else "|$"
-    place = {"type": "string", "pattern": f"^(/|[A-Za-z][A-Za-z0-9+.-]*:/{end})"}
+    place = {"type": "string", "maxLength": MAX_TEXT, "pattern": f"^(/|[A-Za-z][A-Za-z0-9+.-]*:/{end})"}
     return Parameter(name, description, place if required else nullable(place), read, required, names_place=True)
 
 

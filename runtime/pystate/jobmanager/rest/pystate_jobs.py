@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from pystate.common.job_status import JobStatus
 from pystate.jobmanager.job_record import Submission, environment_from_json
+from pystate.jobmanager.request_guard import MAX_BODY_BYTES
 from pystate.jobmanager.rest import messages
 from pystate.jobmanager.rest.parameters import Parameter, number
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
@@ -129,6 +130,7 @@ ROUTES = (
         _SUBMITTED,
         status=202,
         body=_SUBMISSION,
+        max_body=MAX_BODY_BYTES,
         owner_only=True,
     ),
     RestRoute("GET", _PATH, _driver, "A job's driver process and its files.", _DRIVER, owner_only=True),

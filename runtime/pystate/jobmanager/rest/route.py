@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from pystate.jobmanager.disks import Disks
 from pystate.jobmanager.dispatcher import Dispatcher
+from pystate.jobmanager.request_guard import MAX_SMALL_BODY_BYTES
 from pystate.jobmanager.rest.failed_triggers import FailedTriggers
 from pystate.jobmanager.rest.parameters import JOB_ID, PATH_PARAMETERS, Parameter
 from pystate.jobmanager.rest.schemas import Schema
@@ -97,6 +98,7 @@ class RestRoute:
         status: The status code of the answer.
         query: The parameters of the query.
         body: The fields of the body; None where it has none.
+        max_body: Bytes of it.
         media_type: Of the answer.
         asks_driver: It waits for the job's driver. Such requests have threads of their own.
         owner_only: It needs the token of the home, also where REST needs none.
@@ -112,6 +114,7 @@ class RestRoute:
     status: int = 200
     query: tuple[Parameter[Any], ...] = ()
     body: tuple[Parameter[Any], ...] | None = None
+    max_body: int = MAX_SMALL_BODY_BYTES
     media_type: str = "application/json"
     asks_driver: bool = False
     owner_only: bool = False
