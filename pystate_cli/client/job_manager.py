@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pystate
@@ -21,6 +22,8 @@ from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration
     from pystate.jobmanager.high_availability.storage import SharedStorage
+
+logger = logging.getLogger(__name__)
 
 JOB_MANAGER_COMMAND = (sys.executable, "-m", "pystate.jobmanager")
 VERSION = pystate.__version__
@@ -91,6 +94,7 @@ def ensure_job_manager(
     timeout: float,
     command: Sequence[str] = JOB_MANAGER_COMMAND,
     configuration: Configuration | None = None,
+    warn: Callable[[str], object] = logger.warning,
 ) -> RestClient:
     """Return a client of the home's job manager, or of the one that leads; start one where the home has none.
 
@@ -98,7 +102,7 @@ def ensure_job_manager(
         PystateError: It could not be started, or none comes to lead.
         VersionMismatchError: The one that runs is of another version.
     """
-    client, _ = start_job_manager(home, rest_address, rest_port, timeout, command, configuration)
+    client, _ = start_job_manager(home, rest_address, rest_port, timeout, command, configuration, warn)
     deadline = time.monotonic() + _START_SECONDS
     while True:
         try:
@@ -119,17 +123,31 @@ def start_job_manager(
     timeout: float,
     command: Sequence[str] = JOB_MANAGER_COMMAND,
     configuration: Configuration | None = None,
+    warn: Callable[[str], object] = logger.warning,
 ) -> tuple[RestClient, bool]:
     """Return a client of the home's own job manager, and whether it was started just now.
 
+    Args:
+        home: The folder of this installation.
+        rest_address: What it is to listen on.
+        rest_port: The port.
+        timeout: Seconds an answer may take.
+        command: Starts it.
+        configuration: Its options.
+        warn: Told what was changed so that the home is its owner's alone.
+
     Raises:
-        PystateError: It could not be started.
+        PystateError: It could not be started, or the home is another user's.
         VersionMismatchError: The one that runs is of another version.
     """
     running = _healthy(home, timeout)
     if running is not None:
         return running[0], False
+    from pystate.common.private_home import close_to_others
+
     home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for sentence in close_to_others(home):
+        warn(sentence)
     _, log_start = log_extent(home.jobmanager_log)
     command = [*command, "--home", str(home.root), "--address", rest_address, "--port", str(rest_port), "--log"]
     command += _properties(configuration)

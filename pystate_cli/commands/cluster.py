@@ -51,6 +51,7 @@ def start(
             configuration.get(RestOptions.PORT),
             _timeout(configuration),
             configuration=configuration,
+            warn=session.console.warning,
         )
     pid = (read_json(session.home.jobmanager) or {}).get("pid")
     what = "Started the job manager" if started else "The job manager is running already"

@@ -155,6 +155,7 @@ def run(
             configuration.get(RestOptions.PORT),
             timeout,
             configuration=configuration,
+            warn=session.console.warning,
         )
     else:
         client = find_job_manager(session.home, job_manager, timeout, configuration)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -21,12 +22,15 @@ def read_token(path: str, where: str) -> str:
         ConfigurationError: It can't be read, others can read it too, or what it holds is no token.
     """
     try:
-        mode = Path(path).stat().st_mode
+        found = Path(path).stat()
         text = Path(path).read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
         message = f"The token can't be read from {path}: {error}."
         raise ConfigurationError(message, where=where) from error
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if found.st_uid not in (0, os.geteuid()):
+        message = f"The token in {path} belongs to another user, who can read and change it."
+        raise ConfigurationError(message, where=where, hint=f"chown {os.geteuid()} {path}")
+    if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         message = f"The token in {path} can be read by others."
         raise ConfigurationError(message, where=where, hint=f"chmod 600 {path}")
     if len(text) < MIN_TOKEN_LENGTH or not text.isprintable() or " " in text:

@@ -16,6 +16,7 @@ from pystate.common.file_system_settings import initialize
 from pystate.common.home import JobDirectory, PystateHome, new_job_id
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
+from pystate.common.private_home import close_to_others
 from pystate.datastream.executor import Executor, JobExecutionResult, for_widest_step
 from pystate.driver.early_check import check_before_spark
 from pystate.driver.job_liveness import job_runs
@@ -122,6 +123,8 @@ class EmbeddedExecutor(LocalExecutor):
         loaded = load_configuration(home=home)
         for notice in loaded.notices:
             sys.stderr.write(f"{notice}\n")
+        for sentence in close_to_others(home):
+            sys.stderr.write(f"{sentence}\n")
         super().__init__(loaded.configuration, home)
         home.remove_old_secrets()
         add_python_files(loaded.configuration)

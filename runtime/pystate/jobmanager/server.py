@@ -23,6 +23,7 @@ import pystate
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, read_json, write_file_atomically, write_json
+from pystate.common.private_home import close_to_others
 from pystate.common.security_options import SecurityOptions
 from pystate.common.time import current_time_ms
 from pystate.jobmanager.dispatcher import Dispatcher
@@ -105,6 +106,8 @@ def job_manager(
     storage = shared_storage(configuration)
     home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _only_one(home):
+        for sentence in close_to_others(home):
+            logger.warning("%s", sentence)
         if storage is not None:
             # who asks by the home proves the same as who asks by the storage
             write_file_atomically(home.token, f"{storage.prepare()}\n".encode(), mode=0o600)
