@@ -5,12 +5,16 @@ from __future__ import annotations
 import errno
 import io
 import os
+from concurrent.futures import Future
 
 import pytest
 
 from pystate.common import job_files
+from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
+from pystate.driver.checkpoint_recovery import DurableCheckpointIds
+from pystate.driver.control_endpoint import ControlEndpoint
 from pystate.driver.late_writes import LateWrites
 from pystate.driver.lossy_log import LossyLog
 from pystate.driver.status import JobStatusStore
@@ -66,10 +70,9 @@ def test_a_job_moves_on_and_its_end_is_written_when_it_can_be(tmp_path, full):
     assert read_json(directory.status)["failure"]["message"] == "why"
 
 
-def test_the_last_word_has_room_on_a_full_disk(tmp_path, monkeypatch):
-    directory = JobDirectory(tmp_path)
-    status = JobStatusStore(directory, "job")
-    directory.status_reserve.ensure()
+@pytest.fixture
+def only_what_is_there(monkeypatch):
+    """Makes new files be refused from its call on; those that are there can be written."""
     opened = os.open
 
     def refused(path, flags, *arguments, **named):
@@ -77,12 +80,49 @@ def test_the_last_word_has_room_on_a_full_disk(tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         return opened(path, flags, *arguments, **named)
 
-    monkeypatch.setattr(os, "open", refused)
+    return lambda: monkeypatch.setattr(os, "open", refused)
+
+
+def test_the_last_word_has_room_on_a_full_disk(tmp_path, only_what_is_there):
+    directory = JobDirectory(tmp_path)
+    status = JobStatusStore(directory, "job")
+    directory.status_reserve.ensure()
+
+    only_what_is_there()
     status.update(JobStatus.RUNNING)
     assert read_json(directory.status)["state"] == "INITIALIZING"
     status.update(JobStatus.FAILED, failure={"message": "why", "stack_trace": "where"})
 
     assert read_json(directory.status)["state"] == "FAILED"
+
+
+def test_a_savepoint_gets_its_id_on_a_full_disk(tmp_path, only_what_is_there):
+    directory = JobDirectory(tmp_path)
+    ids = DurableCheckpointIds(directory.checkpoint_ids, directory.checkpoint_ids_reserve)
+    assert ids.get_and_increment() == 1
+
+    only_what_is_there()
+    assert ids.get_and_increment() == 2
+
+    assert read_json(directory.checkpoint_ids) == {"next": 3}
+
+
+def test_who_asks_for_a_savepoint_is_answered_while_its_result_can_not_be_written(tmp_path, full):
+    directory = JobDirectory(tmp_path)
+    directory.secret.write_bytes(b"secret")
+    status = JobStatusStore(directory, "job")
+    endpoint = ControlEndpoint(directory, status)
+    directory.operations.mkdir()
+    trigger_id, done = "ab" * 16, Future()
+    done.set_exception(PystateError("The disk is full."))
+
+    full()
+    endpoint._record(trigger_id, "trigger_savepoint", done)
+
+    assert endpoint._operation(trigger_id)["failure"]["message"] == "The disk is full."
+    full(False)
+    assert status.writes.wait_for_all(30)
+    assert read_json(directory.operation(trigger_id))["failure"]["message"] == "The disk is full."
 
 
 def test_what_a_full_disk_refuses_of_a_log_is_counted(tmp_path, monkeypatch):

@@ -112,9 +112,10 @@ class JobDirectory:
         self.stdout = path / "stdout"  # what an attached job prints
         self.log = path / "job.log"  # Spark's and our noise; also the prints of a detached job
         self.replica = path / "replica.json"  # written by the job manager: where the replica is
-        # room on the disk, so that a cancel and an end can be written down when it is full
+        # room on the disk, so that a cancel, a savepoint's id and an end can be written down when it is full
         self.record_reserve = Reserve(path / "record.reserve", RECORD_RESERVE_BYTES)
         self.status_reserve = Reserve(path / "status.reserve", STATUS_RESERVE_BYTES)
+        self.checkpoint_ids_reserve = Reserve(path / "checkpoint-ids.reserve", RECORD_RESERVE_BYTES)
 
     def _file(self, name: str, kind: type[ReplicatedFile] = ReplicatedFile) -> JobFile:
         path = self.path / name

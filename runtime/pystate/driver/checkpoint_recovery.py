@@ -11,7 +11,7 @@ from pystate.checkpoint.metadata import read_metadata
 from pystate.checkpoint.storage import CheckpointStorage, SnapshotLocation
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.home import read_json, write_json
-from pystate.common.job_files import JobFile
+from pystate.common.job_files import JobFile, Reserve
 
 
 class DurableCheckpointIds(CheckpointIdCounter):
@@ -19,12 +19,14 @@ class DurableCheckpointIds(CheckpointIdCounter):
 
     Args:
         path: The file that holds the next id.
+        reserve: Room for it on a full disk: a job can be stopped with a savepoint on another one.
     """
 
-    def __init__(self, path: JobFile) -> None:
+    def __init__(self, path: JobFile, reserve: Reserve | None = None) -> None:
         data = read_json(path)
         super().__init__(1 if data is None else int(data["next"]))
         self._path = path
+        self._reserve = reserve
 
     def get_and_increment(self) -> int:
         """Return the next id, once it is written down that it is given."""
@@ -32,7 +34,7 @@ class DurableCheckpointIds(CheckpointIdCounter):
         if written is not None:  # a driver that has taken the job over counts on in the same file
             self.continue_above(int(written["next"]) - 1)
         given = super().get_and_increment()
-        write_json(self._path, {"next": given + 1})
+        write_json(self._path, {"next": given + 1}, reserve=self._reserve)
         return given
 
 

@@ -129,7 +129,7 @@ class JobMaster:
             ),
             configuration,
             directory.checkpoints,
-            ids=DurableCheckpointIds(directory.checkpoint_ids),
+            ids=DurableCheckpointIds(directory.checkpoint_ids, directory.checkpoint_ids_reserve),
             check_term=self._term.check,
         )
         self.epochs = EpochCoordinator(self.coordinator, self._epoch_numbers)

@@ -177,7 +177,8 @@ class SupervisedJob:
                     self._set(phase=RecordPhase.ENDED)
         try:
             self.delete_secrets()
-            self.directory.status_reserve.path.unlink(missing_ok=True)
+            for reserve in (self.directory.status_reserve, self.directory.checkpoint_ids_reserve):
+                reserve.path.unlink(missing_ok=True)
         finally:
             self._set_gone()
         self._ended(self)
