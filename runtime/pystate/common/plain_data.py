@@ -1,0 +1,195 @@
+"""Dataclasses as plain data, what JSON and msgpack can say, and back: both follow from the fields and their types.
+
+A field is an entry of a map under its own name. Its type says how its value is read, and checked: numbers, texts, truths,
+enums (by value), lists, tuples of one kind, maps, unions, and every class that has `to_plain` and `from_plain` itself.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from enum import Enum
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+MAX_INT = 2**63 - 1
+
+T = TypeVar("T", bound="PlainData")
+Reader = Callable[[Any], Any]
+_ENTRY = "plain data: entry"
+_KNOWN: dict[type, dict[str, tuple[str, Reader]]] = {}
+
+
+class PlainDataError(ValueError):
+    """Plain data is not what its type says; the message is the end of a sentence."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a whole number lies between, both included."""
+
+    low: int
+    high: int
+
+
+Natural = Annotated[int, Bounds(0, MAX_INT)]
+"""A whole number from 0 to 2^63 - 1."""
+
+
+def entry(name: str, default: Any = MISSING) -> Any:
+    """Return a field of a dataclass whose entry has another name than the field."""
+    return field(default=default, metadata={_ENTRY: name})
+
+
+def left_out(default: Any) -> Any:
+    """Return a field of a dataclass that plain data doesn't have; what is read back has its default."""
+    return field(default=default, metadata={_ENTRY: None})
+
+
+class PlainData:
+    """Base of dataclasses that become plain data, and are read from it."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {key: to_plain(getattr(self, name)) for name, (key, _) in _entries(type(self)).items()}
+
+    @classmethod
+    def from_plain(cls: type[T], plain: Any) -> T:
+        """Rebuild it; entries that it knows nothing of don't matter.
+
+        Raises:
+            PlainDataError: It isn't one, or what `plain_error` makes of that.
+        """
+        try:
+            if not isinstance(plain, Mapping):
+                raise PlainDataError(_unlike(plain, "a map"))
+            return cls(**{name: _taken(plain, key, read) for name, (key, read) in _entries(cls).items()})
+        except PlainDataError as error:
+            what = f"of a {cls.__name__} {error}"
+            raise cls.plain_error(what) from error
+
+    @classmethod
+    def plain_error(cls, what: str) -> Exception:
+        """Return the error for plain data that is something else."""
+        return PlainDataError(what)
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value as plain data."""
+    if hasattr(value, "to_plain"):
+        return value.to_plain()
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {to_plain(key): to_plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(inner) for inner in value]
+    return value
+
+
+def _entries(cls: type[PlainData]) -> dict[str, tuple[str, Reader]]:
+    """Return the entry's name and reader of each field."""
+    known = _KNOWN.get(cls)
+    if known is None:
+        hints = get_type_hints(cls, include_extras=True)
+        named = {one.name: one.metadata.get(_ENTRY, one.name) for one in fields(cls)}  # type: ignore[arg-type]
+        known = _KNOWN[cls] = {name: (key, _reader(hints[name])) for name, key in named.items() if key is not None}
+    return known
+
+
+def _taken(plain: Mapping[Any, Any], key: str, read: Reader) -> Any:
+    if key not in plain:
+        message = f"{key!r} is missing"
+        raise PlainDataError(message)
+    try:
+        return read(plain[key])
+    except PlainDataError as error:
+        message = f"{key!r} {error}"
+        raise PlainDataError(message) from error
+
+
+def _reader(kind: Any) -> Reader:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return lambda value: value
+    if origin is Annotated:
+        return _number(*(one for one in arguments[1:] if isinstance(one, Bounds)))
+    if origin in (Union, types.UnionType):
+        return _one_of([_reader(inner) for inner in arguments])
+    if origin in (list, tuple):
+        return _sequence(origin, _reader(arguments[0]))
+    if origin is dict:
+        return _map(_reader(arguments[0]), _reader(arguments[1]))
+    if hasattr(kind, "from_plain"):
+        read: Reader = kind.from_plain
+        return read
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _member({member.value: member for member in kind})
+    return _number() if kind is int else _exactly(kind)
+
+
+def _exactly(kind: type) -> Reader:
+    # a float that has no digits behind its point comes as a whole number
+    kinds = (float, int) if kind is float else (kind,)
+
+    def read(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise PlainDataError(_unlike(value, f"of type {kind.__name__}"))
+        return value
+
+    return read
+
+
+def _number(bounds: Bounds = Bounds(-MAX_INT - 1, MAX_INT)) -> Reader:  # noqa: B008 - it can't be changed
+    def read(value: Any) -> int:
+        if type(value) is not int or not bounds.low <= value <= bounds.high:
+            raise PlainDataError(_unlike(value, f"a number from {bounds.low} to {bounds.high}"))
+        return value
+
+    return read
+
+
+def _member(members: Mapping[Any, Enum]) -> Reader:
+    def read(value: Any) -> Enum:
+        try:
+            return members[value]
+        except (KeyError, TypeError):
+            raise PlainDataError(_unlike(value, f"any of {', '.join(map(str, members))}")) from None
+
+    return read
+
+
+def _one_of(readers: list[Reader]) -> Reader:
+    def read(value: Any) -> Any:
+        failed: PlainDataError | None = None
+        for one in readers:
+            try:
+                return one(value)
+            except PlainDataError as error:
+                failed = failed or error
+        raise failed or PlainDataError(_unlike(value, "known"))
+
+    return read
+
+
+def _sequence(kind: Callable[[list[Any]], Any], item: Reader) -> Reader:
+    def read(value: Any) -> Any:
+        if not isinstance(value, (list, tuple)):
+            raise PlainDataError(_unlike(value, "a list"))
+        return kind([item(one) for one in value])
+
+    return read
+
+
+def _map(key: Reader, inner: Reader) -> Reader:
+    def read(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise PlainDataError(_unlike(value, "a map"))
+        return {key(name): inner(one) for name, one in value.items()}
+
+    return read
+
+
+def _unlike(value: Any, wanted: str) -> str:
+    text = repr(value)
+    return f"is {text if len(text) <= 80 else f'{text[:77]}...'}, not {wanted}"
