@@ -17,6 +17,7 @@ MAX_INT = 2**63 - 1
 T = TypeVar("T", bound="PlainData")
 Reader = Callable[[Any], Any]
 _ENTRY = "plain data: entry"
+_NOTHING = type(None)
 _KNOWN: dict[type, dict[str, tuple[str, Reader]]] = {}
 
 
@@ -41,9 +42,9 @@ def entry(name: str, default: Any = MISSING) -> Any:
     return field(default=default, metadata={_ENTRY: name})
 
 
-def left_out(default: Any) -> Any:
+def left_out(default: Any = MISSING, *, default_factory: Any = MISSING) -> Any:
     """Return a field of a dataclass that plain data doesn't have; what is read back has its default."""
-    return field(default=default, metadata={_ENTRY: None})
+    return field(default=default, default_factory=default_factory, metadata={_ENTRY: None})
 
 
 class PlainData:
@@ -115,7 +116,7 @@ def _reader(kind: Any) -> Reader:
     if origin is Annotated:
         return _number(*(one for one in arguments[1:] if isinstance(one, Bounds)))
     if origin in (Union, types.UnionType):
-        return _one_of([_reader(inner) for inner in arguments])
+        return _one_of([_reader(inner) for inner in arguments if inner is not _NOTHING], or_nothing=_NOTHING in arguments)
     if origin in (list, tuple):
         return _sequence(origin, _reader(arguments[0]))
     if origin is dict:
@@ -159,8 +160,10 @@ def _member(members: Mapping[Any, Enum]) -> Reader:
     return read
 
 
-def _one_of(readers: list[Reader]) -> Reader:
+def _one_of(readers: list[Reader], *, or_nothing: bool) -> Reader:
     def read(value: Any) -> Any:
+        if value is None and or_nothing:
+            return None
         failed: PlainDataError | None = None
         for one in readers:
             try:

@@ -12,6 +12,7 @@ from pystate.checkpoint.catalog.garbage import named_files
 from pystate.checkpoint.catalog.summary import read_snapshot
 from pystate.checkpoint.metadata import CheckpointType
 from pystate.checkpoint.ownership import claimant
+from pystate.checkpoint.stats.checkpoint_stats import CompletedCheckpointStats
 from pystate.checkpoint.stats.file import read_statistics
 from pystate.checkpoint.storage import MEMORY_SCHEME, METADATA_FILE, SnapshotLocation, parse_location
 from pystate.common.errors import PystateError, UsageError
@@ -101,12 +102,12 @@ def _checkpoints(directory: JobDirectory) -> _Checkpoints:
         tracker = None
     if tracker is None:
         return _Checkpoints(None, None)
-    latest = tracker.to_rest()["latest"]
-    completed, restored = latest["completed"] or {}, latest["restored"] or {}
-    path = completed.get("external_path")
-    if completed.get("discarded") or (path or "").startswith(MEMORY_SCHEME):
-        path = None  # a driver that dies takes those in its memory with it
-    return _Checkpoints(path, restored.get("external_path"))
+    snapshot = tracker.snapshot()
+    last, restored = snapshot.latest["completed"], snapshot.restored
+    latest = last.path if isinstance(last, CompletedCheckpointStats) and not last.discarded else None
+    if latest is not None and latest.startswith(MEMORY_SCHEME):
+        latest = None  # a driver that dies takes those in its memory with it
+    return _Checkpoints(latest, None if restored is None else restored.path)
 
 
 def _names_files_in(checkpoint: str | None, place: str) -> bool:

@@ -47,6 +47,21 @@ def test_a_change_is_written_and_read_again(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_that_was_written_before_gives_the_same_answers(tmp_path: Path) -> None:
+    kept = Path(__file__).parent / "version_1"
+    told = json.loads((kept / "answers.json").read_bytes())
+
+    found = read_statistics(kept / "checkpoints.json", 4, now)
+
+    assert found is not None
+    assert json.dumps(found.to_rest()) == json.dumps(told["checkpoints"])
+    assert json.dumps([found.details(number) for number in range(1, 7)]) == json.dumps(told["details"])
+    assert json.dumps([found.subtask_details(number, COUNT.vertex_id) for number in range(1, 7)]) == json.dumps(
+        told["subtasks"]
+    )
+    assert found.to_plain() == json.loads((kept / "checkpoints.json").read_bytes())["statistics"]
+
+
 def test_a_driver_that_takes_over_has_the_last_ones_statistics(tmp_path: Path) -> None:
     path = tmp_path / "checkpoints.json"
     Statistics().run(1, 2).trigger(3, at=2_000_000).trigger(4, at=9_000_000).write(path)

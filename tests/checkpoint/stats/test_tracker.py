@@ -94,7 +94,7 @@ def driver(make_metadata: Callable[..., CheckpointMetadata]) -> Driver:
 
 
 def test_percentiles_are_flinks() -> None:
-    durations = StatsSummary(duration for _, duration, _ in SEEN)
+    durations = StatsSummary.of(duration for _, duration, _ in SEEN)
     assert durations.to_rest() == {
         "min": 110,
         "max": 639,
@@ -121,7 +121,7 @@ def test_no_numbers_have_no_percentiles() -> None:
 
 
 def test_percentiles_forget_what_minimum_and_average_remember() -> None:
-    summary = StatsSummary([1_000_000])
+    summary = StatsSummary.of([1_000_000])
     for _ in range(10_000):
         summary.add(1)
     assert (summary.maximum, summary.count, summary.average) == (1_000_000, 10_001, 100)
@@ -550,5 +550,5 @@ def test_damaged_plain_data_is_refused(
 
 def test_a_summary_of_more_than_its_window_comes_back() -> None:
     for values in ([7] * 10_002, [1_000_000, *range(10_000)], [], [3]):
-        summary = StatsSummary(values)
+        summary = StatsSummary.of(values)
         assert StatsSummary.from_plain(json.loads(json.dumps(summary.to_plain()))).to_rest() == summary.to_rest()

@@ -8,82 +8,34 @@ barrier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
 
+from pystate.checkpoint.stats.checkpoint_stats import (
+    UNKNOWN,
+    CheckpointStats,
+    CompletedCheckpointStats,
+    FailedCheckpointStats,
+    PendingCheckpointStats,
+    RestoredCheckpointStats,
+    SubtaskCheckpointMetrics,
+    TaskStateStats,
+    latest_ack,
+)
+from pystate.checkpoint.stats.figures import slowest, totals
+from pystate.checkpoint.stats.snapshot import CheckpointStatsSnapshot
 from pystate.checkpoint.stats.summary import StatsSummary
 
-if TYPE_CHECKING:
-    from pystate.checkpoint.stats.checkpoint_stats import (
-        CheckpointStats,
-        RestoredCheckpointStats,
-        SubtaskCheckpointMetrics,
-        TaskStateStats,
-    )
 
-UNKNOWN = -1
-"""What stands where Flink wants a number and there is none."""
-
-
-def _total(metrics: Iterable[SubtaskCheckpointMetrics], size: Callable[[SubtaskCheckpointMetrics], int]) -> int:
-    return sum(size(one) for one in metrics)
-
-
-def _latest_ack(metrics: Iterable[SubtaskCheckpointMetrics]) -> int:
-    return max((one.ack_timestamp for one in metrics), default=UNKNOWN)
-
-
-def _duration(stats: CheckpointStats, latest_ack: int) -> int:
-    if stats.status.value == "FAILED":
-        return max(0, stats.failure_timestamp - stats.trigger_timestamp)
-    return UNKNOWN if latest_ack == UNKNOWN else max(0, latest_ack - stats.trigger_timestamp)
-
-
-def _slowest(metrics: Sequence[SubtaskCheckpointMetrics]) -> dict[str, int | None]:
-    alignments = [one.alignment_ms for one in metrics if one.alignment_ms is not None]
-    return {
-        "sync_duration": max((one.sync_ms for one in metrics), default=None),
-        "async_duration": max((one.async_ms for one in metrics), default=None),
-        "start_delay": max((one.start_delay_ms for one in metrics), default=None),
-        "alignment_duration": max(alignments) if alignments and len(alignments) == len(metrics) else None,
-    }
-
-
-SUMMARY_FIELDS: dict[str, Callable[[CheckpointStats], int | None]] = {
-    "checkpointed_size": lambda stats: _total(stats.acknowledged(), lambda one: one.checkpointed_size),
-    "state_size": lambda stats: _total(stats.acknowledged(), lambda one: one.state_size),
-    "end_to_end_duration": lambda stats: max(0, _duration(stats, _latest_ack(stats.acknowledged()))),
-    "alignment_buffered": lambda stats: 0,
-    "processed_data": lambda stats: _total(stats.acknowledged(), lambda one: one.processed_data),
-    "persisted_data": lambda stats: _total(stats.acknowledged(), lambda one: one.persisted_data),
-    "sync_duration": lambda stats: _slowest(stats.acknowledged())["sync_duration"],
-    "async_duration": lambda stats: _slowest(stats.acknowledged())["async_duration"],
-    "start_delay": lambda stats: _slowest(stats.acknowledged())["start_delay"],
-    "alignment_duration": lambda stats: _slowest(stats.acknowledged())["alignment_duration"],
-}
-"""What the summary is made of, and how it is taken from a completed checkpoint; None counts for nothing."""
-
-
-def overview(
-    counts: dict[str, int],
-    summary: dict[str, Any],
-    completed: CheckpointStats | None,
-    savepoint: CheckpointStats | None,
-    failed: CheckpointStats | None,
-    restored: RestoredCheckpointStats | None,
-    history: list[CheckpointStats],
-) -> dict[str, Any]:
+def overview(snapshot: CheckpointStatsSnapshot) -> dict[str, Any]:
     """Return the answer to `GET /jobs/:id/checkpoints`."""
+    latest = {kind: None if stats is None else checkpoint(stats) for kind, stats in snapshot.latest.items()}
     return {
-        "counts": counts,
-        "summary": summary,
-        "latest": {
-            "completed": None if completed is None else checkpoint(completed),
-            "savepoint": None if savepoint is None else checkpoint(savepoint),
-            "failed": None if failed is None else checkpoint(failed),
-            "restored": None if restored is None else _restored(restored),
-        },
-        "history": [checkpoint(stats) for stats in history],
+        "counts": asdict(snapshot.counts),
+        "summary": {name: summary.to_rest() for name, summary in snapshot.summaries.items()},
+        "latest": {**latest, "restored": None if snapshot.restored is None else _restored(snapshot.restored)},
+        "history": [checkpoint(stats) for stats in snapshot.history],
     }
 
 
@@ -99,60 +51,47 @@ def _restored(restored: RestoredCheckpointStats) -> dict[str, Any]:
 def checkpoint(stats: CheckpointStats, *, with_tasks: bool = False) -> dict[str, Any]:
     """Return one checkpoint."""
     metrics = stats.acknowledged()
-    result = {
+    return {
         "className": stats.status.value.lower(),
         "id": stats.checkpoint_id,
         "status": stats.status.value,
         "is_savepoint": stats.is_savepoint,
         "savepointFormat": stats.savepoint_format,
         "trigger_timestamp": stats.trigger_timestamp,
-        **_sums(stats, metrics),
+        **asdict(totals(metrics, stats.end_to_end_duration)),
         "num_subtasks": sum(task.num_subtasks for task in stats.tasks.values()),
         "num_acknowledged_subtasks": len(metrics),
         "checkpoint_type": "SAVEPOINT" if stats.is_savepoint else "CHECKPOINT",
         "tasks": {task.vertex_id: _task(stats, task) for task in stats.tasks.values()} if with_tasks else {},
-    }
-    if stats.status.value == "COMPLETED":
-        result |= {"external_path": stats.path, "discarded": stats.discarded}
-    elif stats.status.value == "FAILED":
-        result |= {"failure_timestamp": stats.failure_timestamp, "failure_message": stats.failure_message}
-    elif stats.waits_for_epoch is not None:
-        result |= {"waits_for_epoch": stats.waits_for_epoch, "waits_since": stats.waits_since}
-    return result | {
+        **_of_its_kind(stats),
         "epoch": stats.epoch,
         "path": stats.path,
         "restore_timestamp": stats.restore_timestamp,
-        **_slowest(metrics),
+        **asdict(slowest(metrics)),
     }
 
 
-def _sums(stats: CheckpointStats, metrics: list[SubtaskCheckpointMetrics]) -> dict[str, int]:
-    latest_ack = _latest_ack(metrics)
-    return {
-        "latest_ack_timestamp": latest_ack,
-        "checkpointed_size": _total(metrics, lambda one: one.checkpointed_size),
-        "state_size": _total(metrics, lambda one: one.state_size),
-        "end_to_end_duration": _duration(stats, latest_ack),
-        "alignment_buffered": 0,
-        "processed_data": _total(metrics, lambda one: one.processed_data),
-        "persisted_data": _total(metrics, lambda one: one.persisted_data),
-    }
+def _of_its_kind(stats: CheckpointStats) -> dict[str, Any]:
+    if isinstance(stats, CompletedCheckpointStats):
+        return {"external_path": stats.path, "discarded": stats.discarded}
+    if isinstance(stats, FailedCheckpointStats):
+        return {"failure_timestamp": stats.failure_timestamp, "failure_message": stats.failure_message}
+    if isinstance(stats, PendingCheckpointStats) and stats.waits_for_epoch is not None:
+        return {"waits_for_epoch": stats.waits_for_epoch, "waits_since": stats.waits_since}
+    return {}
 
 
 def _task(stats: CheckpointStats, task: TaskStateStats) -> dict[str, Any]:
     metrics = list(task.subtasks.values())
-    sums = _sums(stats, metrics)
-    latest_ack = sums["latest_ack_timestamp"]
-    sums["end_to_end_duration"] = UNKNOWN if latest_ack == UNKNOWN else max(0, latest_ack - stats.trigger_timestamp)
     return {
         "id": stats.checkpoint_id,
         "status": stats.status.value,
-        **sums,
+        **asdict(totals(metrics, stats.duration_until(latest_ack(metrics)))),
         "num_subtasks": task.num_subtasks,
         "num_acknowledged_subtasks": len(metrics),
         "uid": task.uid,
         "name": task.name,
-        **_slowest(metrics),
+        **asdict(slowest(metrics)),
     }
 
 
@@ -167,7 +106,7 @@ def task_with_subtasks(stats: CheckpointStats, task: TaskStateStats) -> dict[str
 
 def _task_summary(stats: CheckpointStats, metrics: list[SubtaskCheckpointMetrics]) -> dict[str, Any]:
     def summary(values: Iterable[int]) -> dict[str, int | float | str]:
-        collected = StatsSummary(values)
+        collected = StatsSummary.of(values)
         # Flink gives no percentiles here at all; those of a single subtask would say nothing.
         return collected.to_rest(percentiles=collected.count > 1)
 
@@ -175,7 +114,7 @@ def _task_summary(stats: CheckpointStats, metrics: list[SubtaskCheckpointMetrics
     return {
         "checkpointed_size": summary(one.checkpointed_size for one in metrics),
         "state_size": summary(one.state_size for one in metrics),
-        "end_to_end_duration": summary(_subtask_duration(stats, one) for one in metrics),
+        "end_to_end_duration": summary(stats.duration_until(one.ack_timestamp) for one in metrics),
         "checkpoint_duration": {
             "sync": summary(one.sync_ms for one in metrics),
             "async": summary(one.async_ms for one in metrics),
@@ -190,10 +129,6 @@ def _task_summary(stats: CheckpointStats, metrics: list[SubtaskCheckpointMetrics
     }
 
 
-def _subtask_duration(stats: CheckpointStats, metrics: SubtaskCheckpointMetrics) -> int:
-    return max(0, metrics.ack_timestamp - stats.trigger_timestamp)
-
-
 def _subtask(stats: CheckpointStats, index: int, metrics: SubtaskCheckpointMetrics | None) -> dict[str, Any]:
     if metrics is None:
         return {"className": "pending", "index": index, "status": "pending_or_failed"}
@@ -201,7 +136,7 @@ def _subtask(stats: CheckpointStats, index: int, metrics: SubtaskCheckpointMetri
         "className": "completed",
         "index": index,
         "ack_timestamp": metrics.ack_timestamp,
-        "end_to_end_duration": _subtask_duration(stats, metrics),
+        "end_to_end_duration": stats.duration_until(metrics.ack_timestamp),
         "checkpointed_size": metrics.checkpointed_size,
         "state_size": metrics.state_size,
         "checkpoint": {"sync": metrics.sync_ms, "async": metrics.async_ms},

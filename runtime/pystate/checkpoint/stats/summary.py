@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pystate.checkpoint.plain import as_map, take_int, take_list, unsound
+from pystate.checkpoint.plain import as_map, take
+from pystate.checkpoint.stats.plain import StatsData, packed, unpacked
+from pystate.common.plain_data import Bounds, Natural, entry, left_out
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 WINDOW_SIZE = 10_000
-MAX_SUM = 2**127
 
 
 def percentile(ordered: Sequence[int], p: float) -> float:
@@ -33,32 +35,35 @@ def percentile(ordered: Sequence[int], p: float) -> float:
     return below + (position - lower) * (above - below)
 
 
-class StatsSummary:
+@dataclass
+class StatsSummary(StatsData):
     """Collects numbers: minimum, maximum and average of all, percentiles of the last 10,000."""
 
-    def __init__(self, values: Iterable[int] = ()) -> None:
-        self.minimum = 0
-        self.maximum = 0
-        self._sum = 0
-        self.count = 0
-        self._window: deque[int] = deque(maxlen=WINDOW_SIZE)
+    minimum: Natural = entry("min", 0)
+    maximum: Natural = entry("max", 0)
+    total: Annotated[int, Bounds(0, 2**127)] = entry("sum", 0)
+    count: Natural = 0
+    window: deque[int] = left_out(default_factory=lambda: deque(maxlen=WINDOW_SIZE))
+
+    @classmethod
+    def of(cls, values: Iterable[int]) -> StatsSummary:
+        """Return the summary of some numbers."""
+        summary = cls()
         for value in values:
-            self.add(value)
+            summary.add(value)
+        return summary
 
     def add(self, value: int) -> None:
         """Take in a number."""
         self.minimum = value if self.count == 0 else min(self.minimum, value)
         self.maximum = value if self.count == 0 else max(self.maximum, value)
-        self._sum += value
+        self.total += value
         self.count += 1
-        self._window.append(value)
+        self.window.append(value)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data; a window of one number over and over is that number."""
-        window: list[int] | int = list(self._window)
-        if len(set(self._window)) == 1:
-            window = self._window[0]
-        return {"min": self.minimum, "max": self.maximum, "sum": self._sum, "count": self.count, "window": window}
+        """Return it as plain data."""
+        return {**super().to_plain(), "window": packed(self.window)}
 
     @classmethod
     def from_plain(cls, plain: object) -> StatsSummary:
@@ -68,22 +73,14 @@ class StatsSummary:
             CorruptSnapshotError: It isn't one.
         """
         data = as_map(plain, "a summary")
-        summary = cls()
-        summary.minimum, summary.maximum = take_int(data, "min"), take_int(data, "max")
-        summary._sum, summary.count = take_int(data, "sum", high=MAX_SUM), take_int(data, "count")
-        length = min(summary.count, WINDOW_SIZE)
-        if isinstance(data.get("window"), int):
-            summary._window.extend([take_int(data, "window")] * length)
-        else:
-            summary._window.extend(take_list(data, "window", _as_number))
-        if len(summary._window) != length:
-            raise unsound(what=f"a summary of {summary.count} numbers has a window of {len(summary._window)}")
+        summary = super().from_plain(data)
+        summary.window.extend(unpacked(take(data, "window"), min(summary.count, WINDOW_SIZE), "window"))
         return summary
 
     @property
     def average(self) -> int:
         """The average, rounded down; 0 of nothing."""
-        return self._sum // self.count if self.count else 0
+        return self.total // self.count if self.count else 0
 
     def to_rest(self, *, percentiles: bool = True) -> dict[str, int | float | str]:
         """Return it as Flink's REST has it.
@@ -91,15 +88,9 @@ class StatsSummary:
         Args:
             percentiles: Whether they mean anything here; else they are "NaN", as where there are no numbers.
         """
-        ordered = sorted(self._window) if percentiles else []
+        ordered = sorted(self.window) if percentiles else []
         result: dict[str, int | float | str] = {"min": self.minimum, "max": self.maximum, "avg": self.average}
         for name, p in PERCENTILES.items():
             value = percentile(ordered, p)
             result[name] = "NaN" if math.isnan(value) else value
         return result
-
-
-def _as_number(value: object) -> int:
-    if type(value) is not int:
-        raise unsound(what=f"{value!r} stands among numbers")
-    return value

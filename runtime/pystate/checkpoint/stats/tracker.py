@@ -5,22 +5,27 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.plain import as_map, take, take_int, take_list, unsound
+from pystate.checkpoint.plain import take, unsound
 from pystate.checkpoint.stats import rest_json
 from pystate.checkpoint.stats.checkpoint_stats import (
     CheckpointedTask,
     CheckpointStats,
-    CheckpointStatsStatus,
+    CheckpointStatsCounts,
+    CompletedCheckpointStats,
+    PendingCheckpointStats,
     RestoredCheckpointStats,
     SubtaskCheckpointMetrics,
     TaskStateStats,
 )
-from pystate.checkpoint.stats.plain import checkpoint_from_plain, checkpoint_to_plain, restored_from_plain
+from pystate.checkpoint.stats.figures import SUMMARIZED, summarized
+from pystate.checkpoint.stats.samples import checkpoint_samples
+from pystate.checkpoint.stats.snapshot import CheckpointStatsSnapshot, KeptStatistics
 from pystate.checkpoint.stats.summary import StatsSummary
+from pystate.metrics.sample import MetricSample
 
 if TYPE_CHECKING:
     from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
@@ -43,11 +48,11 @@ class CheckpointStatsTracker:
         self._lock = threading.RLock()
         self._described: dict[str, CheckpointedTask] = {}
         self._history: OrderedDict[int, CheckpointStats] = OrderedDict()
-        self._in_progress: dict[int, CheckpointStats] = {}
+        self._in_progress: dict[int, PendingCheckpointStats] = {}
         self._latest: dict[str, CheckpointStats | None] = dict.fromkeys(_LATEST)
         self._restored: RestoredCheckpointStats | None = None
-        self._counts = {"restored": 0, "total": 0, "completed": 0, "failed": 0}
-        self._summaries = {name: StatsSummary() for name in rest_json.SUMMARY_FIELDS}
+        self._counts = CheckpointStatsCounts()
+        self._summaries = {name: StatsSummary() for name in SUMMARIZED}
 
     # -- taking note
 
@@ -70,7 +75,7 @@ class CheckpointStatsTracker:
             if sizes:
                 message = f"these operators were never described: {sorted(sizes)}"
                 raise ValueError(message)
-            stats = CheckpointStats(
+            stats = PendingCheckpointStats(
                 checkpoint_id=pending.checkpoint_id,
                 is_savepoint=pending.is_savepoint,
                 savepoint_format=pending.format.value if pending.is_savepoint else None,
@@ -79,7 +84,7 @@ class CheckpointStatsTracker:
                 epoch=pending.epoch,
                 path=pending.location,
             )
-            self._counts["total"] += 1
+            self._count(total=1)
             self._in_progress[stats.checkpoint_id] = stats
             self._history.pop(stats.checkpoint_id, None)  # where ids began anew
             self._history[stats.checkpoint_id] = stats
@@ -116,15 +121,12 @@ class CheckpointStatsTracker:
             stats = self._in_progress.pop(completed.checkpoint_id, None)
             if stats is None:
                 return
-            stats.status = CheckpointStatsStatus.COMPLETED
-            stats.epoch = completed.epoch
-            stats.path = completed.path
-            self._counts["completed"] += 1
-            self._latest["savepoint" if stats.is_savepoint else "completed"] = stats
-            for name, summary in self._summaries.items():
-                value = rest_json.SUMMARY_FIELDS[name](stats)
+            done = replace(stats.completed(), epoch=completed.epoch, path=completed.path)
+            self._count(completed=1)
+            self._ended(done, "savepoint" if done.is_savepoint else "completed")
+            for name, value in summarized(done).items():
                 if value is not None:
-                    summary.add(value)
+                    self._summaries[name].add(value)
 
     def report_failed(
         self, pending: PendingCheckpoint | None, reason: CheckpointFailureReason, message: str | None = None
@@ -138,8 +140,7 @@ class CheckpointStatsTracker:
         """
         with self._lock:
             if pending is None:
-                self._counts["total"] += 1
-                self._counts["failed"] += 1
+                self._count(total=1, failed=1)
             elif pending.checkpoint_id in self._in_progress:
                 self._in_progress[pending.checkpoint_id].epoch = pending.epoch
                 self._fail(pending.checkpoint_id, reason, message, self._clock())
@@ -149,7 +150,7 @@ class CheckpointStatsTracker:
         with self._lock:
             if self._in_progress.pop(checkpoint_id, None) is not None:
                 self._history.pop(checkpoint_id, None)
-                self._counts["total"] -= 1
+                self._count(total=-1)
 
     def give_up_in_progress(self, reason: CheckpointFailureReason, message: str, timestamp: int) -> None:
         """Take note that whoever coordinated the checkpoints is gone, and those in progress with it.
@@ -165,17 +166,22 @@ class CheckpointStatsTracker:
 
     def _fail(self, checkpoint_id: int, reason: CheckpointFailureReason, message: str | None, timestamp: int) -> None:
         stats = self._in_progress.pop(checkpoint_id)
-        stats.status = CheckpointStatsStatus.FAILED
-        stats.failure_timestamp = timestamp
-        stats.failure_message = reason.message if not message else f"{reason.message} {message}"
-        self._counts["failed"] += 1
-        self._latest["failed"] = stats
+        self._count(failed=1)
+        self._ended(stats.failed(reason, message, timestamp), "failed")
+
+    def _ended(self, stats: CheckpointStats, kind: str) -> None:
+        self._latest[kind] = stats
+        if stats.checkpoint_id in self._history:
+            self._history[stats.checkpoint_id] = stats
+
+    def _count(self, **more: int) -> None:
+        self._counts = replace(self._counts, **{name: getattr(self._counts, name) + one for name, one in more.items()})
 
     def report_restored(self, checkpoint_id: int, is_savepoint: bool, path: str) -> None:
         """Take note that an attempt starts from a checkpoint or savepoint."""
         with self._lock:
             now = self._clock()
-            self._counts["restored"] += 1
+            self._count(restored=1)
             self._restored = RestoredCheckpointStats(checkpoint_id, now, is_savepoint, path)
             stats = self._find(checkpoint_id)
             if stats is not None and stats.is_savepoint == is_savepoint:
@@ -186,23 +192,38 @@ class CheckpointStatsTracker:
         with self._lock:
             for checkpoint_id in checkpoint_ids:
                 stats = self._find(checkpoint_id)
-                if stats is not None:
+                if isinstance(stats, CompletedCheckpointStats):
                     stats.discarded = True
 
     # -- telling
 
+    def snapshot(self) -> CheckpointStatsSnapshot:
+        """Return all of it; the checkpoints in it go on changing while this tracker does."""
+        with self._lock:
+            return CheckpointStatsSnapshot(
+                counts=replace(self._counts, in_progress=len(self._in_progress)),
+                summaries=self._summaries,
+                latest=dict(self._latest),
+                restored=self._restored,
+                history=list(reversed(self._history.values())),
+            )
+
     def to_rest(self) -> dict[str, Any]:
         """Return the answer to `GET /jobs/:id/checkpoints`, the last checkpoint first."""
         with self._lock:
-            return rest_json.overview(
-                self._all_counts(),
-                {name: summary.to_rest() for name, summary in self._summaries.items()},
-                self._latest["completed"],
-                self._latest["savepoint"],
-                self._latest["failed"],
-                self._restored,
-                list(reversed(self._history.values())),
-            )
+            return rest_json.overview(self.snapshot())
+
+    def samples(self) -> list[MetricSample]:
+        """Return what is measured of checkpoints, by the names of Flink's metrics."""
+        with self._lock:
+            return checkpoint_samples(self.snapshot())
+
+    def state_sizes(self) -> dict[tuple[str, int], int]:
+        """Return the bytes of each subtask's state in the last completed checkpoint, by (uid, subtask)."""
+        with self._lock:
+            last = self.snapshot().latest_completed
+            tasks = [] if last is None else last.tasks.values()
+            return {(task.uid, index): one.state_size for task in tasks for index, one in task.subtasks.items()}
 
     def details(self, checkpoint_id: int) -> dict[str, Any] | None:
         """Return the answer to `GET /jobs/:id/checkpoints/details/:cid`; None where it is not listed any more."""
@@ -219,11 +240,6 @@ class CheckpointStatsTracker:
                     return rest_json.task_with_subtasks(stats, task)
         return None
 
-    def _all_counts(self) -> dict[str, int]:
-        names = ("restored", "total", "in_progress", "completed", "failed")
-        counts = {**self._counts, "in_progress": len(self._in_progress)}
-        return {name: counts[name] for name in names}
-
     def _find(self, checkpoint_id: int) -> CheckpointStats | None:
         return self._known().get(checkpoint_id)
 
@@ -236,14 +252,14 @@ class CheckpointStatsTracker:
     def to_plain(self) -> dict[str, Any]:
         """Return all of it as plain data."""
         with self._lock:
-            return {
-                "counts": dict(self._counts),
-                "summaries": {name: summary.to_plain() for name, summary in self._summaries.items()},
-                "checkpoints": [checkpoint_to_plain(stats) for _, stats in sorted(self._known().items())],
-                "history": list(self._history),
-                "latest": {name: None if one is None else one.checkpoint_id for name, one in self._latest.items()},
-                "restored": None if self._restored is None else asdict(self._restored),
-            }
+            return KeptStatistics(
+                counts=self._counts,
+                summaries=self._summaries,
+                checkpoints=[stats for _, stats in sorted(self._known().items())],
+                history=list(self._history),
+                latest={name: None if one is None else one.checkpoint_id for name, one in self._latest.items()},
+                restored=self._restored,
+            ).to_plain()
 
     @classmethod
     def from_plain(cls, plain: object, history_size: int, clock: Callable[[], int]) -> CheckpointStatsTracker:
@@ -257,24 +273,22 @@ class CheckpointStatsTracker:
         Raises:
             CorruptSnapshotError: It is something else.
         """
-        data = as_map(plain, "the statistics")
+        kept = KeptStatistics.from_plain(plain)
         tracker = cls(history_size, clock)
-        counts = as_map(take(data, "counts"), "the counts")
-        tracker._counts = {name: take_int(counts, name) for name in tracker._counts}
-        summaries = as_map(take(data, "summaries"), "the summaries")
-        tracker._summaries = {name: StatsSummary.from_plain(take(summaries, name)) for name in tracker._summaries}
-        known = {one.checkpoint_id: one for one in take_list(data, "checkpoints", checkpoint_from_plain)}
-        latest = as_map(take(data, "latest"), "the latest checkpoints")
-        tracker._latest = {name: None if take(latest, name) is None else _of(known, latest[name]) for name in _LATEST}
-        history = take_list(data, "history", lambda number: _of(known, number))
-        tracker._history = OrderedDict((one.checkpoint_id, one) for one in history[max(0, len(history) - history_size) :])
-        running = (one for one in known.values() if one.status is CheckpointStatsStatus.IN_PROGRESS)
-        tracker._in_progress = {one.checkpoint_id: one for one in running}
-        tracker._restored = restored_from_plain(take(data, "restored"))
+        tracker._counts = kept.counts
+        tracker._summaries = {name: take(kept.summaries, name) for name in SUMMARIZED}
+        known = {stats.checkpoint_id: stats for stats in kept.checkpoints}
+        for kind in _LATEST:
+            number = take(kept.latest, kind)
+            tracker._latest[kind] = None if number is None else _of(known, number)
+        listed = kept.history[max(0, len(kept.history) - history_size) :]
+        tracker._history = OrderedDict((number, _of(known, number)) for number in listed)
+        tracker._in_progress = {n: stats for n, stats in known.items() if isinstance(stats, PendingCheckpointStats)}
+        tracker._restored = kept.restored
         return tracker
 
 
-def _of(known: dict[int, CheckpointStats], checkpoint_id: object) -> CheckpointStats:
-    if type(checkpoint_id) is not int or checkpoint_id not in known:
-        raise unsound(what=f"checkpoint {checkpoint_id!r} is named and not there")
+def _of(known: dict[int, CheckpointStats], checkpoint_id: int) -> CheckpointStats:
+    if checkpoint_id not in known:
+        raise unsound(what=f"checkpoint {checkpoint_id} is named and not there")
     return known[checkpoint_id]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
+from pystate.checkpoint.stats.checkpoint_stats import CheckpointStatsCounts, CheckpointStatsStatus
+from pystate.checkpoint.stats.figures import SUMMARIZED, Slowest, Totals
+from pystate.checkpoint.stats.summary import PERCENTILES
 from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.jobmanager.rest.operations import operation_result, triggered
 from pystate.jobmanager.rest.parameters import CHECKPOINT_ID, CHOSEN_TRIGGER_ID, VERTEX_ID, one_word
@@ -25,34 +29,20 @@ from pystate.jobmanager.rest.schemas import (
 )
 
 _PATH = "/jobs/{job_id}/checkpoints"
-_DURATIONS = ("sync_duration", "async_duration", "start_delay", "alignment_duration")
-_STATUS = words("IN_PROGRESS", "COMPLETED", "FAILED")
+_STATUS = words(*(status.value for status in CheckpointStatsStatus))
 _PERCENTILE = either(NUMBER, words("NaN"))
 _SUMMARY = record(
     {
         **dict.fromkeys(("min", "max", "avg"), INTEGER),
-        **dict.fromkeys(("p50", "p90", "p95", "p99", "p999"), _PERCENTILE),
+        **dict.fromkeys(PERCENTILES, _PERCENTILE),
     }
 )
-_SUMS = dict.fromkeys(
-    (
-        "latest_ack_timestamp",
-        "checkpointed_size",
-        "state_size",
-        "end_to_end_duration",
-        "alignment_buffered",
-        "processed_data",
-        "persisted_data",
-        "num_subtasks",
-        "num_acknowledged_subtasks",
-    ),
-    INTEGER,
-)
-_SLOWEST = dict.fromkeys(_DURATIONS, nullable(INTEGER))
+_SUMS = {**{one.name: INTEGER for one in fields(Totals)}, "num_subtasks": INTEGER, "num_acknowledged_subtasks": INTEGER}
+_SLOWEST = {one.name: nullable(INTEGER) for one in fields(Slowest)}
 _TASK_FIELDS = {"id": INTEGER, "status": _STATUS, **_SUMS, "uid": TEXT, "name": TEXT, **_SLOWEST}
 _CHECKPOINT = record(
     {
-        "className": words("in_progress", "completed", "failed"),
+        "className": words(*(status.value.lower() for status in CheckpointStatsStatus)),
         "id": INTEGER,
         "status": _STATUS,
         "is_savepoint": TRUTH,
@@ -76,19 +66,10 @@ _CHECKPOINT = record(
     },
 )
 _RESTORED = record({"id": INTEGER, "restore_timestamp": INTEGER, "is_savepoint": TRUTH, "external_path": nullable(TEXT)})
-_SUMMED = (
-    "checkpointed_size",
-    "state_size",
-    "end_to_end_duration",
-    "alignment_buffered",
-    "processed_data",
-    "persisted_data",
-    *_DURATIONS,
-)
 _CHECKPOINTS = record(
     {
-        "counts": record(dict.fromkeys(("restored", "total", "in_progress", "completed", "failed"), INTEGER)),
-        "summary": record(dict.fromkeys(_SUMMED, _SUMMARY)),
+        "counts": record({one.name: INTEGER for one in fields(CheckpointStatsCounts)}),
+        "summary": record(dict.fromkeys(SUMMARIZED, _SUMMARY)),
         "latest": record(
             {
                 **dict.fromkeys(("completed", "savepoint", "failed"), nullable(_CHECKPOINT)),
