@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pystate.common.errors import UsageError
 from pystate.common.home import read_json
+from pystate.common.job_manager_entry import read_job_manager
 from pystate.common.processes import is_alive
 from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def absent_job_manager(home: PystateHome) -> NoJobManagerError:
     """Return the error of a home without a job manager, killed or never started."""
-    entry = read_json(home.jobmanager)  # one that was told to end takes it with it
+    entry = read_job_manager(home)  # one that was told to end takes it with it
     jobs = _jobs_left(home)
     where = None
     if entry is not None and not is_alive(entry["pid"]):

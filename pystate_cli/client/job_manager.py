@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import signal
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pystate
 from pystate.common.errors import ControlError, PystateError
-from pystate.common.home import PystateHome, read_json
-from pystate.common.processes import is_alive
+from pystate.common.home import PystateHome
+from pystate.common.job_manager_entry import is_served, read_job_manager
+from pystate.common.processes import is_alive, signal_process, started_at
 from pystate.logs.reader import log_extent, read_log
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
 
@@ -157,7 +157,7 @@ def start_job_manager(
         ended = process.poll()
         running = _healthy(home, timeout)  # asked after poll(): another run's job manager may have been faster
         if running is not None:
-            ours = (read_json(home.jobmanager) or {}).get("pid") == process.pid
+            ours = (read_job_manager(home) or {}).get("pid") == process.pid
             if ended is None and not ours:
                 process.terminate()  # it waits for a lock that the faster one holds
             return running[0], ours
@@ -194,7 +194,7 @@ def own_job_manager(home: PystateHome, timeout: float) -> tuple[dict[str, Any], 
     Raises:
         VersionMismatchError: It is of another version.
     """
-    entry = read_json(home.jobmanager)
+    entry = read_job_manager(home)
     if entry is None:
         return None
     try:
@@ -204,18 +204,24 @@ def own_job_manager(home: PystateHome, timeout: float) -> tuple[dict[str, Any], 
     except ControlError:  # it has accepted the connection and says nothing
         running = None
     if running is not None:
-        return read_json(home.jobmanager) or entry, running[0]
-    if not is_alive(entry["pid"]) or not _is_job_manager(entry["pid"], home):  # its number was given to another process
+        return read_job_manager(home) or entry, running[0]
+    # the lock says that a job manager lives; when the process began, that its number was not given to another one
+    if not is_served(home) or started_at(entry["pid"]) != entry.get("started"):
         return None
     return entry, None
 
 
-def stop_job_manager(pid: int, seconds: float) -> bool:
-    """Ask a job manager to end, and wait for that; return whether it did."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
+def stop_job_manager(entry: dict[str, Any], seconds: float) -> bool:
+    """Ask a job manager to end, and wait for that; return whether it did.
+
+    Args:
+        entry: What it has left in the home.
+        seconds: How long it may take.
+    """
+    pid, started = int(entry["pid"]), entry.get("started")
+    signal_process(pid, started, signal.SIGTERM)
     deadline = time.monotonic() + seconds
-    while is_alive(pid) and not _is_zombie(pid):
+    while started_at(pid) == started:
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_SECONDS)
@@ -285,7 +291,7 @@ def _healthy(home: PystateHome, timeout: float) -> tuple[RestClient, dict[str, A
 
     A stale file, or a foreign program on its port, is none.
     """
-    entry = read_json(home.jobmanager)
+    entry = read_job_manager(home)
     if entry is None or not is_alive(entry["pid"]):
         return None
     # who answers must show the instance's mark before it gets to see the token
@@ -365,18 +371,3 @@ def _last_lines(home: PystateHome, start: int) -> str:
     data, _ = read_log(home.jobmanager_log, start, _LOG_BYTES, ended=True)
     lines = data.decode(errors="replace").splitlines()
     return "\n".join(f"  | {line}" for line in lines[-_LOG_LINES:])
-
-
-def _is_zombie(pid: int) -> bool:
-    """Whether a process has ended and only waits for its parent to notice."""
-    return _ps(pid, "stat=").startswith("Z")
-
-
-def _is_job_manager(pid: int, home: PystateHome) -> bool:
-    words = _ps(pid, "command=")
-    return "pystate.jobmanager" in words and str(home.root) in words
-
-
-def _ps(pid: int, column: str) -> str:
-    command = ["ps", "-ww", "-o", column, "-p", str(pid)]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - a fixed command

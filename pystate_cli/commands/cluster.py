@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pystate.common.errors import ControlError, PystateError
-from pystate.common.home import read_json
+from pystate.common.job_manager_entry import read_job_manager
 from pystate.common.job_status import JobStatus
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
@@ -53,7 +53,7 @@ def start(
             configuration=configuration,
             warn=session.console.warning,
         )
-    pid = (read_json(session.home.jobmanager) or {}).get("pid")
+    pid = (read_job_manager(session.home) or {}).get("pid")
     what = "Started the job manager" if started else "The job manager is running already"
     session.console.story(f"{what} (process {pid}).")
     options = SecurityOptions
@@ -100,7 +100,7 @@ def stop(
         _cancel(session, leading, running)
         running = []
     with session.console.waiting("The job manager is ending"):
-        stopped = stop_job_manager(entry["pid"], _STOP_SECONDS)
+        stopped = stop_job_manager(entry, _STOP_SECONDS)
     if not stopped:
         message = f"The job manager (process {entry['pid']}) has not ended within {_STOP_SECONDS:.0f} s."
         raise ControlError(message, where=str(session.home.root), hint=f"kill -9 {entry['pid']} ends it, its jobs go on")

@@ -57,6 +57,7 @@ from pystate.common.errors import (
 )
 from pystate.common.home import PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
+from pystate.common.processes import started_at
 from pystate.driver.checkpoint_config import checkpoint_config
 from pystate.driver.driver_term import leader_of_this_process
 from pystate.driver.failure_history import with_failure
@@ -136,7 +137,7 @@ class FakeDriver:
         server.start()
         self.directory.operations.mkdir(exist_ok=True)
         time.sleep(float(self.option("--listen-after", "0")))
-        address = {"pid": os.getpid(), "host": server.host, "port": server.port}
+        address = {"pid": os.getpid(), "started": started_at(os.getpid()), "host": server.host, "port": server.port}
         write_json(self.directory.driver, address, mode=0o600)
         for number in range(int(self.option("--fail-starts", "0"))):
             self.fail_start(number)

@@ -6,8 +6,10 @@ import pytest
 
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, read_json, write_json
+from pystate.common.job_manager_entry import read_job_manager
 from pystate.jobmanager import server
 from pystate.jobmanager.server import AlreadyRunningError, bind, job_manager
+from tests.jobmanager.harness import eventually
 
 
 def test_the_next_free_port_is_taken():
@@ -69,3 +71,19 @@ def test_one_that_is_about_to_end_is_waited_for_and_a_stale_address_is_forgotten
     monkeypatch.setattr(server, "create_app", lambda *_args, **_kwargs: pytest.fail(str(home.jobmanager.exists())))
     with pytest.raises(pytest.fail.Exception, match="False"), job_manager(home, "127.0.0.1", 0):
         pass
+
+
+def test_a_damaged_address_is_written_anew(tmp_path):
+    home = PystateHome(tmp_path)
+    with job_manager(home, "127.0.0.1", 0):
+        entry = home.jobmanager.read_bytes()
+        home.jobmanager.write_bytes(b"{")
+        eventually(lambda: home.jobmanager.read_bytes() == entry)
+    assert not home.jobmanager.exists()
+
+
+def test_a_job_manager_starts_over_a_damaged_address(tmp_path):
+    home = PystateHome(tmp_path)
+    home.jobmanager.write_bytes(b"\0\0")
+    with job_manager(home, "127.0.0.1", 0):
+        assert read_job_manager(home) is not None

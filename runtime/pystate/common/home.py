@@ -107,7 +107,8 @@ class JobDirectory:
         self.resubmission = self._file("resubmission.json")
         self.operations = path / "operations"  # written by the driver: <trigger-id>.json per savepoint, stop, checkpoint
         # what only this machine has
-        self.driver = path / "driver.json"  # written by the driver: pid, host, port of its control endpoint
+        self.driver = path / "driver.json"  # written by the driver: pid, started, host, port of its control endpoint
+        self.process = path / "process.json"  # written by the job manager: pid and begin of the driver it has started
         self.spark_secrets = path / SPARK_SECRETS  # 0600; written by the driver; there only while its JVM starts
         self.stdout = path / "stdout"  # what an attached job prints
         self.log = path / "job.log"  # Spark's and our noise; also the prints of a detached job
@@ -139,7 +140,7 @@ class JobDirectory:
         """Return the files on this machine that a replica has, too, by their names there."""
         found = {path.name: path for path in self.path.glob("*")}
         found.update({f"{_OPERATIONS_THERE}{path.name}": path for path in self.operations.glob("*")})
-        ours = (self.driver, self.spark_secrets, self.stdout, self.log, self.replica, self.operations)
+        ours = (self.driver, self.process, self.spark_secrets, self.stdout, self.log, self.replica, self.operations)
         return {name: path for name, path in found.items() if path not in ours and _REPLICATED_NAME.fullmatch(name)}
 
     def record_of(self, token: int | None) -> JobFile:

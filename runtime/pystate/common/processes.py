@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 
@@ -15,6 +20,76 @@ def is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def this_machine() -> str:
+    """Return what tells this machine, since it was started, from others: processes are looked for where they can be seen."""
+    if sys.platform == "linux":
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            # containers on one kernel don't see each other's processes
+            return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
+    return socket.gethostname()
+
+
+def started_at(pid: int) -> str | None:
+    """Return when a process began, as text that is the same each time and of no other process of this id.
+
+    None where there is none, or it has ended and waits for its parent to notice.
+    """
+    if sys.platform == "linux":
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+        fields = stat.rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else f"{this_machine()}/{fields[19]}"
+    command = ["/bin/ps", "-o", "lstart=", "-p", str(pid)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - a fixed command
+    return f"{this_machine()}/{said}" if said else None
+
+
+def is_ours(pid: int) -> bool:
+    """Return whether a process runs as our user."""
+    if sys.platform == "linux":
+        try:
+            status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
+        # the folder itself is root's where the process can't be looked into
+        users = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
+        return set(users) == {str(os.geteuid())}
+    command = ["/bin/ps", "-o", "uid=", "-p", str(pid)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - a fixed command
+    return said == str(os.geteuid())
+
+
+def signal_process(pid: int, started: str | None, number: int) -> bool:
+    """Send a signal to the process that began at that time, not to one that got its id later; return whether it was there.
+
+    Args:
+        pid: Its id.
+        started: What `started_at` said of it.
+        number: The signal.
+    """
+    if not hasattr(os, "pidfd_open"):
+        if started is None or started_at(pid) != started:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        return True
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        # looked at behind the descriptor, which goes on to mean the process that had the id then
+        if started is None or started_at(pid) != started:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, number)
+        return True
+    finally:
+        os.close(descriptor)
 
 
 def can_run(pid: int) -> bool | None:

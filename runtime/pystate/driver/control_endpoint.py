@@ -11,6 +11,7 @@ from pystate.checkpoint.metadata import SavepointFormatType
 from pystate.common.control import ControlServer
 from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
 from pystate.common.home import JobDirectory, parse_job_id, read_json, write_json
+from pystate.common.processes import started_at
 from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.job_master import JobMaster
 from pystate.driver.status import JobStatusStore
@@ -36,7 +37,12 @@ class ControlEndpoint:
         """Begin to answer, and say where."""
         self._server.start()
         self._directory.operations.mkdir(exist_ok=True)
-        address = {"pid": os.getpid(), "host": self._server.host, "port": self._server.port}
+        address = {
+            "pid": os.getpid(),
+            "started": started_at(os.getpid()),
+            "host": self._server.host,
+            "port": self._server.port,
+        }
         write_json(self._directory.driver, address, mode=0o600)
 
     def serve(self, master: JobMaster) -> None:

@@ -20,6 +20,7 @@ from pystate.common.home import (
     write_json,
 )
 from pystate.common.job_files import check_room
+from pystate.common.processes import this_machine
 from pystate.common.refused_files import refused
 from pystate.common.time import current_time_ms, steady_ms
 from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher, DriverProcess, DriverRefusedError
@@ -39,7 +40,6 @@ from pystate.jobmanager.leadership import (
     LeadershipInDoubtError,
     LeadershipLostError,
     OnlyJobManager,
-    this_machine,
 )
 from pystate.jobmanager.retried_steps import RetriedSteps
 from pystate.jobmanager.supervised_job import SupervisedJob, job_name_of
@@ -109,8 +109,10 @@ class Dispatcher:
         self.steps.do("making sure that this job manager leads", self._leadership.check)
         self.steps.do("preparing the folders of the jobs", self._folders.prepare)
         self.steps.do_now_or_later("deleting old secrets", self._home.remove_old_secrets, "old-secrets")
-        running = self._launcher.find_running()
-        for job_id in self.steps.do("listing the jobs", self._folders.job_ids):
+        job_ids = self.steps.do("listing the jobs", self._folders.job_ids)
+        # those who share their jobs share drivers on one machine; alone, no other home is any of our business
+        running = self._launcher.find_running(() if self._leadership.token is None else job_ids)
+        for job_id in job_ids:
             what = f"taking over job {job_id}"
             take_over = partial(self._recover, job_id, running.get(job_id), complete_term)
             if self._leadership.token is None:

@@ -11,16 +11,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from pystate.common.control import connect, receive_message, send_message
 from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.file_system_settings import settings_environment
-from pystate.common.home import JobDirectory, PystateHome, read_json
-from pystate.common.processes import is_alive
+from pystate.common.home import JobDirectory, PystateHome, read_json, write_json
+from pystate.common.processes import signal_process, started_at
 from pystate.driver.driver_term import LEADER_VARIABLE
+from pystate.jobmanager.found_drivers import PATIENCE_SECONDS, candidates, find_drivers
 from pystate.jobmanager.job_record import Submission
 
 DRIVER_COMMAND = ("-m", "pystate.driver")
@@ -77,10 +78,12 @@ class AdoptedDriver:
         pid: Its process id.
         home: The installation it writes its files to.
         leader: The fencing token of the job manager that started it; None where it had no stand-in, or nobody can tell.
+        started: When it began, which tells it from a process that gets its id later.
     """
 
-    def __init__(self, pid: int, home: Path, leader: int | None = None) -> None:
+    def __init__(self, pid: int, home: Path, leader: int | None = None, started: str | None = None) -> None:
         self.pid = pid
+        self.started = started
         self.home = home
         self.leader = leader
 
@@ -90,13 +93,15 @@ class AdoptedDriver:
             with contextlib.suppress(OSError):
                 descriptor = os.pidfd_open(self.pid)
                 try:
+                    if started_at(self.pid) != self.started:
+                        return  # it had ended, and another process has its id
                     poll = select.poll()
                     poll.register(descriptor, select.POLLIN)
                     poll.poll()
                 finally:
                     os.close(descriptor)
             return
-        while is_alive(self.pid):
+        while started_at(self.pid) == self.started:
             time.sleep(_ADOPTED_POLL_SECONDS)
 
 
@@ -106,9 +111,13 @@ class DriverLauncher:
     Args:
         home: The folder of this installation.
         command: The interpreter's arguments that start a driver; a test's own driver goes here.
+        patience_s: How long processes that say they are drivers may take to prove it.
     """
 
-    def __init__(self, home: PystateHome, command: Sequence[str] = DRIVER_COMMAND) -> None:
+    def __init__(
+        self, home: PystateHome, command: Sequence[str] = DRIVER_COMMAND, patience_s: float = PATIENCE_SECONDS
+    ) -> None:
+        self._patience_s = patience_s
         self._home = home
         self._command = list(command)
 
@@ -136,6 +145,7 @@ class DriverLauncher:
             variables[LEADER_VARIABLE] = str(leader)
             variables.update(settings_environment())  # the driver writes to the storage that we share, too
         directory.driver.unlink(missing_ok=True)  # the address of an earlier driver
+        directory.process.unlink(missing_ok=True)
         with contextlib.ExitStack() as files:
             log = files.enter_context(_open_private(directory.log))
             output = files.enter_context(_open_private(directory.stdout)) if submission.attached else log
@@ -155,6 +165,8 @@ class DriverLauncher:
                 refused = DriverRefusedError(str(error), where=submission.python)
                 refused.is_too_long = error.errno == errno.E2BIG
                 raise refused from error
+        with contextlib.suppress(OSError):  # a full disk: it will say itself who it is
+            write_json(directory.process, {"pid": process.pid, "started": started_at(process.pid)}, mode=0o600)
         return ChildDriver(process)
 
     def end_replaced(self, job_id: str, driver: AdoptedDriver) -> None:
@@ -165,8 +177,7 @@ class DriverLauncher:
             driver: The driver.
         """
         logger.warning("killing driver %d of job %s: another one has taken the job over", driver.pid, job_id)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(driver.pid, signal.SIGKILL)
+        signal_process(driver.pid, driver.started, signal.SIGKILL)
         driver.wait()
         self.end_orphans(job_id, driver.pid)
 
@@ -184,24 +195,23 @@ class DriverLauncher:
         deadline = time.monotonic() + _ORPHANS_GRACE_SECONDS
         while orphans := _started_by(job_id, driver):
             if time.monotonic() > deadline:
-                logger.warning("killing what the dead driver %d of job %s has left: %s", driver, job_id, orphans)
-                for pid in orphans:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
+                logger.warning("killing what the dead driver %d of job %s has left: %s", driver, job_id, list(orphans))
+                for pid, started in orphans.items():
+                    signal_process(pid, started, signal.SIGKILL)
                 return
             time.sleep(_ORPHANS_POLL_SECONDS)
 
-    def find_running(self) -> dict[str, AdoptedDriver]:
-        """Return the living drivers by job id: the id in a command line is unique, a pid is used again."""
-        found: dict[str, AdoptedDriver] = {}
-        for pid, command in _processes():
-            with contextlib.suppress(ValueError, IndexError, OSError):
-                job_id = command[command.index("--job-id") + 1]
-                home = Path(command[command.index("--home") + 1])
-                # what a driver forks has its command line, but is not the head of the session
-                if os.getsid(pid) == pid:
-                    found[job_id] = AdoptedDriver(pid, home, _leader_of(pid))
-        return found
+    def find_running(self, of_other_homes: Collection[str] = ()) -> dict[str, AdoptedDriver]:
+        """Return the living drivers by job id: those that prove it, whatever the arguments of a process say.
+
+        Args:
+            of_other_homes: Jobs whose drivers may have been started by the job manager of another home of this machine.
+        """
+        found = find_drivers(candidates(self._home, of_other_homes), self._patience_s)
+        return {
+            job_id: AdoptedDriver(driver.pid, driver.home, _leader_of(driver.pid), driver.started)
+            for job_id, driver in found.items()
+        }
 
 
 def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments: Any) -> Any:
@@ -252,9 +262,10 @@ def _leader_of(pid: int) -> int | None:
     if sys.platform != "linux":
         return None
     start = f"{LEADER_VARIABLE}=".encode()
-    for variable in _environment_of(pid):
-        if variable.startswith(start):
-            return int(variable[len(start) :])
+    with contextlib.suppress(OSError):  # it has just ended
+        for variable in _environment_of(pid):
+            if variable.startswith(start):
+                return int(variable[len(start) :])
     return None
 
 
@@ -262,33 +273,17 @@ def _environment_of(pid: int | str) -> list[bytes]:
     return Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
 
 
-def _started_by(job_id: str, session: int) -> list[int]:
-    """Return the living processes of a session that have the job's id in their environment."""
+def _started_by(job_id: str, session: int) -> dict[int, str]:
+    """Return the living processes of a session that have the job's id in their environment, and when they began."""
     if sys.platform != "linux":
-        return []
+        return {}
     marker = f"{JOB_ID_VARIABLE}={job_id}".encode()
-    found = []
+    found = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             with contextlib.suppress(OSError):  # it has ended, or is not ours
                 pid = int(entry.name)
-                if os.getsid(pid) == session and marker in _environment_of(pid):
-                    found.append(pid)
+                started = started_at(pid)
+                if os.getsid(pid) == session and marker in _environment_of(pid) and started is not None:
+                    found[pid] = started
     return found
-
-
-def _processes() -> list[tuple[int, list[str]]]:
-    """Return (pid, command line) of all processes we may see."""
-    if sys.platform == "linux":
-        found = []
-        for entry in os.scandir("/proc"):
-            if entry.name.isdigit():
-                with contextlib.suppress(OSError):
-                    words = Path(entry.path, "cmdline").read_bytes().decode("utf-8", "surrogateescape").split("\0")
-                    found.append((int(entry.name), words[:-1]))
-        return found
-    listing = subprocess.run(  # noqa: S603 - a fixed command
-        ["/bin/ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True
-    ).stdout
-    rows = (line.split() for line in listing.splitlines())
-    return [(int(row[0]), row[1:]) for row in rows if row]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import sys
 from typing import Protocol
 
 from pystate.common.errors import PystateError
@@ -44,12 +41,3 @@ class OnlyJobManager:
 
     def check(self) -> None:
         """Do nothing."""
-
-
-def this_machine() -> str:
-    """Return what tells this machine, since it was started, from others: processes are looked for where they can be seen."""
-    if sys.platform == "linux":
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            # containers on one kernel don't see each other's processes
-            return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
-    return socket.gethostname()

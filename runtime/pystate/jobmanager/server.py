@@ -9,6 +9,7 @@ import os
 import secrets
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,8 +23,10 @@ from starlette.types import ASGIApp
 import pystate
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
-from pystate.common.home import PystateHome, read_json, write_file_atomically, write_json
+from pystate.common.home import PystateHome, write_file_atomically, write_json
+from pystate.common.job_manager_entry import REWRITE_SECONDS, DamagedAddressError, is_damaged, read_job_manager
 from pystate.common.private_home import close_to_others
+from pystate.common.processes import started_at, this_machine
 from pystate.common.security_options import SecurityOptions
 from pystate.common.time import current_time_ms
 from pystate.jobmanager.dispatcher import Dispatcher
@@ -33,7 +36,6 @@ from pystate.jobmanager.high_availability.lease import LeaseTerms
 from pystate.jobmanager.high_availability.standby import StandbyJobManager
 from pystate.jobmanager.high_availability.storage import SharedStorage, shared_storage
 from pystate.jobmanager.job_store import JobStoreTerms
-from pystate.jobmanager.leadership import this_machine
 from pystate.jobmanager.request_guard import home_token
 from pystate.jobmanager.rest.app import create_app
 from pystate.jobmanager.rest_security import RestSecurity
@@ -123,6 +125,7 @@ def job_manager(
                 "scheme": security.scheme,
                 "ca": configuration.get(SecurityOptions.SSL_REST_CA),
                 "version": pystate.__version__,
+                "started": started_at(os.getpid()),
                 "started_at": current_time_ms(),
                 "instance": secrets.token_hex(16),
             }
@@ -141,13 +144,9 @@ def job_manager(
                     )
                 )
                 jobs.server = server
-                write_json(home.jobmanager, entry, mode=0o600)
-                logger.info("job manager %s serves %s on %s:%d", pystate.__version__, home.root, address, entry["port"])
-                try:
+                with _known(home, entry):
+                    logger.info("job manager %s serves %s on %s:%d", pystate.__version__, home.root, address, entry["port"])
                     yield JobManagerRun(server, listener)
-                finally:
-                    _forget_address(home)
-                    logger.info("job manager ends")
 
 
 class _Jobs:
@@ -274,7 +273,7 @@ def _only_one(home: PystateHome) -> Iterator[None]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError as error:
-                other = (read_json(home.jobmanager) or {}).get("pid")
+                other = _other(home)
                 if other is not None or time.monotonic() > deadline:
                     message = f"Another job manager (process {other}) serves this home."
                     raise AlreadyRunningError(message, where=str(home.root)) from error
@@ -283,6 +282,38 @@ def _only_one(home: PystateHome) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _other(home: PystateHome) -> int | None:
+    """Return the process that has left its address; None where there is none, or it can't be read."""
+    try:
+        return (read_job_manager(home) or {}).get("pid")
+    except DamagedAddressError:
+        return None
+
+
+@contextmanager
+def _known(home: PystateHome, entry: dict[str, Any]) -> Iterator[None]:
+    """Leave the address in the home, and write it anew where it is damaged."""
+    write_json(home.jobmanager, entry, mode=0o600)
+    ended = threading.Event()
+
+    def keep() -> None:
+        while not ended.wait(REWRITE_SECONDS):
+            with suppress(OSError):  # a full disk, a home that can't be written at the moment: it is tried again
+                if is_damaged(home):
+                    write_json(home.jobmanager, entry, mode=0o600)
+                    logger.warning("%s was damaged and is written anew", home.jobmanager)
+
+    keeper = threading.Thread(target=keep, name="address", daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        keeper.join()
+        _forget_address(home)
+        logger.info("job manager ends")
 
 
 def _forget_address(home: PystateHome) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from pystate.common.errors import CheckpointFailedError, JobTerminatedError, PystateError
 from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json, write_json
 from pystate.common.job_status import JobStatus
+from pystate.common.processes import this_machine
 from pystate.common.time import current_time_ms
 from pystate.driver.driver_term import begin_term
 from pystate.driver.failure_history import has_failed, with_failure
@@ -23,7 +24,7 @@ from pystate.jobmanager.driver_process import DriverProcess, DriverRefusedError,
 from pystate.jobmanager.job_checkpoints import JobCheckpoints
 from pystate.jobmanager.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.kept_record import KeptRecord
-from pystate.jobmanager.leadership import Leadership, LeadershipLostError, OnlyJobManager, this_machine
+from pystate.jobmanager.leadership import Leadership, LeadershipLostError, OnlyJobManager
 from pystate.jobmanager.metric_fetcher import MetricFetcher
 from pystate.jobmanager.retried_steps import RetriedSteps
 from pystate.logs.pieces import is_written

@@ -15,7 +15,7 @@ import pytest
 
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, read_json, write_json
-from pystate.jobmanager.driver_process import _processes
+from pystate.jobmanager.found_drivers import processes
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
 from tests.jobmanager.harness import eventually
@@ -32,7 +32,7 @@ def home(own_home) -> Iterator[PystateHome]:
 
 
 def processes_of(home: PystateHome) -> list[int]:
-    return [pid for pid, command in _processes() if "pystate.jobmanager" in command and str(home.root) in command]
+    return [pid for pid, command in processes() if "pystate.jobmanager" in command and str(home.root) in command]
 
 
 def ensure(home: PystateHome, *command: str):

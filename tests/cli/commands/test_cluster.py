@@ -208,3 +208,16 @@ def test_a_leader_that_does_not_answer_is_no_fault_of_its_standby(tmp_path, pyst
 
 def read_port(shown: dict) -> str:
     return str(shown["leader"]).rpartition(":")[2]
+
+
+def test_a_damaged_address_stops_no_command(home, pystate):
+    home.root.mkdir()
+    for damage in (b"", b"{", b"[]", b"{}"):
+        home.jobmanager.write_bytes(damage)
+        for words in (("list",), ("cluster", "status")):
+            shown = pystate(*words)
+            assert (shown.code, f"No job manager is running for this home ({home.root})." in shown.err) == (1, True)
+        assert pystate("cluster", "stop").code == 0
+    assert pystate("cluster", "start").err.startswith("Started the job manager")
+    home.jobmanager.write_bytes(b"{")
+    eventually(lambda: pystate("cluster", "status").code == 0)

@@ -102,9 +102,8 @@ def test_wrong_calls_of_logs(manager, pystate):
 
 
 def test_who_reads_more_slowly_than_the_job_prints_is_told_what_is_gone(manager, running):
-    from pystate_cli.job_manager import find_job_manager
-
     from pystate.common.home import PystateHome
+    from pystate_cli.client.job_manager import find_job_manager
 
     log = log_of(manager, running)
     log.write_text("first\n")

@@ -1,0 +1,151 @@
+"""Finds the drivers that an earlier job manager has left. What a process says of itself in its arguments proves nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pystate.common.control import connect
+from pystate.common.errors import ControlError, UsageError
+from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
+from pystate.common.processes import is_ours, started_at
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_SECONDS = 20.0
+"""How long in all processes may take to prove that they are drivers. One whose job manager was killed before it could write
+down whom it had started has to import its modules first."""
+_ANSWER_SECONDS = 5.0
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A process of ours that may be the driver of a job.
+
+    Attributes:
+        pid: Its process id.
+        started: When it began; see `started_at`.
+        job_id: The job that its arguments name.
+        home: The installation that they name.
+    """
+
+    pid: int
+    started: str
+    job_id: str
+    home: Path
+
+    def may_have_just_started(self) -> bool:
+        """Return whether it may still prove it: it lives, and the job manager has not written down whom it started."""
+        return not _read(PystateHome(self.home).job(self.job_id).process) and started_at(self.pid) == self.started
+
+    def is_proven(self) -> bool:
+        """Return whether it is the job's driver, by what others can't forge.
+
+        It is the process, told by number and begin, that the job manager started for the job or that wrote where the driver
+        listens; or who listens there proves the job's secret. The job's folder, where that stands, must be ours alone.
+        """
+        directory = PystateHome(self.home).job(self.job_id)
+        if not _is_private(directory):
+            return False
+        said, known = _read(directory.driver), _read(directory.process)
+        if any(entry.get("pid") == self.pid and entry.get("started") == self.started for entry in (said, known)):
+            return True
+        if said.get("pid") != self.pid:
+            return False
+        try:
+            address = (str(said["host"]), int(said["port"]))
+            connect(address, directory.secret.read_bytes(), timeout=_ANSWER_SECONDS).close()
+        except (ControlError, OSError, KeyError, ValueError, TypeError):
+            return False
+        return True
+
+
+def find_drivers(candidates: Iterable[Candidate], patience_s: float = PATIENCE_SECONDS) -> dict[str, Candidate]:
+    """Return the processes that have proven to be drivers, by job id.
+
+    Args:
+        candidates: Those that may be.
+        patience_s: How long is waited in all for those that live and have proven nothing so far.
+    """
+    found: dict[str, Candidate] = {}
+    open_ones = list(candidates)
+    deadline = time.monotonic() + patience_s
+    while True:
+        for candidate in open_ones:
+            if candidate.is_proven():
+                found[candidate.job_id] = candidate
+        open_ones = [each for each in open_ones if each.job_id not in found and each.may_have_just_started()]
+        if not open_ones:
+            return found
+        if time.monotonic() > deadline:
+            for each in open_ones:
+                logger.warning(
+                    "process %d names job %s in its arguments and does not prove to be its driver", each.pid, each.job_id
+                )
+            return found
+        time.sleep(_POLL_SECONDS)
+
+
+def candidates(home: PystateHome, of_other_homes: Collection[str] = ()) -> list[Candidate]:
+    """Return the processes that may be drivers: of our user, at the head of a session, with a job in their arguments.
+
+    Args:
+        home: Our installation.
+        of_other_homes: Jobs whose drivers may have been started by the job manager of another home of this machine.
+    """
+    found = []
+    for pid, command in processes():
+        with contextlib.suppress(ValueError, IndexError, OSError, UsageError):
+            job_id = parse_job_id(command[command.index("--job-id") + 1])
+            named = Path(command[command.index("--home") + 1])
+            if named != home.root and job_id not in of_other_homes:
+                continue
+            # what a driver forks has its command line, but is not the head of the session
+            started = started_at(pid)
+            if os.getsid(pid) == pid and is_ours(pid) and started is not None:
+                found.append(Candidate(pid, started, job_id, named))
+    return found
+
+
+def processes() -> list[tuple[int, list[str]]]:
+    """Return (pid, command line) of all processes we may see."""
+    if sys.platform == "linux":
+        found = []
+        for entry in os.scandir("/proc"):
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    words = Path(entry.path, "cmdline").read_bytes().decode("utf-8", "surrogateescape").split("\0")
+                    found.append((int(entry.name), words[:-1]))
+        return found
+    listing = subprocess.run(  # noqa: S603 - a fixed command
+        ["/bin/ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True
+    ).stdout
+    rows = (line.split() for line in listing.splitlines())
+    return [(int(row[0]), row[1:]) for row in rows if row]
+
+
+def _is_private(directory: JobDirectory) -> bool:
+    """Return whether nobody else can have written what stands in a job's folder."""
+    try:
+        status = directory.path.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _read(file: Any) -> dict[str, Any]:
+    try:
+        said = read_json(file)
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
