@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pystate_cli.views.checkpoint_list import CheckpointRow, summary_line, table
+from pystate_cli.views.checkpoint_list import CHECKPOINTS, CheckpointRow, summary_line
 
 WIDTH = 150
 
@@ -21,7 +21,7 @@ def main():
     statistics = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     rows = [CheckpointRow.of(entry) for entry in statistics["history"]]
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(table(rows, WIDTH, unicode=True))
+    console.print(CHECKPOINTS.table(rows, WIDTH, unicode=True))
     console.print()
     console.print(summary_line(statistics))
     console.save_svg(sys.argv[2], title="pystate checkpoints")

@@ -17,8 +17,8 @@ from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, Watch
 from pystate_cli.session import Session, job_state
 from pystate_cli.views.checkpoint_details import CheckpointDetails, details_view, header_line
 from pystate_cli.views.checkpoint_details import plain_lines as plain_details
-from pystate_cli.views.checkpoint_list import CheckpointRow, path_lines, plain_lines, summary_line, table, wait_lines
-from pystate_cli.views.checkpoint_summary import plain_summary, summary_table, summary_title
+from pystate_cli.views.checkpoint_list import CHECKPOINTS, CheckpointRow, path_lines, summary_line, wait_lines
+from pystate_cli.views.checkpoint_summary import SUMMARY, summary_rows, summary_title
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -106,7 +106,7 @@ class _List:
         self._rows = [CheckpointRow.of(entry) for entry in statistics["history"]]
 
     def plain(self) -> list[str]:
-        return plain_lines(self._rows)
+        return CHECKPOINTS.plain(self._rows)
 
     def sentence(self) -> str:
         return summary_line(self._statistics)
@@ -123,7 +123,7 @@ class _List:
             paths = paths[: max(0, height - _OTHER_LINES - len(rows))]
             if paths and paths[-1].endswith(":"):
                 paths.pop()  # its path stands below it and was cut
-        parts: list[RenderableType] = [table(rows, width, unicode=unicode), Text("")] if rows else []
+        parts: list[RenderableType] = [CHECKPOINTS.table(rows, width, unicode=unicode), Text("")] if rows else []
         return [*parts, *(Text(line, overflow="fold") for line in (self.sentence(), *paths))]
 
 
@@ -136,7 +136,7 @@ class _Summary:
         self._statistics = statistics
 
     def plain(self) -> list[str]:
-        return plain_summary(self._statistics)
+        return SUMMARY.plain(summary_rows(self._statistics, all_figures=True))
 
     def sentence(self) -> str:
         return summary_title(self._statistics)
@@ -151,7 +151,7 @@ class _Summary:
         title = Text(self.sentence())
         if not self._statistics["counts"]["completed"]:
             return [title]
-        return [title, Text(""), summary_table(self._statistics, width, unicode=unicode)]
+        return [title, Text(""), SUMMARY.table(summary_rows(self._statistics), width, unicode=unicode)]
 
 
 class _Details:

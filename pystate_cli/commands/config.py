@@ -14,7 +14,7 @@ from pystate_cli.commands.config_import import import_config
 from pystate_cli.parser.default_command import DEFAULT, DefaultCommandGroup
 from pystate_cli.programs.program_words import ConfDirOption, PropertyOption
 from pystate_cli.session import Session
-from pystate_cli.views.setting_list import SettingRow, details, plain_lines, table
+from pystate_cli.views.setting_list import SETTINGS, SettingRow, details
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration, LoadedConfiguration
@@ -56,15 +56,15 @@ def show_config(
     shown = [row for row in rows if row.is_set or not set_only]
     one = len(rows) == 1 and key is not None
     if as_json:
-        console.result_json({"source": _source(loaded), "settings": [row.to_plain() for row in shown]})
+        console.result_json({"source": _source(loaded), "settings": SETTINGS.json(shown)})
     elif console.is_terminal:
-        view = details(rows[0], console.width) if one else table(shown, console.width, unicode=console.has_unicode)
+        view = details(rows[0], console.width) if one else SETTINGS.table(shown, console.width, unicode=console.has_unicode)
         console.render(view)
         console.story(f"\nread from {_source(loaded)}{_below(loaded)}")
     elif one:
         console.result(rows[0].bare)
     else:
-        for line in plain_lines(shown):
+        for line in SETTINGS.tabbed(shown):
             console.result(line)
 
 

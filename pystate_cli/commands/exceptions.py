@@ -7,7 +7,7 @@ import typer
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.session import Session
-from pystate_cli.views.failure_list import FailureRow, hint_lines, plain_lines, table, trace_lines
+from pystate_cli.views.failure_list import FAILURES, FailureRow, hint_lines, trace_lines
 
 
 def exceptions(
@@ -29,10 +29,10 @@ def exceptions(
     history = answer["exceptionHistory"]
     rows = [FailureRow.of(entry, job_id) for entry in history["entries"]]
     if not console.is_terminal:
-        for line in plain_lines(rows):
+        for line in FAILURES.plain(rows):
             console.result(line)
     elif rows:
-        console.render(table(rows, console.width, unicode=console.has_unicode))
+        console.render(FAILURES.table(rows, console.width, unicode=console.has_unicode))
         hints = hint_lines(rows)
         for line in ["", *hints] if hints else []:
             console.result(line)

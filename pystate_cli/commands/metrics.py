@@ -11,7 +11,7 @@ from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.session import Session
-from pystate_cli.views.metric_list import MetricRow, head_line, matching, metric_table, plain_lines, subtask_table
+from pystate_cli.views.metric_list import METRICS, SUBTASKS, MetricRow, head_line, matching, measured_subtasks
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -87,7 +87,7 @@ class _Look:
 
     def block(self) -> list[str]:
         """Return the lines for a pipe."""
-        return plain_lines(self.rows)
+        return METRICS.plain(self.rows)
 
     def view(self, width: int, height: int | None) -> RenderableType:
         """Return what a terminal of that size shows; one without a height has room for everything."""
@@ -100,14 +100,14 @@ class _Look:
             listed = self.rows
         else:
             listed = [row for row in self._all if row.is_of_functions]
-            subtasks = subtask_table(self._all, width, unicode=self._unicode)
-            if subtasks is not None:
-                parts += [Text(""), subtasks]
+            subtasks = measured_subtasks(self._all)
+            if subtasks:
+                parts += [Text(""), SUBTASKS.table(subtasks, width, unicode=self._unicode)]
                 count = len({(row.task, row.subtask) for row in self._all if row.subtask is not None})
                 room = None if room is None else max(1, room - count)
         shown = listed if room is None else listed[:room]
         if shown:
-            parts += [Text(""), metric_table(shown, width, unicode=self._unicode)]
+            parts += [Text(""), METRICS.table(shown, width, unicode=self._unicode)]
         if len(shown) < len(listed):
             parts.append(Text(f"{len(listed) - len(shown)} more; --filter GLOB chooses.", style="dim"))
         return Group(*parts)

@@ -9,7 +9,7 @@ import typer
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import CheckpointsOption, DirectoryArgument, directories
 from pystate_cli.session import Session
-from pystate_cli.views.savepoint_list import damaged_lines, plain_lines, summary_line, table
+from pystate_cli.views.savepoint_list import damaged_lines, plain_lines, savepoint_rows, spec_for, summary_line
 from pystate_cli.views.savepoint_tree import plain_tree, tree
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def list_savepoints(
         console.result_json({"savepoints": snapshots, "damaged": _damaged(catalog)})
     elif console.is_terminal:
         if catalog.snapshots:
-            unicode = console.has_unicode
-            console.render(table(catalog.snapshots, console.width, unicode=unicode, kinds=checkpoints))
+            rows = savepoint_rows(catalog.snapshots)
+            console.render(spec_for(rows, kinds=checkpoints).table(rows, console.width, unicode=console.has_unicode))
             console.result("")
         for line in (*damaged_lines(catalog.damaged, console.width), summary_line(catalog, where)):
             console.result(line)

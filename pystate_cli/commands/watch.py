@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,28 +12,16 @@ from pystate.common.job_status import JobStatus
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.client.rest_client import RestClient
-from pystate_cli.console.formats import UNKNOWN, format_iso
 from pystate_cli.console.watching import watch as watch_again
 from pystate_cli.sampling.job_history import JobHistory, JobLook
 from pystate_cli.session import Session
-from pystate_cli.tables.plain_columns import plain_number, plain_table
+from pystate_cli.views.watch_lines import LOOKS, look_json
 from pystate_cli.views.watch_view import watch_view
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _DEFAULT_INTERVAL = 1.0
-_COLUMNS = (
-    ("time", 29),
-    ("state", 12),
-    ("attempt", 7),
-    ("epoch", 8),
-    ("epoch_ms", 8),
-    ("rows_in_s", 10),
-    ("rows_out_s", 10),
-    ("backlog", 10),
-    ("checkpoint", 0),
-)
 
 
 def watch(
@@ -56,7 +44,7 @@ def watch(
     client, job_id = connect_to_job(session, job_manager, job, application_id)
     history = JobHistory(job_id)
     if as_json:
-        console.result_json(_plain(history.look(client)))
+        console.result_json(look_json(history.look(client)))
         return
     looks = _Looks(session, client, job_manager, history, unicode=console.has_unicode)
     watch_again(console, looks.next, seconds, gap=False)
@@ -110,7 +98,7 @@ class _Look:
     def block(self) -> list[str]:
         if self._silence is not None:
             return [f"# {self._silence}"]
-        lines = plain_table(_COLUMNS, [_cells(self._look)])
+        lines = LOOKS.plain([self._look])
         return lines if self._header else lines[1:]
 
     def view(self, width: int, height: int) -> RenderableType:
@@ -123,44 +111,3 @@ class _Look:
         elif self.is_last:
             end = Text(f"Job {self._look.job_id} is {self._look.progress['state']}.", style="dim")
         return Group(watch_view(self._look, width, height - 1, unicode=self._unicode), end)
-
-
-def _cells(look: JobLook) -> list[str]:
-    progress = look.progress
-    latest = (look.statistics.get("latest") or {}).get("completed")
-    epoch = progress.get("epoch")
-    return [
-        format_iso(int(time.time() * 1000)),
-        str(progress["state"]),
-        str(progress.get("attempt") or 0),
-        plain_number(epoch),
-        plain_number(look.epochs[-1] if look.epochs else None),
-        _rounded(look.rate_in),
-        _rounded(look.rate_out),
-        plain_number(progress.get("backlog")),
-        UNKNOWN if latest is None else str(latest["id"]),
-    ]
-
-
-def _rounded(rates: tuple[float | None, ...]) -> str:
-    rate = rates[-1] if rates else None
-    return plain_number(None if rate is None else round(rate))
-
-
-def _plain(look: JobLook) -> dict[str, Any]:
-    return {
-        "job_id": look.job_id,
-        "progress": dict(look.progress),
-        "operators": [
-            {
-                "name": operator.name,
-                "parallelism": operator.parallelism,
-                "status": operator.status,
-                "rows_in": operator.rows_in,
-                "rows_out": operator.rows_out,
-            }
-            for operator in look.operators
-        ],
-        "max_parallelism": look.max_parallelism,
-        "checkpoints": {"counts": look.statistics["counts"], "latest": look.statistics["latest"]},
-    }

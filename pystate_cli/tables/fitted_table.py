@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from pystate_cli.tables.kinds import Look
+from pystate_cli.tables.table_spec import Column, Row, TableSpec
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -12,150 +14,67 @@ if TYPE_CHECKING:
 _WIDE_LEAST = 20
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column.
-
-    Attributes:
-        name: What its cells are found by.
-        heading: What stands above it.
-        short: The heading where there is little room; None: the same.
-        left: Whether its cells begin on the left; numbers end on the right.
-        least: To how many characters its cells may give way; None: never, they'd be of no use.
-        most: How many characters it gets at most.
-        wraps: Cells that give way go on in the next line instead of being cut.
-        keeps_end: Cells that give way lose their beginning: names in groups differ at their ends.
-    """
-
-    name: str
-    heading: str
-    short: str | None = None
-    left: bool = False
-    least: int | None = None
-    most: int = 48
-    wraps: bool = False
-    keeps_end: bool = False
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How much a table says.
-
-    Attributes:
-        columns: Which columns it has.
-        wide: Long headings and words, or short headings and marks.
-        brief: The shortest names.
-    """
-
-    columns: tuple[Column, ...]
-    wide: bool
-    brief: bool = False
-
-    @property
-    def gap(self) -> int:
-        """Characters between two columns."""
-        return 2 if self.wide else 1
-
-    def heading(self, column: Column) -> str:
-        """Return what stands above a column."""
-        return column.heading if self.wide or column.short is None else column.short
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row of a table.
-
-    Attributes:
-        cells: Text by column name.
-        styles: Style by column name, of rich.
-        style: The style of the whole row.
-    """
-
-    cells: Mapping[str, str]
-    styles: Mapping[str, str] = field(default_factory=dict)
-    style: str = ""
-
-
-def layouts(columns: Sequence[Column], *, extra: Sequence[str] = (), dropped: Sequence[str] = ()) -> Iterator[Layout]:
-    """Yield layouts from the widest to the narrowest.
+def fitted_tables(spec: TableSpec[Row], groups: Sequence[Sequence[Row]], width: int, look: Look) -> list[Table]:
+    """Return several tables with the same columns in the first layout that fits; the last one is taken as it is.
 
     Args:
-        columns: All columns.
-        extra: What is said in a wide layout only, and left out first, in this order.
-        dropped: What is left out afterwards, in this order.
-    """
-    left = tuple(columns)
-    yield Layout(left, wide=True)
-    for name in extra:
-        left = tuple(column for column in left if column.name != name)
-        yield Layout(left, wide=True)
-    for name in ("", *dropped):
-        left = tuple(column for column in left if column.name != name)
-        yield Layout(left, wide=False)
-        yield Layout(left, wide=False, brief=True)
-
-
-def fitted_table(
-    choices: Iterable[Layout], lines_of: Callable[[Layout], Sequence[Line]], width: int, *, unicode: bool
-) -> Table:
-    """Return the table in the first layout that fits; the last one is taken as it is.
-
-    Args:
-        choices: Layouts, the best first.
-        lines_of: Gives the rows as a layout says them.
+        spec: The columns.
+        groups: The rows of each table.
         width: Columns of the terminal.
-        unicode: Whether it shows more than ASCII.
+        look: Says the time, and whether the terminal shows more than ASCII.
     """
-    return fitted_tables(choices, lambda layout: [lines_of(layout)], width, unicode=unicode)[0]
-
-
-def fitted_tables(
-    choices: Iterable[Layout], groups_of: Callable[[Layout], Sequence[Sequence[Line]]], width: int, *, unicode: bool
-) -> list[Table]:
-    """Return several tables with the same columns, one below the other.
-
-    Args:
-        choices: Layouts, the best first.
-        groups_of: Gives the rows of each table as a layout says them.
-        width: Columns of the terminal.
-        unicode: Whether it shows more than ASCII.
-    """
-    for layout in choices:
-        groups = groups_of(layout)
-        widths = _widths(layout, [line for lines in groups for line in lines], width)
-        if sum(widths) + layout.gap * (len(widths) - 1) <= width:
+    for columns, layout in spec.layouts(look):
+        cells = [[[column.text(row, layout) for column in columns] for row in rows] for rows in groups]
+        widths = _widths(columns, [line for lines in cells for line in lines], width, layout)
+        if sum(widths) + _gap(layout) * (len(widths) - 1) <= width:
             break
-    return [_table(layout, lines, widths, unicode=unicode) for lines in groups]
+    return [
+        _table(spec, columns, list(zip(rows, lines, strict=True)), widths, layout)
+        for rows, lines in zip(groups, cells, strict=True)
+    ]
 
 
-def _table(layout: Layout, lines: Sequence[Line], widths: Sequence[int], *, unicode: bool) -> Table:
+def _gap(look: Look) -> int:
+    return 2 if look.wide else 1
+
+
+def _heading(column: Column[Row], look: Look) -> str:
+    return (column.heading if look.wide or column.short is None else column.short) or ""
+
+
+def _table(
+    spec: TableSpec[Row],
+    columns: Sequence[Column[Row]],
+    lines: Sequence[tuple[Row, Sequence[str]]],
+    widths: Sequence[int],
+    look: Look,
+) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(
-        box=box.SIMPLE_HEAD if unicode else box.ASCII2,
-        padding=(0, layout.gap - 1, 0, 0),
+        box=box.SIMPLE_HEAD if look.unicode else box.ASCII2,
+        padding=(0, _gap(look) - 1, 0, 0),
         pad_edge=False,
         show_edge=False,
         header_style="bold",
     )
-    for column, size in zip(layout.columns, widths, strict=True):
+    for column, size in zip(columns, widths, strict=True):
         table.add_column(
-            layout.heading(column),
-            justify="left" if column.left else "right",
+            _heading(column, look),
+            justify="left" if column.is_left else "right",
             width=size,
             no_wrap=not column.wraps,
             overflow="fold" if column.wraps else "crop",
         )
-    for line in lines:
+    for row, texts in lines:
         cells = []
-        for column, size in zip(layout.columns, widths, strict=True):
-            text = line.cells[column.name]
+        for column, text, size in zip(columns, texts, widths, strict=True):
             cut = shortened_in_front if column.keeps_end else shortened
-            shown = text if column.wraps or column.least is None else cut(text, size, unicode=unicode)
-            cells.append(Text(shown, style=line.styles.get(column.name, "")))
-        table.add_row(*cells, style=line.style)
+            shown = text if column.wraps or column.least is None else cut(text, size, unicode=look.unicode)
+            cells.append(Text(shown, style=column.text_style(row)))
+        table.add_row(*cells, style=spec.style(row))
     return table
 
 
@@ -182,18 +101,18 @@ def shortened_in_front(text: str, size: int, *, unicode: bool) -> str:
     return mark + text
 
 
-def _widths(layout: Layout, lines: Sequence[Line], width: int) -> list[int]:
-    natural = []
-    for column in layout.columns:
-        texts = [layout.heading(column), *(line.cells[column.name] for line in lines)]
-        natural.append(max(_cell_width(text) for text in texts))
-    least = [
-        size if column.least is None else min(size, column.most, max(column.least, _WIDE_LEAST if layout.wide else 0))
-        for column, size in zip(layout.columns, natural, strict=True)
+def _widths(columns: Sequence[Column[Row]], lines: Sequence[Sequence[str]], width: int, look: Look) -> list[int]:
+    natural = [
+        max(_cell_width(text) for text in (_heading(column, look), *(line[place] for line in lines)))
+        for place, column in enumerate(columns)
     ]
-    room = width - sum(least) - layout.gap * (len(least) - 1)
+    least = [
+        size if column.least is None else min(size, column.most, max(column.least, _WIDE_LEAST if look.wide else 0))
+        for column, size in zip(columns, natural, strict=True)
+    ]
+    room = width - sum(least) - _gap(look) * (len(least) - 1)
     widths = []
-    for column, size, small in zip(layout.columns, natural, least, strict=True):
+    for column, size, small in zip(columns, natural, least, strict=True):
         given = small if column.least is None else min(size, column.most, small + max(0, room))
         room -= given - small
         widths.append(given)

@@ -3,56 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import UNKNOWN, format_iso, format_millis, format_moment, format_size, printable
+from pystate_cli.console.formats import UNKNOWN, format_millis, format_moment, format_size, printable
 from pystate_cli.tables.facts import flowing, labelled
-from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, fitted_tables, layouts, shortened
-from pystate_cli.tables.plain_columns import plain_number, plain_table
+from pystate_cli.tables.fitted_table import shortened
+from pystate_cli.tables.kinds import INSTANT, MILLIS, TEXT, Look, moment_cell
+from pystate_cli.tables.table_spec import Column, TableSpec
 from pystate_cli.views.checkpoint_list import CheckpointRow
-from pystate_cli.views.measured import (
-    MEASURED_COLUMNS,
-    MEASURED_PLAIN_COLUMNS,
-    STATUS_STYLES,
-    Measured,
-    moment_cell,
-    status_marks,
-)
+from pystate_cli.views.measured import MEASURED, STATUS_STYLES, Measured, measured_columns, status_marks
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
 FIGURES = ("min", "avg", "max")
-_OPERATOR_COLUMNS = (
-    Column("name", "Operator", left=True, least=12),
-    Column("uid", "UID", left=True, least=8, most=32),
-    Column("acknowledged", "Acknowledged", "Ack"),
-    Column("latest_ack", "Latest ack", "Latest"),
-    Column("duration", "Duration"),
-    *MEASURED_COLUMNS,
-)
-_OPERATOR_DROPPED = ("latest_ack", "uid", "start_delay", "sync", "async", "alignment", "incremental", "full")
-_SUBTASK_COLUMNS = (
-    Column("subtask", "Subtask", "Sub"),
-    Column("status", "Status", "", left=True),
-    Column("latest_ack", "Acknowledged", "Ack"),
-    Column("duration", "Duration"),
-    *MEASURED_COLUMNS,
-)
-_SUBTASK_DROPPED = ("latest_ack", "start_delay", "sync", "async", "alignment", "incremental", "full")
-_PLAIN_COLUMNS = (
-    ("operator", 32),
-    ("subtask", 7),
-    ("status", 17),
-    ("acknowledged", 12),
-    ("latest_ack", 29),
-    ("duration_ms", 11),
-    *MEASURED_PLAIN_COLUMNS,
-    ("uid", 0),
-)
 _LINES_ABOVE = 4
 """Above the subtasks of an operator: a gap, its name, the heading, a rule."""
 
@@ -166,24 +133,121 @@ def _figures(entry: Mapping[str, Any]) -> tuple[SubtaskRow, ...]:
     return tuple(rows)
 
 
+# -- the columns
+
+
+@dataclass(frozen=True)
+class DetailsRow:
+    """A line: all of an operator, one figure of all its subtasks, or a subtask of it."""
+
+    checkpoint_status: str
+    operator: OperatorRow
+    one: SubtaskRow | None = None
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether it is the least, the average or the most of all subtasks."""
+        return self.one is not None and not self.one.status
+
+    @property
+    def status(self) -> str | None:
+        """As REST has it; None for a figure."""
+        return self.checkpoint_status if self.one is None else self.one.status or None
+
+    @property
+    def subtask_status(self) -> str:
+        """The status of a subtask in the words of a checkpoint's; empty for all else."""
+        found = "" if self.one is None else _SUBTASK_STATUS.get(self.one.status, "")
+        # Flink has one word for those that still write and those that never will
+        return "FAILED" if found == "IN_PROGRESS" and self.checkpoint_status != "IN_PROGRESS" else found
+
+    @property
+    def acknowledged(self) -> str | None:
+        """How many of how many subtasks have acknowledged; None for a figure."""
+        if self.one is None:
+            return f"{self.operator.acknowledged}/{self.operator.count}"
+        return None if self.is_figure else "1/1" if self.one.status == "completed" else "0/1"
+
+    @property
+    def latest_ack(self) -> int | None:
+        """When the last of them did."""
+        return self.operator.latest_ack if self.one is None else self.one.ack_timestamp
+
+    @property
+    def duration(self) -> int | None:
+        """From the trigger to that."""
+        return self.operator.duration if self.one is None else self.one.duration
+
+    @property
+    def measured(self) -> Measured:
+        """What was measured."""
+        return self.operator.measured if self.one is None else self.one.measured
+
+
+def _shown_status(row: DetailsRow, look: Look) -> str:
+    marks, status = status_marks(unicode=look.unicode), row.subtask_status
+    if not status:
+        return ""
+    return f"{marks[status]} {_SUBTASK_WORDS[status]}" if look.wide else marks[status]
+
+
+def _acknowledged_style(row: DetailsRow) -> str:
+    waits = row.operator.acknowledged < row.operator.count
+    return STATUS_STYLES.get(row.checkpoint_status, "") if waits else ""
+
+
+DETAILS: TableSpec[DetailsRow] = TableSpec(
+    (
+        Column("vertex", lambda row: row.operator.vertex_id, plain="operator", width=32),
+        Column("name", lambda row: row.operator.name, TEXT, "Operator", json="name", least=12),
+        Column("uid", lambda row: row.operator.uid, TEXT, "UID", plain="uid", json="uid", least=8, most=32, priority=2),
+        Column(
+            "subtask", lambda row: "all" if row.one is None else row.one.index, TEXT, "Subtask", "Sub",
+            plain="subtask", width=7, left=False,
+        ),
+        Column(
+            "status", lambda row: row.status, TEXT, "Status", "", plain="status", width=17, json="status",
+            shown=_shown_status, style=lambda row: STATUS_STYLES.get(row.subtask_status, ""),
+        ),
+        Column(
+            "acknowledged", lambda row: row.acknowledged, TEXT, "Acknowledged", "Ack",
+            plain="acknowledged", width=12, left=False, style=_acknowledged_style,
+        ),
+        Column(
+            "latest_ack", lambda row: row.latest_ack, INSTANT, "Latest ack", "Latest",
+            plain="latest_ack", width=29, json="latestAckTimestamp", wide_only=True,
+        ),
+        Column(
+            "ack", lambda row: row.latest_ack, INSTANT, "Acknowledged", "Ack", priority=1,
+            shown=lambda row, look: moment_cell(row.latest_ack, look) if row.subtask_status else "",
+        ),
+        Column(
+            "duration", lambda row: row.duration, MILLIS, "Duration",
+            plain="duration_ms", width=11, json="endToEndDuration",
+        ),
+        *measured_columns(lambda row: row.measured),
+    ),
+    style=lambda row: "dim" if row.is_figure else "",
+    plain_order=(
+        "vertex", "subtask", "status", "acknowledged", "latest_ack", "duration", *MEASURED, "uid",
+    ),
+)  # fmt: skip
+"""`pystate checkpoints JOBID ID`; JSON is an entry of `tasks` for an operator."""
+
+OPERATORS = DETAILS.only("name", "uid", "acknowledged", "latest_ack", "duration", *MEASURED)
+SUBTASKS = DETAILS.only("subtask", "status", "ack", "duration", *MEASURED)
+
+
 # -- for programs
 
 
 def plain_lines(details: CheckpointDetails) -> list[str]:
     """Return a header, and for each operator a line for all of it, lines for min, avg and max, and one per subtask."""
-    rows = []
-    for operator in details.operators:
-        acknowledged = f"{operator.acknowledged}/{operator.count}"
-        times = (format_iso(operator.latest_ack), plain_number(operator.duration))
-        rows.append(
-            [operator.vertex_id, "all", details.row.status, acknowledged, *times, *operator.measured.plain(), operator.uid]
-        )
-        for one in (*operator.figures, *operator.subtasks):
-            times = (format_iso(one.ack_timestamp), plain_number(one.duration))
-            taken = {"completed": "1/1", "": UNKNOWN}.get(one.status, "0/1")
-            status = one.status or UNKNOWN
-            rows.append([operator.vertex_id, one.index, status, taken, *times, *one.measured.plain(), operator.uid])
-    return plain_table(_PLAIN_COLUMNS, rows)
+    return DETAILS.plain(
+        DetailsRow(details.row.status, operator, one)
+        for operator in details.operators
+        for one in (None, *operator.figures, *operator.subtasks)
+    )
 
 
 def header_line(details: CheckpointDetails) -> str:
@@ -213,13 +277,18 @@ def details_view(
 
     now = int(time.time() * 1000) if now is None else now
     parts: list[RenderableType] = [*_header(details, width, now, unicode=unicode), Text("")]
-    parts.append(_operator_table(details, width, now, unicode=unicode))
-    groups = [[*operator.figures, *operator.subtasks] for operator in details.operators]
+    status = details.row.status
+    operators = [DetailsRow(status, operator) for operator in details.operators]
+    parts.append(OPERATORS.table(operators, width, unicode=unicode, now=now))
+    groups = [
+        [DetailsRow(status, operator, one) for one in (*operator.figures, *operator.subtasks)]
+        for operator in details.operators
+    ]
     left_out = 0
     if height is not None:
         # behind the table of operators, whose heading takes two lines
         groups, left_out = _first_lines(groups, height - len(parts) - 1 - len(details.operators))
-    tables = _subtask_tables(groups, details, width, now, unicode=unicode)
+    tables = SUBTASKS.tables(groups, width, unicode=unicode, now=now)
     for operator, table, group in zip(details.operators, tables, groups, strict=True):
         if group:
             parts += [Text(""), _operator_title(operator, width, unicode=unicode), table]
@@ -228,7 +297,7 @@ def details_view(
     return Group(*parts)
 
 
-def _first_lines(groups: list[list[SubtaskRow]], room: int) -> tuple[list[list[SubtaskRow]], int]:
+def _first_lines(groups: list[list[DetailsRow]], room: int) -> tuple[list[list[DetailsRow]], int]:
     """Return of each group what there is room for, and how many lines are left out: that takes a line to say."""
     if sum(map(len, groups)) + _LINES_ABOVE * len(groups) <= room:
         return groups, 0
@@ -276,52 +345,3 @@ def _operator_title(operator: OperatorRow, width: int, *, unicode: bool) -> Text
     title = Text(shortened(operator.name, width - 2 - len(uid), unicode=unicode), style="bold")
     title.append(f"  {uid}", style="dim not bold")
     return title
-
-
-def _operator_table(details: CheckpointDetails, width: int, now: int, *, unicode: bool) -> RenderableType:
-    def line(operator: OperatorRow, layout: Layout) -> Line:
-        cells = {
-            "name": operator.name,
-            "uid": operator.uid,
-            "acknowledged": f"{operator.acknowledged}/{operator.count}",
-            "latest_ack": moment_cell(operator.latest_ack, layout, now),
-            "duration": format_millis(operator.duration),
-            **operator.measured.cells(),
-        }
-        waits = operator.acknowledged < operator.count
-        return Line(cells, {"acknowledged": STATUS_STYLES.get(details.row.status, "") if waits else ""})
-
-    return fitted_table(
-        layouts(_OPERATOR_COLUMNS, extra=("latest_ack",), dropped=_OPERATOR_DROPPED),
-        lambda layout: [line(operator, layout) for operator in details.operators],
-        width,
-        unicode=unicode,
-    )
-
-
-def _subtask_tables(
-    groups: Sequence[Sequence[SubtaskRow]], details: CheckpointDetails, width: int, now: int, *, unicode: bool
-) -> Sequence[RenderableType]:
-    marks = status_marks(unicode=unicode)
-
-    def line(row: SubtaskRow, layout: Layout) -> Line:
-        # Flink has one word for those that still write and those that never will
-        status = _SUBTASK_STATUS.get(row.status, "")
-        if status == "IN_PROGRESS" and not details.is_in_progress:
-            status = "FAILED"
-        word = f"{marks[status]} {_SUBTASK_WORDS[status]}" if status else ""
-        cells = {
-            "subtask": row.index,
-            "status": word if layout.wide else marks.get(status, ""),
-            "latest_ack": moment_cell(row.ack_timestamp, layout, now) if status else "",
-            "duration": format_millis(row.duration),
-            **row.measured.cells(),
-        }
-        return Line(cells, {"status": STATUS_STYLES.get(status, "")}, "" if status else "dim")
-
-    return fitted_tables(
-        layouts(_SUBTASK_COLUMNS, dropped=_SUBTASK_DROPPED),
-        lambda layout: [[line(row, layout) for row in rows] for rows in groups],
-        width,
-        unicode=unicode,
-    )

@@ -5,46 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pystate_cli.console.formats import UNKNOWN, format_iso, format_millis, waiting_words
+from pystate_cli.console.formats import UNKNOWN, format_millis, waiting_words
 from pystate_cli.tables.facts import labelled
-from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
-from pystate_cli.tables.plain_columns import plain_number, plain_table
-from pystate_cli.views.measured import (
-    MEASURED_COLUMNS,
-    MEASURED_PLAIN_COLUMNS,
-    STATUS_STYLES,
-    Measured,
-    moment_cell,
-    status_marks,
-)
+from pystate_cli.tables.kinds import INSTANT, MILLIS, NUMBER, TEXT, Look
+from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.views.measured import STATUS_STYLES, Measured, measured_columns, status_marks
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-_PLAIN_COLUMNS = (
-    ("id", 6),
-    ("kind", 10),
-    ("status", 11),
-    ("triggered", 29),
-    ("duration_ms", 11),
-    *MEASURED_PLAIN_COLUMNS,
-    ("acknowledged", 12),
-    ("path", 0),
-)
-_COLUMNS = (
-    Column("id", "ID"),
-    Column("kind", "Kind", left=True),
-    Column("status", "Status", "", left=True),
-    Column("triggered", "Triggered"),
-    Column("duration", "Duration"),
-    *MEASURED_COLUMNS,
-    Column("acknowledged", "Acknowledged", "Ack"),
-    Column("location", "Location", left=True),
-)
-_DROPPED = ("start_delay", "sync", "async", "alignment", "incremental", "full", "triggered", "kind")
-_SHORT_KINDS = {"checkpoint": "chk", "savepoint": "save"}
+SHORT_KINDS = {"checkpoint": "chk", "savepoint": "save"}
 
 
 @dataclass(frozen=True)
@@ -135,47 +104,51 @@ def wait_lines(rows: Sequence[CheckpointRow], now: int | None = None) -> list[st
     return [f"{row.kind.capitalize()} {row.checkpoint_id} {waits}." for row, waits in waiting if waits is not None]
 
 
-def plain_lines(rows: Sequence[CheckpointRow]) -> list[str]:
-    """Return a header and a line per row in columns of fixed width, for programs."""
-    return plain_table(_PLAIN_COLUMNS, map(_plain_cells, rows))
+def _shown_status(row: CheckpointRow, look: Look) -> str:
+    mark = status_marks(unicode=look.unicode).get(row.status, "?")
+    return f"{mark} {row.status}" if look.wide else mark
 
 
-def _plain_cells(row: CheckpointRow) -> list[str]:
-    return [
-        str(row.checkpoint_id),
-        row.kind,
-        row.status,
-        format_iso(row.trigger_timestamp),
-        plain_number(row.duration),
-        *row.measured.plain(),
-        f"{row.acknowledged}/{row.subtasks}",
-        UNKNOWN if row.path is None or row.discarded else row.path,
-    ]
+def _shown_duration(row: CheckpointRow, look: Look) -> str:
+    # one under way has no end yet; what REST and a pipe have is the time to the last acknowledgement
+    return format_millis(look.now - row.trigger_timestamp if row.status == "IN_PROGRESS" else row.duration)
 
 
-def _line(row: CheckpointRow, layout: Layout, marks: Mapping[str, str], now: int) -> Line:
-    mark = marks.get(row.status, "?")
-    location = UNKNOWN if row.path is None else row.path.rstrip("/").rpartition("/")[2]
-    cells = {
-        "id": str(row.checkpoint_id),
-        "kind": _SHORT_KINDS[row.kind] if layout.brief else row.kind,
-        "status": f"{mark} {row.status}" if layout.wide else mark,
-        "triggered": moment_cell(row.trigger_timestamp, layout, now),
-        "duration": format_millis(now - row.trigger_timestamp if row.status == "IN_PROGRESS" else row.duration),
-        **row.measured.cells(),
-        "acknowledged": f"{row.acknowledged}/{row.subtasks}",
-        "location": "(deleted)" if row.discarded else location,
-    }
-    styles = {"kind": "cyan" if row.is_savepoint else "", "status": STATUS_STYLES.get(row.status, "")}
-    return Line(cells, styles, "dim" if row.discarded else "")
+def _shown_location(row: CheckpointRow, _look: Look) -> str:
+    name = UNKNOWN if row.path is None else row.path.rstrip("/").rpartition("/")[2]
+    return "(deleted)" if row.discarded else name
 
 
-def table(rows: Sequence[CheckpointRow], width: int, *, unicode: bool, now: int | None = None) -> RenderableType:
-    """Return the table for a terminal of that width; a narrow one gets marks for words, short names, then fewer columns."""
-    now = int(time.time() * 1000) if now is None else now
-    return fitted_table(
-        layouts(_COLUMNS, extra=("location",), dropped=_DROPPED),
-        lambda layout: [_line(row, layout, status_marks(unicode=unicode), now) for row in rows],
-        width,
-        unicode=unicode,
-    )
+CHECKPOINTS: TableSpec[CheckpointRow] = TableSpec(
+    (
+        Column("id", lambda row: row.checkpoint_id, NUMBER, "ID", plain="id", width=6, json="id"),
+        Column(
+            "kind", lambda row: row.kind, TEXT, "Kind", plain="kind", width=10, priority=10,
+            shown=lambda row, look: SHORT_KINDS[row.kind] if look.brief else row.kind,
+            style=lambda row: "cyan" if row.is_savepoint else "",
+        ),
+        Column(
+            "status", lambda row: row.status, TEXT, "Status", "", plain="status", width=11, json="status",
+            shown=_shown_status, style=lambda row: STATUS_STYLES.get(row.status, ""),
+        ),
+        Column(
+            "triggered", lambda row: row.trigger_timestamp, INSTANT, "Triggered",
+            plain="triggered", width=29, json="triggerTimestamp", priority=9,
+        ),
+        Column(
+            "duration", lambda row: row.duration, MILLIS, "Duration",
+            plain="duration_ms", width=11, json="endToEndDuration", shown=_shown_duration,
+        ),
+        *measured_columns(lambda row: row.measured),
+        Column(
+            "acknowledged", lambda row: f"{row.acknowledged}/{row.subtasks}", TEXT, "Acknowledged", "Ack",
+            plain="acknowledged", width=12, left=False,
+        ),
+        Column(
+            "location", lambda row: None if row.discarded else row.path, TEXT, "Location",
+            plain="path", shown=_shown_location, wide_only=True,  # JSON has it also where `discarded` is true
+        ),
+    ),
+    style=lambda row: "dim" if row.discarded else "",
+)  # fmt: skip
+"""`pystate checkpoints JOBID`; JSON is an entry of `history`."""

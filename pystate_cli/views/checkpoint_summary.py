@@ -2,40 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from pystate_cli.console.formats import format_millis, format_size
-from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
-from pystate_cli.tables.plain_columns import plain_number, plain_table
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from pystate_cli.tables.kinds import MILLIS, NUMBER, SIZE, TEXT, Kind, Look
+from pystate_cli.tables.table_spec import Column, TableSpec
 
 _WINDOW = 10_000
 
 # name in REST -> what people call it, where there is room and where there is little, and how it is written
-_FIGURES: dict[str, tuple[str, str, Callable[[int | None], str]]] = {
-    "end_to_end_duration": ("End-to-end duration", "Duration", format_millis),
-    "state_size": ("Full size", "Full", format_size),
-    "checkpointed_size": ("Incremental size", "Incr", format_size),
-    "start_delay": ("Start delay", "Delay", format_millis),
-    "alignment_duration": ("Alignment", "Align", format_millis),
-    "sync_duration": ("Sync", "Sync", format_millis),
-    "async_duration": ("Async", "Async", format_millis),
-    "processed_data": ("Processed in flight", "Proc", format_size),
-    "persisted_data": ("Persisted in flight", "Pers", format_size),
+_FIGURES: dict[str, tuple[str, str, Kind]] = {
+    "end_to_end_duration": ("End-to-end duration", "Duration", MILLIS),
+    "state_size": ("Full size", "Full", SIZE),
+    "checkpointed_size": ("Incremental size", "Incr", SIZE),
+    "start_delay": ("Start delay", "Delay", MILLIS),
+    "alignment_duration": ("Alignment", "Align", MILLIS),
+    "sync_duration": ("Sync", "Sync", MILLIS),
+    "async_duration": ("Async", "Async", MILLIS),
+    "processed_data": ("Processed in flight", "Proc", SIZE),
+    "persisted_data": ("Persisted in flight", "Pers", SIZE),
 }
 _ONLY_IF_ANY = ("processed_data", "persisted_data")
-_STATISTICS = ("min", "avg", "p50", "p90", "p95", "p99", "p999", "max")
-_HEADINGS = {"min": "Min", "avg": "Avg", "p999": "p99.9", "max": "Max"}
-_COLUMNS = (
-    Column("figure", "Figure", "", left=True),
-    *(Column(name, _HEADINGS.get(name, name)) for name in _STATISTICS),
+_UNITS = {"ms": MILLIS, "bytes": SIZE}
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One figure over all completed checkpoints, as `name` in REST; no values where none has completed."""
+
+    name: str
+    values: Mapping[str, Any]
+
+    @property
+    def kind(self) -> Kind:
+        """How its values are written."""
+        return _FIGURES[self.name][2]
+
+    @property
+    def name_with_unit(self) -> str:
+        """What it is called in a pipe."""
+        return f"{self.name}_{next(unit for unit, kind in _UNITS.items() if kind is self.kind)}"
+
+
+def summary_rows(statistics: Mapping[str, Any], *, all_figures: bool = False) -> list[SummaryRow]:
+    """Return a row per figure of GET /jobs/:id/checkpoints.
+
+    Args:
+        statistics: The answer.
+        all_figures: Also those that are of no use to people: nothing was in flight.
+    """
+    rows = []
+    for name in _FIGURES:
+        figures = statistics["summary"].get(name, {})
+        if all_figures or (figures and (name not in _ONLY_IF_ANY or figures["max"])):
+            # of nothing percentiles are "NaN", and minimum, average and maximum 0, which they are not
+            rows.append(SummaryRow(name, figures if isinstance(figures.get("p50"), (int, float)) else {}))
+    return rows
+
+
+def _statistic(name: str, heading: str, priority: int | None = None) -> Column[SummaryRow]:
+    def value(row: SummaryRow) -> float | None:
+        return row.values.get(name)
+
+    def shown(row: SummaryRow, look: Look) -> str:
+        return row.kind.shown(value(row), look)
+
+    return Column(name, value, NUMBER, heading, plain=name, width=12, json=name, shown=shown, priority=priority)
+
+
+def _named(row: SummaryRow, look: Look) -> str:
+    long, short, _ = _FIGURES[row.name]
+    return long if look.wide else short
+
+
+SUMMARY: TableSpec[SummaryRow] = TableSpec(
+    (
+        Column("figure", lambda row: row.name_with_unit, TEXT, "Figure", "", plain="figure", width=24, shown=_named),
+        _statistic("min", "Min"),
+        _statistic("avg", "Avg"),
+        _statistic("p50", "p50"),
+        _statistic("p90", "p90", 3),
+        _statistic("p95", "p95", 1),
+        _statistic("p99", "p99", 4),
+        _statistic("p999", "p99.9", 2),
+        _statistic("max", "Max"),
+    )
 )
-_DROPPED = ("p95", "p999", "p90", "p99")
-_PLAIN_COLUMNS = (("figure", 24), *((name, 12) for name in _STATISTICS))
-_UNITS = {format_millis: "ms", format_size: "bytes"}
+"""`pystate checkpoints --summary JOBID`; JSON is a figure of `summary`."""
 
 
 def summary_title(statistics: Mapping[str, Any]) -> str:
@@ -47,34 +101,3 @@ def summary_title(statistics: Mapping[str, Any]) -> str:
         return "1 completed checkpoint or savepoint"
     sentence = f"{completed} completed checkpoints and savepoints"
     return sentence if completed <= _WINDOW else f"{sentence}; percentiles of the last {_WINDOW:,}"
-
-
-def plain_summary(statistics: Mapping[str, Any]) -> list[str]:
-    """Return a header and a line per figure in columns of fixed width, for programs."""
-    rows = []
-    for name, (_, _, write) in _FIGURES.items():
-        figures = _figures(statistics["summary"].get(name, {}))
-        rows.append([f"{name}_{_UNITS[write]}", *(plain_number(figures[one]) for one in _STATISTICS)])
-    return plain_table(_PLAIN_COLUMNS, rows)
-
-
-def summary_table(statistics: Mapping[str, Any], width: int, *, unicode: bool) -> RenderableType:
-    """Return the table for a terminal of that width."""
-    summary = statistics["summary"]
-
-    def line(name: str, layout: Layout) -> Line:
-        long, short, write = _FIGURES[name]
-        figures = _figures(summary[name])
-        cells = {one: write(None if value is None else round(value)) for one, value in figures.items()}
-        return Line({"figure": long if layout.wide else short, **cells})
-
-    names = [name for name in _FIGURES if name in summary and (name not in _ONLY_IF_ANY or summary[name]["max"])]
-    return fitted_table(
-        layouts(_COLUMNS, dropped=_DROPPED), lambda layout: [line(name, layout) for name in names], width, unicode=unicode
-    )
-
-
-def _figures(summary: Mapping[str, Any]) -> dict[str, float | None]:
-    # of nothing percentiles are "NaN", and minimum, average and maximum 0, which they are not
-    known = isinstance(summary.get("p50"), (int, float))
-    return {name: summary[name] if known else None for name in _STATISTICS}

@@ -5,26 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pystate_cli.client.failures import failure_of
-from pystate_cli.console.formats import format_iso, format_moment, printable
-from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
-from pystate_cli.tables.plain_columns import plain_table
-from pystate_cli.views.measured import moment_cell
+from pystate_cli.console.formats import UNKNOWN, format_moment, printable
+from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
+from pystate_cli.tables.table_spec import Column, TableSpec
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-_COLUMNS = (
-    Column("attempt", "Attempt", "Try"),
-    Column("when", "When"),
-    Column("class", "Class", left=True),
-    Column("message", "Failure", left=True, least=30, most=1000, wraps=True),
-)
 _MESSAGE_LINES = 8
 _MESSAGE_CHARACTERS = 600
-_PLAIN_COLUMNS = (("attempt", 7), ("when", 29), ("class", 24), ("failure", 0))
 
 
 @dataclass(frozen=True)
@@ -60,15 +49,12 @@ class FailureRow:
     @property
     def shown_attempt(self) -> str:
         """The attempt for people."""
-        return "-" if self.attempt is None else str(self.attempt)
+        return UNKNOWN if self.attempt is None else str(self.attempt)
 
-
-def plain_lines(rows: Sequence[FailureRow]) -> list[str]:
-    """Return a header and a line per failure, for programs."""
-    return plain_table(
-        _PLAIN_COLUMNS,
-        ([row.shown_attempt, format_iso(row.timestamp), row.name, printable(row.message)] for row in rows),
-    )
+    @property
+    def told(self) -> str:
+        """What has happened, and where."""
+        return self.message if self.place is None else f"{self.message}\nat: {self.place}"
 
 
 def trace_lines(row: FailureRow, now: int | None = None) -> list[str]:
@@ -95,19 +81,20 @@ def _harmless(text: str) -> list[str]:
     return ["".join(c if c.isprintable() or c == "\t" else "?" for c in line) for line in text.splitlines()]
 
 
-def table(rows: Sequence[FailureRow], width: int, *, unicode: bool, now: int | None = None) -> RenderableType:
-    """Return the table for a terminal of that width; long messages go on in the next line."""
-    now = int(time.time() * 1000) if now is None else now
-
-    def line(row: FailureRow, layout: Layout) -> Line:
-        cells = {
-            "attempt": row.shown_attempt,
-            "when": moment_cell(row.timestamp, layout, now),
-            "class": row.name,
-            "message": row.message if row.place is None else f"{row.message}\nat: {row.place}",
-        }
-        return Line(cells, {"class": "red"})
-
-    return fitted_table(
-        layouts(_COLUMNS, dropped=("class",)), lambda layout: [line(row, layout) for row in rows], width, unicode=unicode
+FAILURES: TableSpec[FailureRow] = TableSpec(
+    (
+        Column(
+            "attempt", lambda row: row.attempt, NUMBER, "Attempt", "Try", plain="attempt", width=7, json="pystate.attempt",
+        ),
+        Column("when", lambda row: row.timestamp, INSTANT, "When", plain="when", width=29, json="timestamp"),
+        Column(
+            "class", lambda row: row.name, TEXT, "Class", plain="class", width=24, json="exceptionName",
+            style=lambda _: "red", priority=1,
+        ),
+        Column(
+            "failure", lambda row: row.told, TEXT, "Failure", plain="failure",
+            shown=lambda row, _: row.told, least=30, most=1000, wraps=True,
+        ),
     )
+)  # fmt: skip
+"""`pystate exceptions JOBID`; JSON is an entry of `exceptionHistory.entries`."""

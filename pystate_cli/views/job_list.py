@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import format_millis, printable
-from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
+from pystate_cli.console.formats import printable
+from pystate_cli.tables.kinds import INSTANT, MILLIS, TEXT, Look
+from pystate_cli.tables.table_spec import Column, TableSpec
 from pystate_cli.views.job_lines import JobGroups
-from pystate_cli.views.measured import moment_cell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,14 +22,29 @@ STATE_STYLES = {
     "FAILING": "bold red",
     "RESTARTING": "magenta",
 }
-_COLUMNS = (
-    Column("id", "Job ID", left=True),  # half an id would be of no use
-    Column("name", "Name", left=True, least=8, most=96),
-    Column("state", "State", left=True),
-    Column("started", "Started"),
-    Column("duration", "Duration"),
-    Column("tasks", "Tasks"),
-)
+
+
+def _shown_state(job: Mapping[str, Any], look: Look) -> str:
+    state = str(job["state"])
+    restarts = (job.get("pystate") or {}).get("restarts", 0)
+    told = f"{state} ({restarts})" if state == "RESTARTING" and restarts else state
+    return f"● {told}" if look.unicode and look.wide else told
+
+
+JOBS: TableSpec[Mapping[str, Any]] = TableSpec(
+    (
+        Column("id", lambda job: job["jid"], TEXT, "Job ID", json="jobId"),  # half an id would be of no use
+        Column("name", lambda job: job["name"], TEXT, "Name", json="name", least=8, most=96,
+               shown=lambda job, _: printable(job["name"])),
+        Column("state", lambda job: job["state"], TEXT, "State", json="state", shown=_shown_state,
+               style=lambda job: STATE_STYLES.get(job["state"], "dim")),
+        Column("started", lambda job: job["start-time"], INSTANT, "Started", json="startTime", priority=2),
+        Column("duration", lambda job: job["duration"], MILLIS, "Duration", json="duration", priority=1),
+        Column("tasks", lambda job: f"{job['tasks']['running']}/{job['tasks']['total']}", TEXT, "Tasks",
+               left=False, wide_only=True),
+    )
+)  # fmt: skip
+"""`pystate list`; JSON is an entry of `jobs`. In a pipe it prints the flink client's lines, which are no table."""
 
 
 def table(groups: JobGroups, width: int, *, unicode: bool, now: int | None = None) -> RenderableType:
@@ -40,25 +55,4 @@ def table(groups: JobGroups, width: int, *, unicode: bool, now: int | None = Non
     if not jobs:
         asked = [name for name, group in (("running", groups.running), ("scheduled", groups.scheduled)) if group is not None]
         return Text(f"No {' or '.join(asked)} jobs." if groups.terminated is None else "No jobs.")
-    now = int(time.time() * 1000) if now is None else now
-    return fitted_table(
-        layouts(_COLUMNS, extra=("tasks",), dropped=("duration", "started")),
-        lambda layout: [_line(job, now, layout, unicode=unicode) for job in jobs],
-        width,
-        unicode=unicode,
-    )
-
-
-def _line(job: dict[str, Any], now: int, layout: Layout, *, unicode: bool) -> Line:
-    state = str(job["state"])
-    restarts = (job.get("pystate") or {}).get("restarts", 0)
-    told = f"{state} ({restarts})" if state == "RESTARTING" and restarts else state
-    cells = {
-        "id": job["jid"],
-        "name": printable(job["name"]),
-        "state": f"● {told}" if unicode and layout.wide else told,
-        "started": moment_cell(job["start-time"], layout, now),
-        "duration": format_millis(job["duration"]),
-        "tasks": f"{job['tasks']['running']}/{job['tasks']['total']}",
-    }
-    return Line(cells, {"state": STATE_STYLES.get(state, "dim")})
+    return JOBS.table(jobs, width, unicode=unicode, now=now)

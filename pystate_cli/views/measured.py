@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pystate_cli.console.formats import format_millis, format_moment, format_size
-from pystate_cli.tables.fitted_table import Column, Layout
-from pystate_cli.tables.plain_columns import plain_number
+from pystate_cli.tables.kinds import MILLIS, SIZE
+from pystate_cli.tables.table_spec import Column, Row
 
-_TIME_LENGTH = len("08:56:52")
 STATUS_STYLES = {"COMPLETED": "green", "FAILED": "bold red", "IN_PROGRESS": "yellow"}
 _MARKS = {"COMPLETED": "✓", "FAILED": "✗", "IN_PROGRESS": "…"}
 _ASCII_MARKS = {"COMPLETED": "ok", "FAILED": "no", "IN_PROGRESS": ".."}
-
-MEASURED_COLUMNS = (
-    Column("full", "Full size", "Full"),
-    Column("incremental", "Incremental", "Incr"),
-    Column("start_delay", "Start delay", "Delay"),
-    Column("alignment", "Alignment", "Align"),
-    Column("sync", "Sync"),
-    Column("async", "Async"),
-)
-MEASURED_PLAIN_COLUMNS = (
-    ("full_bytes", 12),
-    ("incremental_bytes", 17),
-    ("start_delay_ms", 14),
-    ("alignment_ms", 12),
-    ("sync_ms", 7),
-    ("async_ms", 8),
-)
 
 
 @dataclass(frozen=True)
@@ -69,29 +50,42 @@ class Measured:
             asynchronous=durations.get("async"),
         )
 
-    def cells(self) -> dict[str, str]:
-        """Return them for people, by column."""
-        return {
-            "full": format_size(self.full_size),
-            "incremental": format_size(self.incremental_size),
-            "start_delay": format_millis(self.start_delay),
-            "alignment": format_millis(self.alignment),
-            "sync": format_millis(self.sync),
-            "async": format_millis(self.asynchronous),
-        }
 
-    def plain(self) -> list[str]:
-        """Return them for programs, in the order of the columns."""
-        sizes = (self.full_size, self.incremental_size)
-        return [plain_number(one) for one in (*sizes, self.start_delay, self.alignment, self.sync, self.asynchronous)]
+def measured_columns(of: Callable[[Row], Measured]) -> tuple[Column[Row], ...]:
+    """Return the columns of what is measured; of a terminal too narrow for them they go from the third place on.
+
+    Args:
+        of: Gets the figures of a row.
+    """
+    return (
+        Column(
+            "full", lambda row: of(row).full_size, SIZE, "Full size", "Full",
+            plain="full_bytes", width=12, json="stateSize", priority=8,
+        ),
+        Column(
+            "incremental", lambda row: of(row).incremental_size, SIZE, "Incremental", "Incr",
+            plain="incremental_bytes", width=17, json="checkpointedSize", priority=7,
+        ),
+        Column(
+            "start_delay", lambda row: of(row).start_delay, MILLIS, "Start delay", "Delay",
+            plain="start_delay_ms", width=14, json="startDelay", priority=3,
+        ),
+        Column(
+            "alignment", lambda row: of(row).alignment, MILLIS, "Alignment", "Align",
+            plain="alignment_ms", width=12, json="alignmentDuration", priority=6,
+        ),
+        Column("sync", lambda row: of(row).sync, MILLIS, "Sync", plain="sync_ms", width=7, json="syncDuration", priority=4),
+        Column(
+            "async", lambda row: of(row).asynchronous, MILLIS, "Async",
+            plain="async_ms", width=8, json="asyncDuration", priority=5,
+        ),
+    )  # fmt: skip
+
+
+MEASURED = ("full", "incremental", "start_delay", "alignment", "sync", "async")
+"""Their names."""
 
 
 def status_marks(*, unicode: bool) -> Mapping[str, str]:
     """Return a short mark for each status of a checkpoint."""
     return _MARKS if unicode else _ASCII_MARKS
-
-
-def moment_cell(millis: int | None, layout: Layout, now: int) -> str:
-    """Return an instant for a table; where there is little room without year and seconds, unless it was today."""
-    text = format_moment(millis, now)
-    return text if layout.wide or len(text) <= _TIME_LENGTH else text[5:16]

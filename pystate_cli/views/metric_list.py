@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pystate.common.time import current_time_ms
 from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_moment, format_size, printable
-from pystate_cli.tables.fitted_table import Column, Line, fitted_table, layouts
-from pystate_cli.tables.plain_columns import plain_table
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-_PLAIN_COLUMNS = (("subtask", 7), ("value", 22), ("unit", 13), ("name", 0))
-_SUBTASK_COLUMNS = (
-    Column("task", "Task", left=True, least=8),
-    Column("subtask", "Subtask", "Sub"),
-    Column("numRecordsIn", "Records in", "In"),
-    Column("numRecordsInPerSecond", "In/s"),
-    Column("numRecordsOut", "Records out", "Out"),
-    Column("numRecordsOutPerSecond", "Out/s"),
-    Column("busyTimeMsPerSecond", "Busy"),
-    Column("lastEpochDurationMs", "Last epoch", "Epoch"),
-    Column("lastCheckpointStateSize", "State"),
-)
-_METRIC_COLUMNS = (
-    Column("where", "Operator", left=True, least=8),
-    Column("subtask", "Subtask", "Sub"),
-    Column("name", "Metric", left=True, least=12, keeps_end=True),
-    Column("value", "Value"),
-)
+from pystate_cli.tables.kinds import NUMBER, TEXT, Kind
+from pystate_cli.tables.table_spec import Column, TableSpec
 
 
 @dataclass(frozen=True)
@@ -98,17 +76,6 @@ def matching(rows: Iterable[MetricRow], pattern: str | None) -> list[MetricRow]:
     ]
 
 
-def plain_lines(rows: Sequence[MetricRow]) -> list[str]:
-    """Return a header and a line per metric, for programs: exact values."""
-    cells = []
-    for row in rows:
-        subtask = UNKNOWN if row.subtask is None else str(row.subtask)
-        value = str(row.value).lower() if isinstance(row.value, bool) else printable(str(row.value))
-        unit = (row.unit or UNKNOWN).replace(" ", "-")
-        cells.append((subtask, value, unit, f"{row.where} : {printable(row.name)}"))
-    return plain_table(_PLAIN_COLUMNS, cells)
-
-
 def head_line(answer: Mapping[str, Any], rows: Iterable[MetricRow]) -> str:
     """Return what is to be said of the job as a whole."""
     job = {row.name: row for row in rows if row.subtask is None}
@@ -125,38 +92,68 @@ def head_line(answer: Mapping[str, Any], rows: Iterable[MetricRow]) -> str:
     return ", ".join(parts)
 
 
-def subtask_table(rows: Sequence[MetricRow], width: int, *, unicode: bool) -> RenderableType | None:
-    """Return a line per subtask with what it reads, writes and keeps; None where no subtask has reported."""
-    found: dict[tuple[str, int], dict[str, str]] = {}
+def _plain_value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else printable(str(value))
+
+
+_VALUE = Kind(lambda value, _: _plain_value(value), _plain_value)
+METRICS: TableSpec[MetricRow] = TableSpec(
+    (
+        Column("where", lambda row: row.where, TEXT, "Operator", least=8),
+        Column("subtask", lambda row: row.subtask, NUMBER, "Subtask", "Sub", plain="subtask", width=7, json="subtask"),
+        Column("metric", lambda row: row.name, TEXT, "Metric", json="name", least=12, keeps_end=True),
+        Column(
+            "value", lambda row: row.value, _VALUE, "Value", plain="value", width=22, json="value",
+            shown=lambda row, _: row.shown(),
+        ),
+        Column(
+            "unit", lambda row: row.unit, Kind(TEXT.shown, lambda unit: (unit or UNKNOWN).replace(" ", "-")),
+            plain="unit", width=13, json="unit",
+        ),
+        Column("name", lambda row: f"{row.where} : {row.name}", TEXT, plain="name"),
+    ),
+    plain_order=("subtask", "value", "unit", "name"),
+)  # fmt: skip
+"""`pystate metrics --filter GLOB`, and all in a pipe; JSON is an entry of `metrics`."""
+
+
+@dataclass(frozen=True)
+class MeasuredSubtask:
+    """A subtask with its metrics by name."""
+
+    task: str
+    subtask: int
+    metrics: Mapping[str, MetricRow]
+
+
+def _metric(name: str, heading: str, short: str | None = None, **rest: Any) -> Column[MeasuredSubtask]:
+    def value(row: MeasuredSubtask) -> MetricRow | None:
+        return row.metrics.get(name)
+
+    kind = Kind(lambda metric, _: UNKNOWN if metric is None else metric.shown(), str)
+    return Column(name, value, kind, heading, short, **rest)
+
+
+SUBTASKS: TableSpec[MeasuredSubtask] = TableSpec(
+    (
+        Column("task", lambda row: row.task, TEXT, "Task", least=8),
+        Column("subtask", lambda row: row.subtask, NUMBER, "Subtask", "Sub"),
+        _metric("numRecordsIn", "Records in", "In"),
+        _metric("numRecordsInPerSecond", "In/s"),
+        _metric("numRecordsOut", "Records out", "Out"),
+        _metric("numRecordsOutPerSecond", "Out/s", priority=1),
+        _metric("busyTimeMsPerSecond", "Busy"),
+        _metric("lastEpochDurationMs", "Last epoch", "Epoch", wide_only=True),
+        _metric("lastCheckpointStateSize", "State", priority=2),
+    )
+)
+"""`pystate metrics` on a terminal: what each subtask reads, writes and keeps."""
+
+
+def measured_subtasks(rows: Iterable[MetricRow]) -> list[MeasuredSubtask]:
+    """Return each subtask that has reported."""
+    found: dict[tuple[str, int], dict[str, MetricRow]] = {}
     for row in rows:
         if row.subtask is not None and row.task is not None and row.operator is None:
-            found.setdefault((row.task, row.subtask), {})[row.name] = row.shown()
-    if not found:
-        return None
-    lines = []
-    for (task, subtask), values in found.items():
-        cells = {column.name: values.get(column.name, UNKNOWN) for column in _SUBTASK_COLUMNS}
-        lines.append(Line({**cells, "task": printable(task), "subtask": str(subtask)}))
-    dropped = ("numRecordsOutPerSecond", "lastCheckpointStateSize")
-    return fitted_table(
-        layouts(_SUBTASK_COLUMNS, extra=("lastEpochDurationMs",), dropped=dropped),
-        lambda _layout: lines,
-        width,
-        unicode=unicode,
-    )
-
-
-def metric_table(rows: Sequence[MetricRow], width: int, *, unicode: bool) -> RenderableType:
-    """Return a line per metric."""
-    lines = [
-        Line(
-            {
-                "where": row.where,
-                "subtask": UNKNOWN if row.subtask is None else str(row.subtask),
-                "name": printable(row.name),
-                "value": row.shown(),
-            }
-        )
-        for row in rows
-    ]
-    return fitted_table(layouts(_METRIC_COLUMNS), lambda _layout: lines, width, unicode=unicode)
+            found.setdefault((row.task, row.subtask), {})[row.name] = row
+    return [MeasuredSubtask(task, subtask, metrics) for (task, subtask), metrics in found.items()]

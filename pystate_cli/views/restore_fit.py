@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pystate_cli.console.formats import UNKNOWN, printable
-from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_tables, layouts
-from pystate_cli.tables.plain_columns import plain_table
+from pystate_cli.console.json_keys import camel_case
+from pystate_cli.tables.kinds import NUMBER, TEXT, Kind, Look
+from pystate_cli.tables.table_spec import Column, TableSpec, value_at
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -16,21 +16,71 @@ if TYPE_CHECKING:
 _MISFIT = "does not fit"
 _MARKS = {"restored": "=", "new": "+", "left behind": "-", _MISFIT: "!"}
 _STYLES = {"restored": "", "new": "green", "left behind": "yellow", _MISFIT: "bold red"}
-_OPERATORS = (
-    Column("mark", ""),
-    Column("uid", "Operator", left=True, least=8),
-    Column("name", "Name", left=True, least=6),
-    Column("parallelism", "Parallelism", short="Par."),
-    Column("max", "Key groups", short="Groups"),
-    Column("keys", "Keys", left=True, least=6),
-    Column("fit", "Becomes", left=True),
+
+Entry = Mapping[str, Any]
+"""An operator or a source, as `RestoreCheck.to_json` gives it."""
+
+
+def _style(one: Entry) -> str:
+    return _STYLES[one["fit"]]
+
+
+def _position(one: Entry) -> str:
+    before = one["snapshot"]
+    return before["position"] if before else "from its beginning"
+
+
+def _sides(field: str, name: str, heading: str, short: str) -> tuple[Column[Entry], ...]:
+    """Return the columns of what the snapshot and the program say of a field: one for people, two for programs."""
+
+    def side(which: str) -> Callable[[Entry], int | None]:
+        return lambda one: value_at(one, f"{which}.{field}")
+
+    def changed(one: Entry, look: Look) -> str:
+        known = [str(value) for value in (side("snapshot")(one), side("program")(one)) if value is not None]
+        return (" → " if look.unicode else " -> ").join(dict.fromkeys(known)) or UNKNOWN
+
+    key = camel_case(field)
+    return (
+        Column(name, side("program"), NUMBER, heading, short, shown=changed),
+        Column(f"{name}_a", side("snapshot"), NUMBER, plain=f"{name}_a", json=f"snapshot.{key}"),
+        Column(f"{name}_b", side("program"), NUMBER, plain=f"{name}_b", json=f"program.{key}"),
+    )
+
+
+_MARK: Column[Entry] = Column("mark", lambda one: _MARKS[one["fit"]], TEXT, "", left=False, style=_style)
+_FIT: Column[Entry] = Column(
+    "fit", lambda one: one["fit"], Kind(TEXT.shown, lambda fit: str(fit).replace(" ", "_"), left=True), "Becomes",
+    plain="fit", json="fit", style=_style,
+)  # fmt: skip
+OPERATORS: TableSpec[Entry] = TableSpec(
+    (
+        _MARK,
+        Column("uid", lambda one: one["uid"], TEXT, "Operator", plain="operator", json="uid", least=8, style=_style),
+        Column(
+            "name", lambda one: (one["program"] or one["snapshot"])["name"], TEXT, "Name", plain="name", least=6, priority=1,
+        ),
+        *_sides("parallelism", "parallelism", "Parallelism", "Par."),
+        *_sides("max-parallelism", "max", "Key groups", "Groups"),
+        Column(
+            "keys", lambda one: value_at(one, "snapshot.key-type"), TEXT, "Keys",
+            plain="keys", json="snapshot.keyType", least=6,
+        ),
+        _FIT,
+    ),
+    plain_order=("fit", "uid", "parallelism_a", "parallelism_b", "max_a", "max_b", "keys", "name"),
+)  # fmt: skip
+"""`pystate info -s PATH`; JSON is an entry of `restore.operators`."""
+SOURCES: TableSpec[Entry] = TableSpec(
+    (
+        _MARK,
+        Column("uid", lambda one: one["uid"], TEXT, "Source", plain="source", json="uid", least=8, style=_style),
+        Column("position", _position, TEXT, "Read so far", plain="position", least=10, most=72),
+        _FIT,
+    ),
+    plain_order=("fit", "uid", "position"),
 )
-_SOURCES = (
-    Column("mark", ""),
-    Column("uid", "Source", left=True, least=8),
-    Column("position", "Read so far", left=True, least=10, most=72),
-    Column("fit", "Becomes", left=True),
-)
+"""`pystate info -s PATH`; JSON is an entry of `restore.sources`."""
 
 
 def restore_parts(restore: Mapping[str, Any], width: int, *, unicode: bool) -> Iterator[RenderableType]:
@@ -43,38 +93,17 @@ def restore_parts(restore: Mapping[str, Any], width: int, *, unicode: bool) -> I
     """
     from rich.text import Text
 
-    arrow = " → " if unicode else " -> "
-    groups = (
-        (_OPERATORS, [_line(one, _operator_cells(one, arrow)) for one in restore["operators"]], ("name",)),
-        (_SOURCES, [_line(one, _source_cells(one)) for one in restore["sources"]], ()),
-    )
     yield Text(f"restored from {printable(restore['path'])}", style="dim")
-    for columns, lines, dropped in groups:
-        if lines:
+    for spec, entries in ((OPERATORS, restore["operators"]), (SOURCES, restore["sources"])):
+        if entries:
             yield Text("")
-            yield from fitted_tables(layouts(columns, dropped=dropped), partial(_one, lines), width, unicode=unicode)
-
-
-def _one(lines: list[Line], _layout: Layout) -> list[list[Line]]:
-    return [lines]
+            yield spec.table(entries, width, unicode=unicode)
 
 
 def restore_lines(restore: Mapping[str, Any]) -> list[str]:
     """Return the lines for a pipe: one per operator, one per source."""
-    operators = [
-        [one["fit"].replace(" ", "_"), printable(one["uid"]), *_sides(one, "parallelism"), *_sides(one, "max-parallelism"),
-         _keys(one), _name(one)]
-        for one in restore["operators"]
-    ]  # fmt: skip
-    names = ("fit", "operator", "parallelism_a", "parallelism_b", "max_a", "max_b", "keys")
-    lines = _plain(names, "name", operators)
-    if restore["sources"]:
-        sources = [
-            [one["fit"].replace(" ", "_"), printable(one["uid"]), _source_cells(one)["position"]]
-            for one in restore["sources"]
-        ]
-        lines += ["", *_plain(("fit", "source"), "position", sources)]
-    return lines
+    sources = restore["sources"]
+    return [*OPERATORS.plain(restore["operators"]), *(["", *SOURCES.plain(sources)] if sources else ())]
 
 
 def problem_lines(restore: Mapping[str, Any]) -> Iterator[str]:
@@ -85,45 +114,3 @@ def problem_lines(restore: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{printable(one['uid'])}: {one['problem']}"
                 if one["hint"]:
                     yield f"  try: {one['hint']}"
-
-
-def _plain(names: Sequence[str], last: str, rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max([len(name), *(len(row[number]) for row in rows)]) for number, name in enumerate(names)]
-    return plain_table([*zip(names, widths, strict=True), (last, 0)], rows)
-
-
-def _line(one: Mapping[str, Any], cells: dict[str, str]) -> Line:
-    style = _STYLES[one["fit"]]
-    own = {"mark": _MARKS[one["fit"]], "uid": printable(one["uid"]), "fit": one["fit"]}
-    return Line({**cells, **own}, {"mark": style, "uid": style, "fit": style})
-
-
-def _operator_cells(one: Mapping[str, Any], arrow: str) -> dict[str, str]:
-    return {
-        "name": _name(one),
-        "parallelism": _changed(_sides(one, "parallelism"), arrow),
-        "max": _changed(_sides(one, "max-parallelism"), arrow),
-        "keys": _keys(one),
-    }
-
-
-def _source_cells(one: Mapping[str, Any]) -> dict[str, str]:
-    before = one["snapshot"]
-    return {"position": printable(before["position"]) if before else "from its beginning"}
-
-
-def _sides(one: Mapping[str, Any], field: str) -> list[str]:
-    values = [(one[side] or {}).get(field) for side in ("snapshot", "program")]
-    return [UNKNOWN if value is None else str(value) for value in values]
-
-
-def _changed(sides: Sequence[str], arrow: str) -> str:
-    return arrow.join(dict.fromkeys(side for side in sides if side != UNKNOWN)) or UNKNOWN
-
-
-def _name(one: Mapping[str, Any]) -> str:
-    return printable((one["program"] or one["snapshot"])["name"])
-
-
-def _keys(one: Mapping[str, Any]) -> str:
-    return printable((one["snapshot"] or {}).get("key-type") or UNKNOWN)

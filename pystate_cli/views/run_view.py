@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, printable
 from pystate_cli.sampling.rates import RunSample
 from pystate_cli.tables.facts import flowing
-from pystate_cli.views.checkpoint_list import CheckpointRow, summary_line, table
+from pystate_cli.views.checkpoint_list import CHECKPOINTS, CheckpointRow, summary_line
 from pystate_cli.views.job_list import STATE_STYLES
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run_view(sample: RunSample, width: int, *, unicode: bool, now: int | None = 
     if counts:
         parts.append(Text(f"checkpoints: {summary_line(sample.statistics)}" if rows else summary_line(sample.statistics)))
     if rows:
-        parts.append(table(rows, width, unicode=unicode, now=now))
+        parts.append(CHECKPOINTS.table(rows, width, unicode=unicode, now=now))
     return Group(*parts)
 
 

@@ -2,29 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import UNKNOWN, format_count, format_size, printable
-from pystate_cli.tables.fitted_table import Column, Line, fitted_tables, layouts, shortened
-from pystate_cli.tables.plain_columns import plain_number, plain_table
+from pystate_cli.console.formats import UNKNOWN, printable
+from pystate_cli.tables.fitted_table import shortened
+from pystate_cli.tables.kinds import COUNT, PHRASE, SIZE, TEXT, Kind, Look
+from pystate_cli.tables.table_spec import Column, TableSpec
 from pystate_cli.views.savepoint_details import Inspection, kind_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from pystate.checkpoint.catalog.difference import Change, OperatorDifference, StateDifference
+    from pystate.checkpoint.catalog.inspection import StateFigures
     from pystate.checkpoint.catalog.source_difference import SourceDifference
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~", "same": "=", "alike": "?"}
 _STYLES = {"added": "green", "removed": "red", "changed": "yellow", "same": "dim", "alike": "dim"}
-_COLUMNS = (
-    Column("mark", ""),
-    Column("state", "State", left=True, least=8),
-    Column("type", "Type", left=True, least=10, most=72),
-    Column("entries", "Entries"),
-    Column("size", "Bytes"),
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """A state in two snapshots; without one, all of the operator."""
+
+    operator: OperatorDifference
+    state: StateDifference | None = None
+
+    @property
+    def change(self) -> str:
+        """What has become of it."""
+        return (self.operator if self.state is None else self.state).change.value
+
+    @property
+    def sides(self) -> list[StateFigures | None]:
+        """The state before and after."""
+        return [None, None] if self.state is None else [self.state.before, self.state.after]
+
+    @property
+    def known(self) -> list[StateFigures]:
+        """The sides that have it."""
+        return [side for side in self.sides if side is not None]
+
+    def told(self, arrow: str) -> str:
+        """Say what it is, or was: the type of a state, what is new of an operator."""
+        if self.state is None:
+            return "; ".join(_operator_changes(self.operator, arrow))
+        return arrow.join(dict.fromkeys(f"{kind_text(side)} of {side.type}" for side in self.known))
+
+
+def _arrow(look: Look) -> str:
+    return " → " if look.unicode else " -> "
+
+
+def _style(row: ChangeRow) -> str:
+    return _STYLES[row.change]
+
+
+def _sides(
+    name: str, heading: str, kind: Kind, value: Callable[[StateFigures], int | None]
+) -> tuple[Column[ChangeRow], ...]:
+    """Return the columns of a figure before and after: one for people, two for programs."""
+
+    def side(place: int) -> Callable[[ChangeRow], int | None]:
+        def of(row: ChangeRow) -> int | None:
+            figures = row.sides[place]
+            return None if figures is None else value(figures)
+
+        return of
+
+    def changed(row: ChangeRow, look: Look) -> str:
+        return _arrow(look).join(dict.fromkeys(kind.shown(value(figures), look) for figures in row.known))
+
+    return (
+        Column(name, side(1), kind, heading, shown=changed),
+        Column(f"{name}_a", side(0), kind, plain=f"{name}_a", json=f"before.{name}"),
+        Column(f"{name}_b", side(1), kind, plain=f"{name}_b", json=f"after.{name}"),
+    )
+
+
+CHANGES: TableSpec[ChangeRow] = TableSpec(
+    (
+        Column("mark", lambda row: _MARKS[row.change], TEXT, "", left=False, style=_style),
+        Column("change", lambda row: row.change, TEXT, plain="change", json="change"),
+        Column("operator", lambda row: row.operator.some.uid, TEXT, plain="operator"),
+        Column(
+            "state", lambda row: None if row.state is None else row.state.some.name, TEXT, "State",
+            plain="state", json="name", least=8, style=_style,
+        ),
+        Column(
+            "type", lambda row: row.told(" -> "), PHRASE, "Type", plain="type", least=10, most=72, priority=1,
+            shown=lambda row, look: printable(row.told(_arrow(look))),
+            style=lambda row: "yellow" if row.state is not None and row.state.type_changed else "",
+        ),
+        *_sides("entries", "Entries", COUNT, lambda figures: figures.entries),
+        *_sides("bytes", "Bytes", SIZE, lambda figures: figures.size),
+    ),
+    plain_order=("change", "operator", "state", "entries_a", "entries_b", "bytes_a", "bytes_b", "type"),
+)  # fmt: skip
+"""`pystate savepoints diff`; JSON is an entry of an operator's `states`."""
+SOURCES: TableSpec[SourceDifference] = TableSpec(
+    (
+        Column("change", lambda source: source.change.value, TEXT, plain="change", json="change"),
+        Column("source", lambda source: source.uid, TEXT, plain="source", json="uid"),
+        Column("position", lambda source: _positions(source, " -> "), TEXT, plain="position"),
+    )
 )
+"""The sources below it; JSON is an entry of `sources`."""
 
 
 def change_parts(
@@ -41,13 +126,14 @@ def change_parts(
 
     for name, side in (("A", before), ("B", after)):
         yield Text.assemble((f"{name}  ", "dim"), shortened(_title(side), width - 3, unicode=unicode))
-    groups = [[_line(state, unicode=unicode) for state in one.states] for one in differences]
-    tables = fitted_tables(layouts(_COLUMNS, dropped=("type",)), lambda _: groups, width, unicode=unicode)
+    arrow = " → " if unicode else " -> "
+    groups = [[ChangeRow(one, state) for state in one.states] for one in differences]
+    tables = CHANGES.tables(groups, width, unicode=unicode)
     for one, lines, table in zip(differences, groups, tables, strict=True):
         yield Text("")
         yield Text.assemble(
             (f"{_MARKS[one.change.value]} {printable(one.some.uid)}", f"bold {_STYLES[one.change.value]}"),
-            "".join(f"   {fact}" for fact in _operator_changes(one, unicode=unicode)),
+            "".join(f"   {fact}" for fact in _operator_changes(one, arrow)),
         )
         if lines:
             yield table
@@ -56,7 +142,7 @@ def change_parts(
         yield Text("sources", style="bold")
     for source in sources:
         mark, style = _MARKS[source.change.value], _STYLES[source.change.value]
-        yield Text.assemble((f"{mark} {printable(source.uid)}", style), f"  {_positions(source, unicode=unicode)}")
+        yield Text.assemble((f"{mark} {printable(source.uid)}", style), f"  {_positions(source, arrow)}")
 
 
 def _title(inspection: Inspection) -> str:
@@ -65,8 +151,7 @@ def _title(inspection: Inspection) -> str:
     return f"{one.snapshot_id or one.uri}  {printable(one.job_name)}{message}"
 
 
-def _operator_changes(one: OperatorDifference, *, unicode: bool) -> Iterator[str]:
-    arrow = "→" if unicode else "->"
+def _operator_changes(one: OperatorDifference, arrow: str) -> Iterator[str]:
     if one.before is None or one.after is None:
         yield one.change.value
         return
@@ -77,29 +162,12 @@ def _operator_changes(one: OperatorDifference, *, unicode: bool) -> Iterator[str
         ("name", one.before.name, one.after.name),
     ):
         if old != new:
-            yield printable(f"{name} {old} {arrow} {new}")
+            yield printable(f"{name} {old}{arrow}{new}")
     if one.change.value in ("same", "alike"):
         yield one.change.value
 
 
-def _line(state: StateDifference, *, unicode: bool) -> Line:
-    arrow = " → " if unicode else " -> "
-    sides = [state.before, state.after]
-    known = [side for side in sides if side is not None]
-    types = [f"{kind_text(side)} of {side.type}" for side in known]
-    cells = {
-        "mark": _MARKS[state.change.value],
-        "state": printable(state.some.name) or UNKNOWN,
-        "type": printable(arrow.join(dict.fromkeys(types))),
-        "entries": arrow.join(dict.fromkeys(format_count(side.entries) for side in known)),
-        "size": arrow.join(dict.fromkeys(format_size(side.size) for side in known)),
-    }
-    style = _STYLES[state.change.value]
-    return Line(cells, {"mark": style, "state": style, "type": "yellow" if state.type_changed else ""})
-
-
-def _positions(source: SourceDifference, *, unicode: bool) -> str:
-    arrow = " → " if unicode else " -> "
+def _positions(source: SourceDifference, arrow: str) -> str:
     known = [position.words for position in (source.before, source.after) if position is not None]
     if len(set(known)) < len(known) and source.change.value == "changed":
         known = [position.offset for position in (source.before, source.after) if position is not None]
@@ -113,35 +181,9 @@ def change_lines(
     sources: Sequence[SourceDifference],
 ) -> list[str]:
     """Return the lines for a pipe: one per operator, one per state, and one per source."""
-    rows = []
-    for one in differences:
-        uid = printable(one.some.uid)
-        rows.append([one.change.value, uid, UNKNOWN, *[UNKNOWN] * 4, "; ".join(_operator_changes(one, unicode=False))])
-        for state in one.states:
-            old, new = state.before, state.after
-            types = [f"{kind_text(side)} of {side.type}" for side in (old, new) if side is not None]
-            rows.append(
-                [
-                    state.change.value,
-                    uid,
-                    printable(state.some.name) or UNKNOWN,
-                    *(plain_number(None if side is None else side.entries) for side in (old, new)),
-                    *(plain_number(None if side is None else side.size) for side in (old, new)),
-                    printable(" -> ".join(dict.fromkeys(types))),
-                ]
-            )
-    names = ("change", "operator", "state", "entries_a", "entries_b", "bytes_a", "bytes_b")
-    heads = [f"a: {before.summary.uri}", f"b: {after.summary.uri}", ""]
-    lines = [*heads, *_plain_lines(names, "type", rows)]
-    if sources:
-        of_sources = [[source.change.value, printable(source.uid), _positions(source, unicode=False)] for source in sources]
-        lines += ["", *_plain_lines(("change", "source"), "position", of_sources)]
-    return lines
-
-
-def _plain_lines(names: Sequence[str], last: str, rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max([len(name), *(len(row[number]) for row in rows)]) for number, name in enumerate(names)]
-    return plain_table([*zip(names, widths, strict=True), (last, 0)], rows)
+    rows = [ChangeRow(one, state) for one in differences for state in (None, *one.states)]
+    lines = [f"a: {before.summary.uri}", f"b: {after.summary.uri}", "", *CHANGES.plain(rows)]
+    return [*lines, "", *SOURCES.plain(sources)] if sources else lines
 
 
 def key_line(change: Change, key: Any) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import UNKNOWN, format_count, format_iso, format_size, local_time, printable
+from pystate_cli.console.formats import UNKNOWN, format_iso, format_size, local_time, printable
 from pystate_cli.tables.facts import flowing
-from pystate_cli.tables.fitted_table import Column, Line, fitted_tables, layouts
-from pystate_cli.tables.plain_columns import plain_number, plain_table
+from pystate_cli.tables.kinds import COUNT, SIZE, TEXT
+from pystate_cli.tables.table_spec import Column, TableSpec
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,13 +19,32 @@ if TYPE_CHECKING:
     from pystate.checkpoint.metadata import CheckpointMetadata
     from pystate.spark.source_words import SourceWords
 
-_COLUMNS = (
-    Column("state", "State", left=True, least=8),
-    Column("kind", "Kind", left=True),
-    Column("type", "Type", left=True, least=10, most=72),
-    Column("entries", "Entries"),
-    Column("size", "Bytes"),
+
+@dataclass(frozen=True)
+class StateRow:
+    """A state of an operator."""
+
+    operator: OperatorFigures
+    state: StateFigures
+
+    @property
+    def kind(self) -> str:
+        """Its kind as people say it."""
+        return kind_text(self.state)
+
+
+STATES: TableSpec[StateRow] = TableSpec(
+    (
+        Column("operator", lambda row: row.operator.uid, TEXT, plain="operator"),
+        Column("state", lambda row: row.state.name, TEXT, "State", plain="state", json="name", least=8),
+        Column("kind", lambda row: row.kind, TEXT, "Kind", plain="kind", style=lambda _: "cyan", priority=1),
+        Column("type", lambda row: row.state.type, TEXT, "Type", plain="type", json="type", least=10, most=72),
+        Column("entries", lambda row: row.state.entries, COUNT, "Entries", plain="entries", json="entries"),
+        Column("size", lambda row: row.state.size, SIZE, "Bytes", plain="bytes", json="bytes"),
+    ),
+    plain_order=("operator", "state", "kind", "entries", "size", "type"),
 )
+"""`pystate savepoints inspect`; JSON is an entry of an operator's `states`."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +101,8 @@ def details_parts(inspection: Inspection, width: int, *, unicode: bool) -> Itera
     from rich.text import Text
 
     yield from _fact_lines(_facts(inspection))
-    groups = [[_line(state) for state in operator.states] for operator in inspection.operators]
-    tables = fitted_tables(layouts(_COLUMNS, dropped=("kind",)), lambda _: groups, width, unicode=unicode)
+    groups = [[StateRow(operator, state) for state in operator.states] for operator in inspection.operators]
+    tables = STATES.tables(groups, width, unicode=unicode)
     for operator, lines, table in zip(inspection.operators, groups, tables, strict=True):
         yield Text("")
         yield from flowing((Text(text, style=style) for text, style in _operator_facts(operator)), width)
@@ -118,17 +137,6 @@ def _operator_facts(operator: OperatorFigures) -> Iterator[tuple[str, str]]:
     yield format_size(operator.size), "dim"
 
 
-def _line(state: StateFigures) -> Line:
-    cells = {
-        "state": printable(state.name) or UNKNOWN,
-        "kind": kind_text(state),
-        "type": printable(state.type),
-        "entries": format_count(state.entries),
-        "size": format_size(state.size),
-    }
-    return Line(cells, {"kind": "cyan"})
-
-
 def kind_text(state: StateFigures) -> str:
     """Return a state's kind as people say it."""
     return f"{state.kind.lower()}, ttl" if state.ttl else state.kind.lower()
@@ -139,25 +147,15 @@ def plain_details(inspection: Inspection) -> list[str]:
     facts = [*_facts(inspection), ("taken", format_iso(inspection.summary.timestamp_ms))]
     told = dict(facts)  # the instant with its offset takes the place of the local one
     lines = [f"{name}: {value}" for name, value in told.items()]
-    rows = [
-        [
-            printable(operator.uid),
-            printable(state.name) or UNKNOWN,
-            kind_text(state),
-            plain_number(state.entries),
-            plain_number(state.size),
-            printable(state.type),
-        ]
-        for operator in inspection.operators
-        for state in operator.states
-    ]
+    rows = [StateRow(operator, state) for operator in inspection.operators for state in operator.states]
     lines.append("")
     for operator in inspection.operators:
         lines.append(f"operator {', '.join(text for text, _ in _operator_facts(operator))}")
     if rows:
-        names = ("operator", "state", "kind", "entries", "bytes")
-        widths = [max(len(name), *(len(row[number]) for row in rows)) for number, name in enumerate(names)]
-        lines += ["", *plain_table([*zip(names, widths, strict=True), ("type", 0)], rows)]
+        lines += ["", *STATES.plain(rows)]
     if inspection.sources:
         lines += ["", *(f"source {printable(source.uid)}: {printable(source.words)}" for source in inspection.sources)]
+    if inspection.metadata.configuration:
+        settings = sorted(inspection.metadata.configuration.items())
+        lines += ["", *(printable(f"configuration {key} = {value}") for key, value in settings)]
     return lines

@@ -2,36 +2,116 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pystate_cli.console.formats import UNKNOWN, format_iso, format_size, printable
+from pystate_cli.console.formats import UNKNOWN, printable
 from pystate_cli.tables.facts import labelled
-from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
-from pystate_cli.tables.plain_columns import plain_table
-from pystate_cli.views.measured import moment_cell
+from pystate_cli.tables.kinds import INSTANT, LIST, NUMBER, SIZE, TEXT
+from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.views.checkpoint_list import SHORT_KINDS
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from pystate.checkpoint.catalog.listing import Catalog, DamagedSnapshot
     from pystate.checkpoint.catalog.summary import SnapshotSummary
 
 _LEAST_DIGITS = 6
-_COLUMNS = (
-    Column("id", "ID", left=True),
-    Column("kind", "Kind", left=True),
-    Column("when", "Taken"),
-    Column("job", "Job", left=True, least=8, most=32),
-    Column("parent", "Parent", left=True),
-    Column("size", "Size"),
-    Column("format", "Format", left=True),
-    Column("parallelism", "Parallelism", "Par"),
-    Column("operators", "Operators", left=True, least=8, most=40),
-    Column("message", "Message", left=True, least=12, most=80),
-)
-_SHORT_KINDS = {"checkpoint": "chk", "savepoint": "save"}
+
+
+@dataclass(frozen=True)
+class SavepointRow:
+    """A snapshot, or what is left of a damaged one; `abbreviations` are those of all ids of the list."""
+
+    kind: str
+    path: str
+    message: str | None
+    snapshot_id: str | None = None
+    taken: int | None = None
+    size: int | None = None
+    format: str | None = None
+    parallelism: int | None = None
+    parent: str | None = None
+    job_id: str | None = None
+    job_name: str | None = None
+    operators: Sequence[str] = ()
+    abbreviations: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(one: SnapshotSummary, short: Mapping[str, str]) -> SavepointRow:
+        """Return the row of a snapshot."""
+        return SavepointRow(
+            one.kind,
+            one.uri,
+            one.message,
+            one.snapshot_id,
+            one.timestamp_ms,
+            one.size,
+            one.format,
+            one.parallelism,
+            # there is one, and its id isn't known
+            "?" if one.parent_id is None and one.parent is not None else one.parent_id,
+            one.job_id,
+            one.job_name,
+            one.operators,
+            short,
+        )
+
+    @staticmethod
+    def of_damaged(one: DamagedSnapshot) -> SavepointRow:
+        """Return the row of a damaged one: its message is what is wrong with it."""
+        return SavepointRow("damaged", one.uri, one.problem)
+
+    def abbreviated(self, name: str | None) -> str:
+        """Return the first digits of an id."""
+        return UNKNOWN if name is None else self.abbreviations.get(name, name)
+
+
+SAVEPOINTS: TableSpec[SavepointRow] = TableSpec(
+    (
+        Column(
+            "id", lambda row: row.snapshot_id, TEXT, "ID", plain="id", json="id",
+            shown=lambda row, _: row.abbreviated(row.snapshot_id), style=lambda _: "yellow",
+        ),
+        Column(
+            "kind", lambda row: row.kind, TEXT, "Kind", plain="kind", json="kind", priority=2,
+            shown=lambda row, look: SHORT_KINDS[row.kind] if look.brief else row.kind,
+            style=lambda row: "cyan" if row.kind == "savepoint" else "",
+        ),
+        Column("taken", lambda row: row.taken, INSTANT, "Taken", plain="taken", json="timestamp"),
+        Column("job_id", lambda row: row.job_id, TEXT, plain="job_id", json="jobId"),
+        Column(
+            "job", lambda row: row.job_name, TEXT, "Job", plain="job", json="jobName", least=8, most=32, priority=5,
+            shown=lambda row, _: printable(row.job_name or ""),
+        ),
+        Column(
+            "parent", lambda row: row.parent, TEXT, "Parent", plain="parent", priority=4,
+            shown=lambda row, _: row.abbreviated(row.parent), style=lambda _: "dim",
+        ),
+        Column("size", lambda row: row.size, SIZE, "Size", plain="size_bytes", json="size"),
+        Column(
+            "format", lambda row: row.format, TEXT, "Format", plain="format", json="format", priority=1,
+            shown=lambda row, _: (row.format or UNKNOWN).lower(),
+        ),
+        Column(
+            "parallelism", lambda row: row.parallelism, NUMBER, "Parallelism", "Par",
+            plain="parallelism", json="parallelism", priority=3,
+        ),
+        Column(
+            "operators", lambda row: row.operators, LIST, "Operators", plain="operators", json="operators",
+            least=8, most=40, wide_only=True,
+        ),
+        Column("path", lambda row: row.path, TEXT, plain="path", json="path"),
+        Column(
+            "message", lambda row: row.message, TEXT, "Message", plain="message", json="message", least=12, most=80,
+            shown=lambda row, _: printable(row.message or ""),
+        ),
+    ),
+    plain_order=(
+        "id", "kind", "taken", "size", "format", "parallelism", "parent", "job_id", "job", "operators", "path", "message",
+    ),
+)  # fmt: skip
+"""`pystate savepoints list`; JSON is an entry of `savepoints`."""
 
 
 def abbreviations(ids: Iterable[str]) -> dict[str, str]:
@@ -46,51 +126,21 @@ def abbreviations(ids: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def table(
-    snapshots: Sequence[SnapshotSummary], width: int, *, unicode: bool, kinds: bool = False, now: int | None = None
-) -> RenderableType:
-    """Return the table for a terminal of that width.
+def savepoint_rows(snapshots: Sequence[SnapshotSummary]) -> list[SavepointRow]:
+    """Return a row per snapshot."""
+    short = abbreviations(name for one in snapshots for name in (one.snapshot_id, one.parent_id) if name is not None)
+    return [SavepointRow.of(one, short) for one in snapshots]
+
+
+def spec_for(rows: Sequence[SavepointRow], *, kinds: bool) -> TableSpec[SavepointRow]:
+    """Return the table for a terminal: no column is empty, and none says the same of all.
 
     Args:
-        snapshots: The rows.
-        width: Columns of the terminal.
-        unicode: Whether it shows more than ASCII.
+        rows: What is shown.
         kinds: Whether there may be checkpoints among them.
-        now: The time, ms since 1970.
     """
-    now = int(time.time() * 1000) if now is None else now
-    short = abbreviations(name for one in snapshots for name in (one.snapshot_id, one.parent_id) if name is not None)
-    said = any(one.message for one in snapshots)
-    columns = [column for column in _COLUMNS if (kinds or column.name != "kind") and (said or column.name != "message")]
-    return fitted_table(
-        layouts(columns, extra=("operators",), dropped=("operators", "format", "kind", "parallelism", "parent", "job")),
-        lambda layout: [_line(one, short, layout, now) for one in snapshots],
-        width,
-        unicode=unicode,
-    )
-
-
-def _line(one: SnapshotSummary, short: dict[str, str], layout: Layout, now: int) -> Line:
-    cells = {
-        "id": short.get(one.snapshot_id or "", UNKNOWN),
-        "kind": _SHORT_KINDS[one.kind] if layout.brief else one.kind,
-        "when": moment_cell(one.timestamp_ms, layout, now),
-        "job": printable(one.job_name),
-        "parent": parent_text(one, short),
-        "size": format_size(one.size),
-        "format": one.format.lower(),
-        "parallelism": str(one.parallelism),
-        "operators": printable(", ".join(one.operators)),
-        "message": printable(one.message or ""),
-    }
-    return Line(cells, {"id": "yellow", "parent": "dim", "kind": "cyan" if one.is_savepoint else ""})
-
-
-def parent_text(one: SnapshotSummary, short: dict[str, str]) -> str:
-    """Return the id of a snapshot's parent; a question mark where there is one whose id isn't known."""
-    if one.parent_id is not None:
-        return short.get(one.parent_id, one.parent_id)
-    return UNKNOWN if one.parent is None else "?"
+    said = any(row.message for row in rows)
+    return SAVEPOINTS.without(*([] if kinds else ["kind"]), *([] if said else ["message"]))
 
 
 def damaged_lines(damaged: Sequence[DamagedSnapshot], width: int) -> list[str]:
@@ -116,27 +166,5 @@ def _counted(count: int, what: str) -> str:
 
 
 def plain_lines(catalog: Catalog) -> list[str]:
-    """Return a header and a line per snapshot in columns of fixed width, for programs."""
-    rows = [
-        [
-            one.snapshot_id or UNKNOWN,
-            one.kind,
-            format_iso(one.timestamp_ms),
-            str(one.size),
-            one.format,
-            str(one.parallelism),
-            one.parent_id or UNKNOWN,
-            one.job_id,
-            printable(one.job_name),
-            printable(",".join(one.operators)) or UNKNOWN,
-            one.uri,
-            printable(one.message or UNKNOWN),
-        ]
-        for one in catalog.snapshots
-    ]
-    rows += [[UNKNOWN, "damaged", *[UNKNOWN] * 8, one.uri, printable(one.problem)] for one in catalog.damaged]
-    names = ("id", "kind", "taken", "size_bytes", "format", "parallelism", "parent", "job_id", "job", "operators", "path")
-    widths = [
-        max(len(name), *(len(row[number]) for row in rows), 0) if rows else len(name) for number, name in enumerate(names)
-    ]
-    return plain_table([*zip(names, widths, strict=True), ("message", 0)], rows)
+    """Return a header and a line per snapshot for programs, damaged ones behind the others."""
+    return SAVEPOINTS.plain([*savepoint_rows(catalog.snapshots), *map(SavepointRow.of_damaged, catalog.damaged)])

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pystate.common.sensitive_keys import HIDDEN, is_sensitive
 from pystate_cli.console.formats import UNKNOWN, printable
-from pystate_cli.tables.fitted_table import Column, Layout, Line, fitted_table, layouts
+from pystate_cli.tables.kinds import TEXT, Kind, Look
+from pystate_cli.tables.table_spec import Column, TableSpec
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-_COLUMNS = (
-    Column("key", "Key", left=True, least=24, most=60),
-    Column("value", "Value", left=True, least=16, most=80),
-    Column("origin", "From", left=True, least=10, most=80),
-)
 
 
 @dataclass(frozen=True)
@@ -57,37 +51,36 @@ class SettingRow:
         """Where the value comes from."""
         return self.place or self.kind
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return it for programs."""
-        value = None if self.value is None else self.bare
-        return {
-            "key": self.key,
-            "value": value,
-            "default": self.default,
-            "is_set": self.is_set,
-            "origin": self.kind,
-            "place": self.place or None,
-        }
+
+def _shown_origin(row: SettingRow, look: Look) -> str:
+    file, comma, place = row.place.rpartition(", ")
+    # the file is the same for all, and said below the table
+    return place if comma and not look.wide else f"{os.path.basename(file)}, {place}" if comma else row.origin
 
 
-def plain_lines(rows: Sequence[SettingRow]) -> list[str]:
-    """Return a line per option for programs: key, value and origin, with tabs between."""
-    return [f"{row.key}\t{row.shown}\t{row.origin}" for row in rows]
-
-
-def table(rows: Sequence[SettingRow], width: int, *, unicode: bool) -> RenderableType:
-    """Return the table for a terminal of that width; what is set stands out."""
-
-    def line(row: SettingRow, layout: Layout) -> Line:
-        file, comma, place = row.place.rpartition(", ")
-        # the file is the same for all, and said below the table
-        origin = place if comma and not layout.wide else f"{os.path.basename(file)}, {place}" if comma else row.origin
-        cells = {"key": row.key, "value": row.shown, "origin": origin}
-        return Line(cells, {"value": "bold"} if row.is_set else {}, "" if row.is_set else "dim")
-
-    return fitted_table(
-        layouts(_COLUMNS, dropped=("origin",)), lambda layout: [line(row, layout) for row in rows], width, unicode=unicode
-    )
+_VALUE = Kind(
+    lambda value, _: UNKNOWN if value is None else printable(value),
+    lambda value: UNKNOWN if value is None else printable(value),
+    left=True,
+)
+SETTINGS: TableSpec[SettingRow] = TableSpec(
+    (
+        Column("key", lambda row: row.key, TEXT, "Key", plain="key", json="key", least=24, most=60),
+        Column(
+            "value", lambda row: None if row.value is None else row.bare, _VALUE, "Value", plain="value", json="value",
+            style=lambda row: "bold" if row.is_set else "", least=16, most=80,
+        ),
+        Column("default", lambda row: row.default, TEXT, json="default"),
+        Column("is_set", lambda row: row.is_set, TEXT, json="isSet"),
+        Column(
+            "from", lambda row: row.origin, TEXT, "From", plain="from", shown=_shown_origin, least=10, most=80, priority=1
+        ),
+        Column("origin", lambda row: row.kind, TEXT, json="origin"),
+        Column("place", lambda row: row.place or None, TEXT, json="place"),
+    ),
+    style=lambda row: "" if row.is_set else "dim",
+)  # fmt: skip
+"""`pystate config`; what is set stands out. In a pipe there are tabs between the cells."""
 
 
 def details(row: SettingRow, width: int) -> RenderableType:

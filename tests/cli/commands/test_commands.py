@@ -479,7 +479,10 @@ def test_exceptions_in_a_pipe(manager, pystate):
     assert (code, err) == (0, "")
     assert lines[0].split() == ["attempt", "when", "class", "failure"]
     assert [line[:7].strip() for line in lines[1:]] == ["1", "0"]
-    assert lines[1].endswith("UserFunctionError         ZeroDivisionError: division by zero")
+    told = (
+        'ZeroDivisionError: division by zero at: count (uid count), subtask 1 File "/jobs/lib/shares.py", line 7, in share'
+    )
+    assert lines[1].endswith(f"UserFunctionError         {told}")
     assert lines[2].endswith("PystateError              The driver process ended with exit code 7.")
     verbose = pystate("exceptions", "-v", job).out.splitlines()
     assert verbose[:3] == lines

@@ -13,7 +13,7 @@ from pystate.common.configuration import OriginKind, load_configuration
 from pystate.common.home import PystateHome
 from pystate.common.sensitive_keys import HIDDEN
 from pystate_cli.config.flink_config import read_flat, read_flink_file, sort_settings
-from pystate_cli.views.setting_list import SettingRow
+from pystate_cli.views.setting_list import SETTINGS, SettingRow
 
 INTERVAL = "execution.checkpointing.interval"
 
@@ -133,7 +133,7 @@ def test_a_terminal_gets_a_table_and_the_whole_of_one_option(pystate, conf, monk
 
 def test_secrets_are_not_shown():
     row = SettingRow("fs.s3a.secret-key", "abc", True, "file", "", None, "", "")
-    assert row.shown == row.to_plain()["value"] == HIDDEN
+    assert row.shown == SETTINGS.json_object(row)["value"] == HIDDEN
     assert SettingRow("rest.token-file", "/x", True, "file", "", None, "", "").shown == "/x"
 
 

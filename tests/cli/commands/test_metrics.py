@@ -10,7 +10,7 @@ import pytest
 
 from pystate.common.home import read_json
 from pystate_cli.console.formats import format_moment
-from pystate_cli.views.metric_list import MetricRow, head_line, matching, metric_table, plain_lines, subtask_table
+from pystate_cli.views.metric_list import METRICS, SUBTASKS, MetricRow, head_line, matching, measured_subtasks
 from tests.checkpoint.stats.statistics import Statistics
 
 
@@ -125,9 +125,9 @@ def test_values_are_shown_in_their_units(value, unit, shown):
 
 def test_a_name_of_a_job_can_not_steer_the_terminal_or_add_lines():
     nasty = row("seen\n0  1  -  fake", "x\x1b[2J", task="ta\nsk", operator="o\x1bp")
-    for line in [*plain_lines([nasty])[1:], *text_of(metric_table([nasty], 100, unicode=False), 100).splitlines()]:
+    for line in [*METRICS.plain([nasty])[1:], *text_of(METRICS.table([nasty], 100, unicode=False), 100).splitlines()]:
         assert line.isprintable()
-    assert len(plain_lines([nasty])) == 2
+    assert len(METRICS.plain([nasty])) == 2
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])
@@ -144,12 +144,12 @@ def test_tables_fit(width):
             ("lastCheckpointStateSize", "bytes"),
         ]
     ]
-    for table in (subtask_table(rows, width, unicode=True), metric_table(rows, width, unicode=True)):
+    for table in (SUBTASKS.table(measured_subtasks(rows), width, unicode=True), METRICS.table(rows, width, unicode=True)):
         assert max(len(line) for line in text_of(table, 400).splitlines()) <= max(width, 66)
 
 
 def test_before_the_first_report_there_is_no_table_of_subtasks():
-    assert subtask_table([row("numRestarts", task=None, operator=None, subtask=None)], 80, unicode=True) is None
+    assert measured_subtasks([row("numRestarts", task=None, operator=None, subtask=None)]) == []
 
 
 def test_the_first_line_says_what_is_known():
@@ -174,7 +174,7 @@ def test_the_first_line_says_what_is_known():
 )
 def test_a_long_name_keeps_its_end_at_80_columns(name):
     rows = [row(f"{name}.{which}", 7, task="enrich -> print", operator="enrich") for which in ("first", "second")]
-    text = text_of(metric_table(rows, 80, unicode=True), 80)
+    text = text_of(METRICS.table(rows, 80, unicode=True), 80)
     assert max(map(len, text.splitlines())) <= 80
     assert "count.first " in text
     assert "count.second " in text

@@ -134,6 +134,17 @@ def test_the_list_in_a_pipe(history, pystate):
         assert all(line[lines[0].index(column) - 1] == " " for line in lines)
 
 
+def test_a_parent_without_an_id_is_one_in_every_form_of_the_list(own_home, pystate):
+    write_savepoint(own_home / "savepoints", snapshot_id="aaaa11112222", parent="/renamed/by-hand")
+
+    lines = pystate("savepoints", "list").out.splitlines()
+    (told,) = json.loads(pystate("savepoints", "list", "--json").out)["savepoints"]
+
+    assert dict(zip(lines[0].split(), lines[1].split(), strict=False))["parent"] == "?"
+    assert " ? " in on_terminal("savepoints", "list", columns=120).splitlines()[2]
+    assert (told["parentId"], told["parentPath"]) == (None, "/renamed/by-hand")
+
+
 def test_the_list_as_json(history, pystate):
     (history / "savepoint-83f146-bbbb11112222" / "_metadata").write_bytes(b"x")
 

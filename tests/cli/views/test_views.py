@@ -101,7 +101,7 @@ STATISTICS = {
 
 def test_checkpoints_on_80_columns():
     assert (
-        rendered(checkpoint_list.table(ROWS, 80, unicode=True, now=NOW), 80)
+        rendered(checkpoint_list.CHECKPOINTS.table(ROWS, 80, unicode=True, now=NOW), 80)
         == """\
 ID Kind           Triggered  Duration    Full    Incr Delay Align Sync Async Ack
 ────────────────────────────────────────────────────────────────────────────────
@@ -117,11 +117,11 @@ ID Kind           Triggered  Duration    Full    Incr Delay Align Sync Async Ack
 def test_checkpoints_on_160_columns():
     expected = (Path(__file__).parents[1] / "expected" / "checkpoints_160.txt").read_text("utf-8")
 
-    assert rendered(checkpoint_list.table(ROWS[1:4], 160, unicode=True, now=NOW), 160) == expected
+    assert rendered(checkpoint_list.CHECKPOINTS.table(ROWS[1:4], 160, unicode=True, now=NOW), 160) == expected
 
 
 def test_checkpoints_on_a_terminal_without_unicode():
-    text = rendered(checkpoint_list.table(ROWS, 80, unicode=False, now=NOW), 80, "ascii")
+    text = rendered(checkpoint_list.CHECKPOINTS.table(ROWS, 80, unicode=False, now=NOW), 80, "ascii")
 
     assert text.splitlines()[2] == "14|chk |..|   11:59:49|   11.0 s|45.6 KB|    0 B|    -|    -|   -|    -|2/6"
     assert text.isascii()
@@ -129,7 +129,7 @@ def test_checkpoints_on_a_terminal_without_unicode():
 
 @pytest.mark.parametrize("width", [40, 50, 60, 72, 80, 100, 120, 160])
 def test_no_row_of_the_checkpoint_table_is_cut(width):
-    lines = rendered(checkpoint_list.table(ROWS[1:], width, unicode=True, now=NOW), width).splitlines()
+    lines = rendered(checkpoint_list.CHECKPOINTS.table(ROWS[1:], width, unicode=True, now=NOW), width).splitlines()
 
     assert len(lines) == 2 + len(ROWS[1:])
     assert not any("…" in line for line in lines)
@@ -165,12 +165,12 @@ def test_a_list_in_a_pipe_tells_aside_what_waits():
     waiting = {**HISTORY[0], "waits_for_epoch": 2}
     out, err = io.StringIO(), io.StringIO()
     checkpoints_command._show(Console(out, err), checkpoints_command._List({**STATISTICS, "history": [waiting]}))
-    assert out.getvalue().splitlines() == checkpoint_list.plain_lines([CheckpointRow.of(waiting)])
+    assert out.getvalue().splitlines() == checkpoint_list.CHECKPOINTS.plain([CheckpointRow.of(waiting)])
     assert err.getvalue().endswith(" 14 waits for the end of epoch 2.\n")
 
 
 def test_checkpoints_for_programs_have_plain_numbers_in_fixed_columns():
-    lines = checkpoint_list.plain_lines(ROWS)
+    lines = checkpoint_list.CHECKPOINTS.plain(ROWS)
 
     assert lines[0].split() == [
         "id",
@@ -294,6 +294,10 @@ SUBTASKS = {"count": 3, "total": 1}
 
 
 def details(status: str = "COMPLETED", missing: int = 0, **changes: Any) -> CheckpointDetails:
+    return CheckpointDetails.of(details_answer(status, missing, **changes))
+
+
+def details_answer(status: str = "COMPLETED", missing: int = 0, **changes: Any) -> dict[str, Any]:
     tasks = {}
     for number, (uid, count) in enumerate(SUBTASKS.items()):
         taken = count - (missing if uid == "count" else 0)
@@ -313,7 +317,7 @@ def details(status: str = "COMPLETED", missing: int = 0, **changes: Any) -> Chec
             "subtasks": subtasks,
         }
     path = {"external_path": changes.pop("external_path", f"{DIRECTORY}/chk-13")}
-    return CheckpointDetails.of({**entry(13, status, **path, **changes), "epoch": 53, "tasks": tasks})
+    return {**entry(13, status, **path, **changes), "epoch": 53, "tasks": tasks}
 
 
 def subtask(index: int) -> dict[str, Any]:
@@ -467,7 +471,7 @@ def statistics(completed: int = 3) -> dict[str, Any]:
 
 def test_the_summary_on_80_columns():
     assert (
-        rendered(checkpoint_summary.summary_table(statistics(), 80, unicode=True), 80)
+        rendered(checkpoint_summary.SUMMARY.table(checkpoint_summary.summary_rows(statistics()), 80, unicode=True), 80)
         == """\
             Min    Avg    p50    p90    p95    p99  p99.9      Max
 ──────────────────────────────────────────────────────────────────
@@ -483,7 +487,9 @@ Pers        0 B    0 B    0 B    0 B    0 B    0 B    0 B      5 B
 
 @pytest.mark.parametrize("width", [40, 50, 60, 72, 80, 100, 120, 160])
 def test_no_line_of_the_summary_is_cut(width):
-    lines = rendered(checkpoint_summary.summary_table(statistics(), width, unicode=True), width).splitlines()
+    lines = rendered(
+        checkpoint_summary.SUMMARY.table(checkpoint_summary.summary_rows(statistics()), width, unicode=True), width
+    ).splitlines()
 
     assert len(lines) == 2 + 6
     assert max(map(len, lines)) <= width
@@ -517,7 +523,7 @@ def test_long_messages_go_on_in_the_next_line():
     rows = [failure(2, "The driver process " * 8), failure(1, "short", where="count, subtask 1")]
     for width in (40, 60, 80, 100, 160):
         for unicode in (True, False):
-            text = rendered(failure_list.table(rows, width, unicode=unicode, now=NOW), width)
+            text = rendered(failure_list.FAILURES.table(rows, width, unicode=unicode, now=NOW), width)
             assert max(map(len, text.splitlines())) <= width
             assert text.count("driver") == 8
             assert "at: count, subtask 1" in text
@@ -526,13 +532,13 @@ def test_long_messages_go_on_in_the_next_line():
 def test_hints_stand_once_and_the_job_itself_is_no_place():
     rows = [failure(2, "a", where=f"job {JOB_ID}"), failure(1, "b")]
     assert failure_list.hint_lines(rows) == ["try: see /log"]
-    assert "at:" not in rendered(failure_list.table(rows, 80, unicode=True, now=NOW), 80)
+    assert "at:" not in rendered(failure_list.FAILURES.table(rows, 80, unicode=True, now=NOW), 80)
 
 
 def test_a_message_that_would_fill_the_screen_is_cut_and_the_trace_has_more():
     for message in ("a line\n" * 500, "x" * 5000):
         row = failure(1, message)
-        for shown in (row.message, *failure_list.plain_lines([row])):
+        for shown in (row.message, *failure_list.FAILURES.plain([row])):
             assert len(shown) < 800
         assert row.message.endswith(" ... (-v shows more)")
         assert len("".join(failure_list.trace_lines(row, NOW))) > 3000
@@ -541,8 +547,8 @@ def test_a_message_that_would_fill_the_screen_is_cut_and_the_trace_has_more():
 
 def test_a_failure_can_not_steer_the_terminal():
     row = failure(1, "a\x1b[2Jb")
-    text = rendered(failure_list.table([row], 80, unicode=True, now=NOW), 80)
-    for shown in (text, *failure_list.plain_lines([row]), *failure_list.trace_lines(row, NOW)):
+    text = rendered(failure_list.FAILURES.table([row], 80, unicode=True, now=NOW), 80)
+    for shown in (text, *failure_list.FAILURES.plain([row]), *failure_list.trace_lines(row, NOW)):
         assert "\x1b" not in shown
     assert "a?[2Jb" in text
 

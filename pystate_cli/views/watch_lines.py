@@ -1,0 +1,61 @@
+"""`pystate watch` for programs: a line per look in a pipe, one look as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pystate.common.time import current_time_ms
+from pystate_cli.sampling.job_history import JobLook
+from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
+from pystate_cli.tables.table_spec import Column, TableSpec, value_at
+
+
+def _last(values: Sequence[float | None]) -> int | None:
+    value = values[-1] if values else None
+    return None if value is None else round(value)
+
+
+def _progress(name: str) -> Any:
+    return lambda look: look.progress.get(name)
+
+
+LOOKS: TableSpec[JobLook] = TableSpec(
+    (
+        Column("time", lambda _: current_time_ms(), INSTANT, plain="time", width=29),
+        Column("state", _progress("state"), TEXT, plain="state", width=12, json="progress.state"),
+        Column(
+            "attempt", lambda look: look.progress.get("attempt") or 0, NUMBER,
+            plain="attempt", width=7, json="progress.attempt",
+        ),
+        Column("epoch", _progress("epoch"), NUMBER, plain="epoch", width=8, json="progress.epoch"),
+        Column("epoch_ms", lambda look: _last(look.epochs), NUMBER, plain="epoch_ms", width=8),
+        Column("rows_in", lambda look: _last(look.rate_in), NUMBER, plain="rows_in_s", width=10),
+        Column("rows_out", lambda look: _last(look.rate_out), NUMBER, plain="rows_out_s", width=10),
+        Column("backlog", _progress("backlog"), NUMBER, plain="backlog", width=10, json="progress.backlog"),
+        Column(
+            "checkpoint", lambda look: value_at(look.statistics, "latest.completed.id"), NUMBER,
+            plain="checkpoint", json="checkpoints.latest.completed.id",
+        ),
+    )
+)  # fmt: skip
+
+
+def look_json(look: JobLook) -> dict[str, Any]:
+    """Return a look as `--json` prints it: more than a line has, and no rates, which need two looks."""
+    return {
+        "job_id": look.job_id,
+        "progress": dict(look.progress),
+        "operators": [
+            {
+                "name": operator.name,
+                "parallelism": operator.parallelism,
+                "status": operator.status,
+                "rows_in": operator.rows_in,
+                "rows_out": operator.rows_out,
+            }
+            for operator in look.operators
+        ],
+        "max_parallelism": look.max_parallelism,
+        "checkpoints": {"counts": look.statistics["counts"], "latest": look.statistics["latest"]},
+    }
