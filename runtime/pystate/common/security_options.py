@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystate.common.config_option import ConfigOption
-from pystate.common.option_types import BooleanType, StringType
+from pystate.common.option_types import BooleanType, IntegerType, StringType
 
 _PEM = "the path of a PEM file"
 
@@ -41,6 +41,14 @@ class SecurityOptions:
         None,
         "A file with the token that every request must prove. It may do all that the owner of the home may. Without it "
         "requests need none that only read, or change the state of jobs without naming a place.",
+    )
+    REST_MAX_CONNECTIONS = ConfigOption[int](
+        "pystate.rest.max-connections",
+        IntegerType(minimum=8),
+        256,
+        "How many connections to the job manager may be without a request, and how many requests may be served at a time. "
+        "Three quarters of them may be of one machine; past it the oldest are cut. Where few files may be open, "
+        "a quarter of these is the limit.",
     )
     REST_ALLOW_UNAUTHENTICATED = ConfigOption[bool](
         "pystate.rest.allow-unauthenticated",

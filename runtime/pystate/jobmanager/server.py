@@ -38,7 +38,9 @@ from pystate.jobmanager.high_availability.storage import SharedStorage, shared_s
 from pystate.jobmanager.job_store import JobStoreTerms
 from pystate.jobmanager.request_guard import home_token
 from pystate.jobmanager.rest.app import create_app
+from pystate.jobmanager.rest_connections import RestConnections, RestListener
 from pystate.jobmanager.rest_security import RestSecurity
+from pystate.jobmanager.rest_server import RestConfig, RestServer
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,6 @@ ALREADY_RUNNING_EXIT_CODE = 3
 """How the process ends that came second; whoever started it looks for the first one."""
 _PORTS_TRIED = 100
 _LOCK_WAIT_SECONDS = 5.0
-_GRACE_SECONDS = 2
 
 
 class AlreadyRunningError(PystateError):
@@ -131,22 +132,12 @@ def job_manager(
             }
             jobs = _Jobs(home, launcher or DriverLauncher(home), configuration, security, address, entry)
             with jobs.alone() if storage is None else jobs.with_stand_ins(storage) as app:
-                server = uvicorn.Server(
-                    uvicorn.Config(
-                        app,
-                        log_config=None,
-                        access_log=False,
-                        lifespan="off",
-                        ws="none",
-                        server_header=False,
-                        timeout_graceful_shutdown=_GRACE_SECONDS,
-                        **security.server_options(),
-                    )
-                )
+                connections = RestConnections(configuration.get(SecurityOptions.REST_MAX_CONNECTIONS))
+                server = RestServer(RestConfig(app, connections, **security.server_options()))
                 jobs.server = server
-                with _known(home, entry):
+                with _known(home, entry), RestListener(listener, connections) as bounded:
                     logger.info("job manager %s serves %s on %s:%d", pystate.__version__, home.root, address, entry["port"])
-                    yield JobManagerRun(server, listener)
+                    yield JobManagerRun(server, bounded)
 
 
 class _Jobs:
