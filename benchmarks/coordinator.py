@@ -21,21 +21,21 @@ import msgpack
 from keyed_count import machine
 
 from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.handles import ByteStreamStateHandle
-from pystate.checkpoint.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
-from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
+from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.checkpoint.snapshot_metadata import JobDescription
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import key_group_range
-from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
 from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.slot_calls import answer_slot_call
-from pystate.driver.snapshot_metadata import JobDescription
 from pystate.plan.chain import OperatorSpec
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.key_column import KeyColumn
+from pystate.snapshot.handles import ByteStreamStateHandle
+from pystate.snapshot.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
 
 MAX_PARALLELISM = 32768

@@ -18,14 +18,14 @@ from pathlib import Path
 from keyed_count import machine
 
 from pystate.api.state import ValueStateDescriptor
-from pystate.checkpoint.handles import FileStateHandle
-from pystate.checkpoint.metadata import KeyedStateHandle
-from pystate.checkpoint.native_state import NativeUpload, SharedTarget
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.key_groups import key_group_range
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.handles import FileStateHandle
+from pystate.snapshot.metadata import KeyedStateHandle
+from pystate.snapshot.native_state import NativeUpload, SharedTarget
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 

@@ -18,9 +18,10 @@ from dataclasses import replace
 from incremental_checkpoint import MAX_PARALLELISM, THRESHOLD, Bench, megabytes, size
 from keyed_count import machine
 
-from pystate.checkpoint.catalog.garbage import named_files
-from pystate.checkpoint.catalog.inspection import inspect_operators
-from pystate.checkpoint.metadata import (
+from pystate.catalog.garbage import named_files
+from pystate.catalog.inspection import inspect_operators
+from pystate.common import Types
+from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     KeyedStateHandle,
@@ -30,9 +31,8 @@ from pystate.checkpoint.metadata import (
     read_metadata,
     write_metadata,
 )
-from pystate.checkpoint.native_state import NativeUpload
-from pystate.checkpoint.storage import SnapshotLocation
-from pystate.common import Types
+from pystate.snapshot.native_state import NativeUpload
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.keys import KEY_ENCODING
 
 PARALLELISM = 2

@@ -17,10 +17,10 @@ from pystate_cli.views.savepoint_changes import change_lines, change_parts, key_
 from pystate_cli.views.savepoint_details import Inspection, details_parts, plain_details
 
 if TYPE_CHECKING:
-    from pystate.checkpoint.catalog.difference import Change
-    from pystate.checkpoint.catalog.verification import Problem
-    from pystate.checkpoint.metadata import CheckpointMetadata
-    from pystate.checkpoint.storage import SnapshotLocation
+    from pystate.catalog.difference import Change
+    from pystate.catalog.verification import Problem
+    from pystate.snapshot.metadata import CheckpointMetadata
+    from pystate.snapshot.storage import SnapshotLocation
 
 
 def inspect_savepoint(
@@ -48,7 +48,7 @@ def verify_savepoint(
     verbose: VerboseOption = False,
 ) -> int:
     """Read every byte of a savepoint and say all that is wrong with it; exit code 1 where something is."""
-    from pystate.checkpoint.catalog.verification import Problem, Verification
+    from pystate.catalog.verification import Problem, Verification
     from pystate.spark.source_words import check_logs
 
     session = Session.of(context)
@@ -95,9 +95,9 @@ def diff_savepoints(
     verbose: VerboseOption = False,
 ) -> None:
     """Show how two savepoints differ: operators, states, types, entries, bytes, contents and sources; or key by key."""
-    from pystate.checkpoint.catalog.contents import ContentComparison
-    from pystate.checkpoint.catalog.difference import Change, compare, state_path
-    from pystate.checkpoint.catalog.source_difference import compare_sources
+    from pystate.catalog.contents import ContentComparison
+    from pystate.catalog.difference import Change, compare, state_path
+    from pystate.catalog.source_difference import compare_sources
 
     session = Session.of(context)
     console = session.console
@@ -129,7 +129,7 @@ def diff_savepoints(
 
 
 def _diff_keys(session: Session, before: str, after: str, uid: str, name: str, *, as_json: bool) -> None:
-    from pystate.checkpoint.catalog.difference import SnapshotState, key_changes
+    from pystate.catalog.difference import SnapshotState, key_changes
 
     sides = []
     for text in (before, after):
@@ -154,9 +154,9 @@ def _plain(key: Any) -> Any:
 
 
 def _inspected(session: Session, text: str) -> Inspection:
-    from pystate.checkpoint.catalog.inspection import inspect_operators
-    from pystate.checkpoint.catalog.summary import SnapshotSummary
-    from pystate.checkpoint.ownership import claimant
+    from pystate.catalog.inspection import inspect_operators
+    from pystate.catalog.summary import SnapshotSummary
+    from pystate.snapshot.ownership import claimant
     from pystate.spark.source_words import source_words
 
     location = find_snapshot(session, text)
@@ -176,6 +176,6 @@ def _inspected(session: Session, text: str) -> Inspection:
 
 
 def _metadata(location: SnapshotLocation) -> CheckpointMetadata:
-    from pystate.checkpoint.catalog.summary import read_snapshot
+    from pystate.catalog.summary import read_snapshot
 
     return read_snapshot(location)

@@ -79,7 +79,7 @@ def collect_garbage(
     verbose: VerboseOption = False,
 ) -> None:
     """Delete what belongs to no savepoint or checkpoint: snapshots that never completed, half-written and unnamed files."""
-    from pystate.checkpoint.catalog.garbage import GarbageCollection
+    from pystate.catalog.garbage import GarbageCollection
     from pystate.driver.job_liveness import job_runs
 
     session = Session.of(context)

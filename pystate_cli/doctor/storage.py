@@ -43,7 +43,7 @@ def local_places(configuration: Configuration) -> list[str]:
 
 
 def _try(name: str, key: str, place: str) -> Finding:
-    from pystate.checkpoint.storage import parse_location
+    from pystate.snapshot.storage import parse_location
 
     try:
         fs, path, _ = parse_location(place)

@@ -14,9 +14,9 @@ from pystate_cli.tables.table_spec import Column, TableSpec
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pystate.checkpoint.catalog.inspection import OperatorFigures, StateFigures
-    from pystate.checkpoint.catalog.summary import SnapshotSummary
-    from pystate.checkpoint.metadata import CheckpointMetadata
+    from pystate.catalog.inspection import OperatorFigures, StateFigures
+    from pystate.catalog.summary import SnapshotSummary
+    from pystate.snapshot.metadata import CheckpointMetadata
     from pystate.spark.source_words import SourceWords
 
 

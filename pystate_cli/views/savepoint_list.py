@@ -13,8 +13,8 @@ from pystate_cli.tables.table_spec import Column, TableSpec
 from pystate_cli.views.checkpoint_list import SHORT_KINDS
 
 if TYPE_CHECKING:
-    from pystate.checkpoint.catalog.listing import Catalog, DamagedSnapshot
-    from pystate.checkpoint.catalog.summary import SnapshotSummary
+    from pystate.catalog.listing import Catalog, DamagedSnapshot
+    from pystate.catalog.summary import SnapshotSummary
 
 _LEAST_DIGITS = 6
 

@@ -7,8 +7,9 @@ import pytest
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.handles import ByteStreamStateHandle
-from pystate.checkpoint.metadata import (
+from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
+from pystate.snapshot.handles import ByteStreamStateHandle
+from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     KeyedStateHandle,
@@ -16,8 +17,7 @@ from pystate.checkpoint.metadata import (
     SavepointFormatType,
     TaskState,
 )
-from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
-from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 METRICS = SubtaskCheckpointMetrics(1000, 1, 2, 3, None, 5, 5)
 TASKS = {("count", 0), ("count", 1), ("map", 0)}

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pystate.checkpoint.metadata import CheckpointType
 from pystate.checkpoint.request_decider import CheckpointRequestDecider
+from pystate.snapshot.metadata import CheckpointType
 
 CHECKPOINT, SAVEPOINT = CheckpointType.CHECKPOINT, CheckpointType.SAVEPOINT
 

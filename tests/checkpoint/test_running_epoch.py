@@ -6,8 +6,8 @@ import pytest
 
 from pystate.checkpoint import running_epoch
 from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import CorruptSnapshotError, RestoreError
+from pystate.snapshot.storage import SnapshotLocation
 
 FIRST = RunningEpoch(41, 3, "file:/c/chk-7", {"offsets/3": b"v1\n", "sources/0/3": b"v1\n"})
 SECOND = RunningEpoch(42, 4, None, {"offsets/4": b"v1\n"})

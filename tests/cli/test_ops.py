@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pystate.common.home import read_json
-from tests.checkpoint.snapshots import write_savepoint
 from tests.jobmanager.harness import REPOSITORY, eventually
+from tests.snapshot.snapshots import write_savepoint
 
 OPS = REPOSITORY / "examples" / "ops"
 Script = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from pystate.checkpoint.reader import SnapshotReader
 from pystate.common import Row, Types
 from pystate.common.errors import UserFunctionError
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
+from pystate.snapshot.reader import SnapshotReader
 
 
 class RunningCount(KeyedProcessFunction):

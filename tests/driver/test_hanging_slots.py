@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pystate.checkpoint.reader import SnapshotReader
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.control import AuthenticatedListener, ControlClient, ControlServer
 from pystate.common.errors import CheckpointFailedError, JobExecutionError, SubtaskHangsError
 from pystate.driver.slot_pool import SlotPool
-from tests.driver.harness import FakeSlots, acknowledge, in_thread, raised, wait_until
+from pystate.snapshot.reader import SnapshotReader
+from pystate.snapshot.storage import SnapshotLocation
+from tests.checkpoint.harness import FakeSlots, acknowledge, in_thread, raised, wait_until
 
 SHORT = {"execution.checkpointing.timeout": "200 ms", "execution.checkpointing.tolerable-failed-checkpoints": "9"}
 SECRET = b"secret"

@@ -9,11 +9,11 @@ from concurrent.futures import Future
 
 import pytest
 
+from pystate.checkpoint.checkpoint_recovery import DurableCheckpointIds
 from pystate.common import job_files
 from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
-from pystate.driver.checkpoint_recovery import DurableCheckpointIds
 from pystate.driver.control_endpoint import ControlEndpoint
 from pystate.driver.late_writes import LateWrites
 from pystate.driver.lossy_log import LossyLog

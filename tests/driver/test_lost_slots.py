@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import pystate
+from pystate.checkpoint.checkpoint_recovery import DurableCheckpointIds
 from pystate.checkpoint.id_counter import CheckpointIdCounter
 from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ConnectionLostError, ControlError, DriverReplacedError, JobExecutionError
 from pystate.common.processes import can_run
 from pystate.driver import slot_pool
-from pystate.driver.checkpoint_recovery import DurableCheckpointIds
 from pystate.driver.driver_term import DriverTerm
 from pystate.driver.slot_pool import SlotPool
 from pystate.slot.gateway import CoordinatorGateway

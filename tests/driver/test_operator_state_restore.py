@@ -4,8 +4,18 @@ import pytest
 
 from pystate.api.checkpointed import CheckpointedFunction
 from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.handles import ByteStreamStateHandle
-from pystate.checkpoint.metadata import (
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.snapshot_metadata import JobDescription, snapshot_metadata
+from pystate.common import Types
+from pystate.common.errors import RestoreError
+from pystate.common.key_groups import key_group_range
+from pystate.driver.restore import RestorePlan
+from pystate.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.plan.job_plan import JobPlan
+from pystate.plan.task import TaskInput, TaskSpec
+from pystate.records.key_column import KeyColumn
+from pystate.snapshot.handles import ByteStreamStateHandle
+from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     KeyedStateHandle,
@@ -13,20 +23,10 @@ from pystate.checkpoint.metadata import (
     SavepointFormatType,
     TaskState,
 )
-from pystate.checkpoint.operator_state_handle import OperatorStateHandle, StateMetaInfo
-from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
-from pystate.checkpoint.storage import SnapshotLocation
-from pystate.common import Types
-from pystate.common.errors import RestoreError
-from pystate.common.key_groups import key_group_range
-from pystate.driver.restore import RestorePlan
-from pystate.driver.restored_state import Snapshot
-from pystate.driver.snapshot_metadata import JobDescription, snapshot_metadata
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.job_plan import JobPlan
-from pystate.plan.task import TaskInput, TaskSpec
-from pystate.records.key_column import KeyColumn
+from pystate.snapshot.operator_state_handle import OperatorStateHandle, StateMetaInfo
+from pystate.snapshot.snapshot import Snapshot
+from pystate.snapshot.storage import SnapshotLocation
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.state.operator.mode import OperatorStateMode
 
 JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.common.job_status import JobStatus
-from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
+from tests.checkpoint.harness import Bench
 from tests.checkpoint.stats.statistics import Statistics
-from tests.driver.harness import Bench
 
 
 @pytest.fixture

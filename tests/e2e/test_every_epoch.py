@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from pystate.checkpoint.reader import SnapshotReader
 from pystate.common import Duration, Types
 from pystate.common.errors import ConfigurationError, JobCancelledError
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
+from pystate.snapshot.reader import SnapshotReader
 
 OPTIONS = {
     "execution.checkpointing.every-epoch": "true",

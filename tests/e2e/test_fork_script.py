@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from pystate.checkpoint.reader import SnapshotReader
+from pystate.snapshot.reader import SnapshotReader
 from tests.e2e.test_command_line import ROOT, Shell
 from tests.e2e.test_upgrade_script import wait_for
 

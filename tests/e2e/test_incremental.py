@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.local_copies import local_copies_folder
-from pystate.checkpoint.metadata import read_metadata
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import JobCancelledError, RestoreError
+from pystate.snapshot.local_copies import local_copies_folder
+from pystate.snapshot.metadata import read_metadata
+from pystate.snapshot.storage import SnapshotLocation
 from tests.faults.processes import kill, needs_proc, wait_until
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
 

@@ -4,8 +4,6 @@ import io
 import os
 import random
 
-from pystate.checkpoint.metadata import read_metadata
-from pystate.checkpoint.storage import resolve_snapshot
 from pystate.common import Duration, Types
 from pystate.datastream import (
     CheckpointedFunction,
@@ -15,6 +13,8 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
 )
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
+from pystate.snapshot.metadata import read_metadata
+from pystate.snapshot.storage import resolve_snapshot
 from pystate.state.base.serializers import serializer_for
 from pystate.state.operator.format import OperatorStateReader
 

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from pystate.checkpoint.reader import SnapshotReader
 from pystate.common import Duration, Types
 from pystate.common.errors import JobCancelledError, RestoreError
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
+from pystate.snapshot.reader import SnapshotReader
 
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
 

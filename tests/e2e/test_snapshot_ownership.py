@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.metadata import SavepointFormatType
-from pystate.checkpoint.ownership import claimant
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import RestoreError
+from pystate.snapshot.metadata import SavepointFormatType
+from pystate.snapshot.ownership import claimant
+from pystate.snapshot.storage import SnapshotLocation
 from tests.e2e.test_incremental import (
     INCREMENTAL,
     cancelled,

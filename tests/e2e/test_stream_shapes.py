@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pystate.checkpoint.reader import SnapshotReader
 from pystate.common import Duration, Types
 from pystate.common.errors import JobCancelledError, RestoreError
 from pystate.datastream import (
@@ -22,6 +21,7 @@ from pystate.datastream import (
 )
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
+from pystate.snapshot.reader import SnapshotReader
 from tests.faults.workload import COUNTED, Count, Sink, Watched
 
 WORD = Types.STRING()

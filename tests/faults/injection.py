@@ -98,15 +98,15 @@ _IN_SLOTS = {
     Step.FLUSHED: _Point("pystate.slot.operator_chain:OperatorChain", "finish_epoch", behind=True),
     Step.SYNC: _Point("pystate.slot.operator_chain:OperatorChain", "on_barrier"),
     Step.FROZEN: _Point("pystate.slot.operator_chain:OperatorChain", "on_barrier", behind=True),
-    Step.UPLOAD: _Point("pystate.checkpoint.file_systems.stores:LocalStore", "close"),
+    Step.UPLOAD: _Point("pystate.file_systems.stores:LocalStore", "close"),
     Step.ACKNOWLEDGE: _Point("pystate.slot.gateway:CoordinatorGateway", "acknowledge"),
     Step.ACKNOWLEDGED: _Point("pystate.slot.gateway:CoordinatorGateway", "acknowledge", behind=True),
     Step.NOTIFY: _Point("pystate.slot.operator_chain:OperatorChain", "notify_checkpoint_complete"),
     Step.RESTORE: _Point("pystate.slot.keyed_snapshots:KeyedSnapshots", "restore"),
 }
 _IN_DRIVERS = {
-    Step.METADATA: _Point("pystate.checkpoint.storage:SnapshotLocation", "write_metadata"),
-    Step.METADATA_WRITTEN: _Point("pystate.checkpoint.storage:SnapshotLocation", "write_metadata", behind=True),
+    Step.METADATA: _Point("pystate.snapshot.storage:SnapshotLocation", "write_metadata"),
+    Step.METADATA_WRITTEN: _Point("pystate.snapshot.storage:SnapshotLocation", "write_metadata", behind=True),
     Step.TELL: _Point("pystate.driver.slot_pool:SlotPool", "notify"),
 }
 POINTS = {**_IN_SLOTS, **_IN_DRIVERS}

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pystate.checkpoint.reader import SnapshotReader
-from pystate.checkpoint.storage import resolve_snapshot
 from pystate.common import Types
 from pystate.datastream import (
     CheckpointedFunction,
@@ -24,6 +22,8 @@ from pystate.datastream import (
     ValueStateDescriptor,
 )
 from pystate.datastream.connectors.file_system import FileSource
+from pystate.snapshot.reader import SnapshotReader
+from pystate.snapshot.storage import resolve_snapshot
 from pystate.state.base.serializers import serializer_for
 from pystate.state.operator.format import OperatorStateReader
 from tests.faults.injection import Faults, Step

@@ -43,6 +43,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pystate.checkpoint.checkpoint_config import checkpoint_config
 from pystate.checkpoint.stats.file import read_statistics
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.configuration import Configuration
@@ -58,7 +59,6 @@ from pystate.common.errors import (
 from pystate.common.home import PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
 from pystate.common.processes import started_at
-from pystate.driver.checkpoint_config import checkpoint_config
 from pystate.driver.driver_term import leader_of_this_process
 from pystate.driver.failure_history import with_failure
 from pystate.driver.recovery_terms import RecoveryTerms
@@ -303,7 +303,7 @@ class FakeDriver:
             if "--write-savepoint" in self.arguments:
                 folder = Path(result["location"])
                 if not folder.exists():
-                    from tests.checkpoint.snapshots import write_savepoint  # dear, and seldom needed
+                    from tests.snapshot.snapshots import write_savepoint  # dear, and seldom needed
 
                     write_savepoint(str(target), job_id=self.job_id, operator_state=False)
         write_json(self.directory.operation(request["trigger_id"]), result)

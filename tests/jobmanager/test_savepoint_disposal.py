@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from pystate.checkpoint.catalog.listing import find_snapshots
-from pystate.checkpoint.handles import FileStateHandle
-from pystate.checkpoint.ownership import NoteKind, Notes, claimant
-from pystate.checkpoint.storage import SnapshotLocation, resolve_snapshot
+from pystate.catalog.listing import find_snapshots
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.home import PystateHome, write_json
 from pystate.driver.job_liveness import job_runs
 from pystate.jobmanager.savepoint_disposal import SavepointDisposals, dispose
 from pystate.jobmanager.snapshot_owners import SnapshotInUseError, check_unused
 from pystate.jobmanager.storage_threads import StorageThreads
-from tests.checkpoint.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
+from pystate.snapshot.handles import FileStateHandle
+from pystate.snapshot.ownership import NoteKind, Notes, claimant
+from pystate.snapshot.storage import SnapshotLocation, resolve_snapshot
 from tests.checkpoint.stats.statistics import Statistics
 from tests.jobmanager.harness import Manager, eventually
+from tests.snapshot.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 
 
 class Clock:

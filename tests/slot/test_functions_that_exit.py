@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.errors import PystateError, UserFunctionError
 from pystate.datastream import CheckpointedFunction, CheckpointListener, KeyedProcessFunction
+from pystate.snapshot.barrier import CheckpointBarrier
 from tests.slot.harness import SlotHarness
 
 

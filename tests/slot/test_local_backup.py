@@ -12,18 +12,18 @@ import pytest
 from pystate.api.functions import KeyedProcessFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ValueStateDescriptor
-from pystate.checkpoint.barrier import CheckpointBarrier
-from pystate.checkpoint.file_systems.stores import LocalStore
-from pystate.checkpoint.metadata import OperatorSubtaskState
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.configuration import Configuration
+from pystate.file_systems.stores import LocalStore
 from pystate.plan.chain import Chain, OperatorSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.local_backup import local_roots
 from pystate.slot.operator_chain import OperatorChain
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.snapshot.metadata import OperatorSubtaskState
+from pystate.snapshot.storage import SnapshotLocation
 
 UID, VALUE = "count", ValueStateDescriptor("value", Types.STRING())
 KEYS = [f"key-{number}" for number in range(300)]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.bounded_text import MAX_MESSAGE, MAX_TRACE
 from pystate.common.errors import UserFunctionError
 from pystate.common.user_frames import user_frame
 from pystate.datastream import CheckpointedFunction, KeyedProcessFunction
+from pystate.snapshot.barrier import CheckpointBarrier
 from tests.slot.harness import SlotHarness
 
 TEXT = "beginning " + "x" * 1_000_000 + " end"

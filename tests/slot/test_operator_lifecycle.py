@@ -9,21 +9,21 @@ from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener
 from pystate.api.functions import FilterFunction, SinkFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ListStateDescriptor
-from pystate.checkpoint.barrier import CheckpointBarrier
-from pystate.checkpoint.metadata import (
+from pystate.common import Types
+from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError
+from pystate.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.slot.micro_batch.protocol import Admission, BatchSender, receive_admission
+from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,
 )
-from pystate.checkpoint.state_assignment import JobVertex, StateAssignmentOperation
-from pystate.checkpoint.storage import SnapshotLocation
-from pystate.common import Types
-from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.slot.micro_batch.protocol import Admission, BatchSender, receive_admission
-from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.snapshot.storage import SnapshotLocation
 from tests.slot.harness import MAX_PARALLELISM, OUT, UID, SlotHarness, counted
 
 SINK = "keep"

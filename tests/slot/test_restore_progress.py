@@ -7,14 +7,14 @@ import io
 import pytest
 
 from pystate.api.state import ValueStateDescriptor
-from pystate.checkpoint.metadata import KeyedStateHandle
-from pystate.checkpoint.native_state import NativeUpload, SharedTarget
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.key_groups import key_group_range
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.restore_progress import RestoreProgress, bytes_to_read
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.metadata import KeyedStateHandle
+from pystate.snapshot.native_state import NativeUpload, SharedTarget
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 

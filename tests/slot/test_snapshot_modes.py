@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.checkpoint.barrier import CheckpointBarrier
-from pystate.checkpoint.handles import ByteStreamStateHandle
 from pystate.plan.task import JobEnvironment
 from pystate.slot.micro_batch.epoch_ledger import Asker
 from pystate.slot.micro_batch.subtask import MicroBatchSubtask
+from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.snapshot.handles import ByteStreamStateHandle
 from tests.slot.harness import JOB_ID, UID, RecordingCoordinator, SlotHarness
 
 MEMORY = f"jobmanager:/{JOB_ID}/chk-1"

@@ -5,8 +5,6 @@ from collections import Counter
 import pytest
 
 from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.barrier import CheckpointBarrier
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.plan.chain import Chain, OperatorSpec
@@ -15,6 +13,8 @@ from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.codec import KEY_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.slot.operator_chain import MIN_WATERMARK
+from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.snapshot.storage import SnapshotLocation
 from tests.slot.toy_engine import End, Tick, ToyEngine, ToySubtask, Watermark
 
 WORDS = ["apple", "ant", "bee", "bat", "cow", "cat", "dog", "dove"]

@@ -14,14 +14,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.checkpoint.barrier import CheckpointBarrier
-from pystate.checkpoint.handles import FileStateHandle
-from pystate.checkpoint.metadata import KeyedStateHandle, TaskState
 from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import Subtask
+from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.snapshot.handles import FileStateHandle
+from pystate.snapshot.metadata import KeyedStateHandle, TaskState
 from pystate.state.base.keys import KeyCodec
 
 

@@ -1,6 +1,5 @@
 import pyarrow as pa
 import pytest
-from tests.slot.test_protocol import Wire
 
 from pystate.api.job_graph import Partitioning
 from pystate.common import Types
@@ -10,6 +9,7 @@ from pystate.slot.micro_batch.protocol import receive_batches
 from pystate.spark.exchange import InputSender, forward_rows
 from pystate.spark.level import PORT_FIELD, LevelWriter, levels_of
 from tests.plan.programs import connected, keyed, partitioned, planned, printed, process, source, united
+from tests.slot.micro_batch.test_protocol import Wire
 
 PAIRS = Types.TUPLE([Types.STRING(), Types.LONG()])
 

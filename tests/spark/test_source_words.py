@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import CorruptSnapshotError
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.spark.source_words import SourceWords, check_logs, source_words, words
 from pystate.spark.spark_checkpoint import NO_OFFSET, pack_archive
-from tests.checkpoint.snapshots import source_position
+from tests.snapshot.snapshots import source_position
 
 LOG = {
     "sources/0/9.compact": b'v1\n{"path":"a"}\n{"path":"b"}\n{"path":"c"}',

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from pystate.api.state import StateDescriptor, StateKind, ValueState, ValueStateDescriptor
-from pystate.checkpoint.state_rows import RowDecoder
 from pystate.common import TypeInformation
 from pystate.common.configuration import Configuration
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.options import PystateOptions
 from pystate.common.time import current_time_ms
+from pystate.snapshot.state_rows import RowDecoder
 from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
 from pystate.state.base.keys import KeyCodec

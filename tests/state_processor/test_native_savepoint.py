@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.catalog.verification import Verification
-from pystate.checkpoint.metadata import SavepointFormatType
-from pystate.checkpoint.reader import SnapshotReader
+from pystate.catalog.verification import Verification
 from pystate.common.type_info import Types
+from pystate.snapshot.metadata import SavepointFormatType
+from pystate.snapshot.reader import SnapshotReader
 from pystate.state_processor import SavepointReader, SavepointWriter
 from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import WORDS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pystate.api.state import ValueStateDescriptor
-from pystate.checkpoint.reader import SnapshotReader
 from pystate.common.type_info import Types
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from pystate.snapshot.reader import SnapshotReader
 from pystate.state_processor import OperatorTransformation, SavepointReader, SavepointWriter
 
 COUNT = ValueStateDescriptor("count", Types.LONG())

@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import types as T
 
-from pystate.checkpoint.reader import SnapshotReader
 from pystate.common.errors import SnapshotError
 from pystate.common.type_info import Types
+from pystate.snapshot.reader import SnapshotReader
 from pystate.state_processor import KeyedStateReaderFunction, SavepointReader
 from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import MIXED, WORDS
@@ -137,9 +137,9 @@ def test_a_function_reads_several_states_of_each_key(reader):
 def test_every_type_has_a_column(spark, tmp_path):
     from pystate.api.functions import KeyedProcessFunction
     from pystate.api.state import ValueStateDescriptor
-    from pystate.checkpoint.metadata import OperatorState
     from pystate.common.row import Row
     from pystate.common.time import Instant
+    from pystate.snapshot.metadata import OperatorState
     from pystate.state.base.keys import KEY_ENCODING
     from pystate.testing import ProcessFunctionTestHarnesses
 

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.checkpoint.reader import SnapshotReader
 from pystate.common.errors import CorruptSnapshotError, SnapshotError, SnapshotExistsError, StateError
 from pystate.common.key_groups import key_group
 from pystate.common.type_info import Types
+from pystate.snapshot.reader import SnapshotReader
 from pystate.spark.spark_checkpoint import unpack_archive
 from pystate.state.base.keys import encode_auto
 from pystate.state_processor import (

@@ -1,1 +1,1 @@
-"""Pure decisions about checkpoints, and the durable form of checkpoints: metadata, handles, storage."""
+"""The checkpoint protocol: its rules, free of threads, and the coordinator that acts on them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystate.checkpoint.metadata import CheckpointMetadata, CheckpointType
+from pystate.snapshot.metadata import CheckpointMetadata, CheckpointType
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from enum import Enum
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.metadata import (
+from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorSubtaskState,
@@ -15,7 +15,7 @@ from pystate.checkpoint.metadata import (
     SourcePosition,
     TaskState,
 )
-from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 
 class AckResult(Enum):

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from pystate.checkpoint.metadata import CheckpointType
+from pystate.snapshot.metadata import CheckpointType
 
 MAX_QUEUED_REQUESTS = 1000
 

@@ -13,11 +13,11 @@ import re
 import struct
 from dataclasses import asdict, dataclass
 
-from pystate.checkpoint.handles import FileStateHandle
-from pystate.checkpoint.plain import as_map, take, take_int, take_optional_text, unsound
-from pystate.checkpoint.small_file import SmallFile
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import CorruptSnapshotError
+from pystate.snapshot.handles import FileStateHandle
+from pystate.snapshot.plain import as_map, take, take_int, take_optional_text, unsound
+from pystate.snapshot.small_file import SmallFile
+from pystate.snapshot.storage import SnapshotLocation
 
 RUNNING_EPOCH_VERSION = 1
 

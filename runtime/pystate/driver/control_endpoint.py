@@ -6,15 +6,15 @@ import os
 from concurrent.futures import Future
 from typing import Any
 
+from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.checkpoint.metadata import SavepointFormatType
 from pystate.common.control import ControlServer
 from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
 from pystate.common.home import JobDirectory, parse_job_id, read_json, write_json
 from pystate.common.processes import started_at
-from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.job_master import JobMaster
 from pystate.driver.status import JobStatusStore
+from pystate.snapshot.metadata import SavepointFormatType
 
 
 class ControlEndpoint:

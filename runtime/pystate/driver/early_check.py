@@ -18,15 +18,15 @@ from pystate.api.job_graph import (
     Transformation,
     TwoInputTransformation,
 )
-from pystate.checkpoint.metadata import OperatorState
-from pystate.checkpoint.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
 from pystate.driver.closure_check import check_closures
 from pystate.driver.restore import key_type_changed, load_snapshot
-from pystate.driver.restored_state import Snapshot
 from pystate.plan.chain import needs_slot
+from pystate.snapshot.metadata import OperatorState
+from pystate.snapshot.snapshot import Snapshot
+from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATTERN = re.compile(r"[{}\[\]*?\\]")

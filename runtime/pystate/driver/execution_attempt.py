@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
 from pystate.common.errors import (
@@ -23,7 +24,6 @@ from pystate.common.errors import (
 )
 from pystate.common.execution_target import local_threads
 from pystate.common.options import CheckpointingOptions, PystateOptions
-from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
 from pystate.driver.engine import Engine
 from pystate.driver.micro_batch.epoch_failures import first_line
 from pystate.driver.restored_state import RestoredState

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pystate
 from pystate.api.job_graph import StreamGraph
+from pystate.checkpoint.checkpoint_config import checkpoint_config
+from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.checkpoint.checkpoint_notices import checkpoint_notices
+from pystate.checkpoint.checkpoint_recovery import DurableCheckpointIds
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.checkpoint.local_copies import remove_local_copies
-from pystate.checkpoint.metadata import SavepointFormatType
+from pystate.checkpoint.snapshot_metadata import JobDescription
 from pystate.common.configuration import Configuration
 from pystate.common.errors import (
     CorruptSnapshotError,
@@ -31,10 +34,6 @@ from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, PystateOptions, StateRecoveryOptions
 from pystate.common.state_settings import StateSettings
 from pystate.common.user_frames import add_user_frame
-from pystate.driver.checkpoint_config import checkpoint_config
-from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
-from pystate.driver.checkpoint_notices import checkpoint_notices
-from pystate.driver.checkpoint_recovery import DurableCheckpointIds
 from pystate.driver.code_fingerprint import code_fingerprint
 from pystate.driver.driver_term import DriverTerm
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
@@ -48,8 +47,7 @@ from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.restart_strategy import restart_warnings
 from pystate.driver.restore import RestorePlan, starting_snapshot
 from pystate.driver.restore_report import RestoreReport
-from pystate.driver.restored_state import RestoredState, Snapshot
-from pystate.driver.snapshot_metadata import JobDescription
+from pystate.driver.restored_state import RestoredState
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.metrics.kept import keep_metrics
 from pystate.plan.job_plan import JobPlan
@@ -57,6 +55,9 @@ from pystate.plan.plan_nodes import plan_nodes
 from pystate.plan.task import JobEnvironment
 from pystate.slot.local_backup import local_roots
 from pystate.slot.process import remove_dead_folders
+from pystate.snapshot.local_copies import remove_local_copies
+from pystate.snapshot.metadata import SavepointFormatType
+from pystate.snapshot.snapshot import Snapshot
 from pystate.spark.application import is_alive, is_forgotten
 from pystate.spark.source_checks import spark_sources
 

@@ -19,7 +19,7 @@ from pystate.spark.source_metrics import SourceMetrics
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
+    from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 
 _RECENT_EPOCHS = 120
 _RECORDS = {"numRecordsIn": "read-records", "numRecordsOut": "write-records"}

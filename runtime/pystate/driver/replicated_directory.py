@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pystate.common.home import JobDirectory, PystateHome, read_json, write_json
 
 if TYPE_CHECKING:
-    from pystate.checkpoint.file_systems.fenced_files import FencedFiles
+    from pystate.file_systems.fenced_files import FencedFiles
 
 REPLICA_VERSION = 1
 
@@ -34,8 +34,8 @@ def replica_of(uri: str, token: int) -> FencedFiles:
         SnapshotError: The storage can't be used.
     """
     # these bring fsspec along, which a command that looks for the leader in a folder need not wait for
-    from pystate.checkpoint.file_systems.fenced_files import FencedFiles
-    from pystate.checkpoint.file_systems.places import parse_location
+    from pystate.file_systems.fenced_files import FencedFiles
+    from pystate.file_systems.places import parse_location
 
     fs, path, _ = parse_location(uri)
     return FencedFiles(fs, path, token)

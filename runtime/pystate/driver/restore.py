@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystate.checkpoint.metadata import OperatorState
+from pystate.catalog.starting_point import read_starting_point
 from pystate.checkpoint.running_epoch import RunningEpoch
-from pystate.checkpoint.starting_point import read_starting_point
-from pystate.checkpoint.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 from pystate.common.errors import JobGraphError, PystateError, RestoreError
 from pystate.common.options import RecoveryClaimMode
 from pystate.common.type_info import TypeInformation
-from pystate.driver.restored_state import RestoredState, Snapshot
+from pystate.driver.restored_state import RestoredState
 from pystate.plan.chain import OperatorSpec, needs_slot
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import TaskSpec
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.metadata import OperatorState
+from pystate.snapshot.snapshot import Snapshot
+from pystate.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 from pystate.spark.collection_source import check_collection_offset
 from pystate.spark.spark_checkpoint import (
     NO_OFFSET,

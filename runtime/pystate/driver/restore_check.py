@@ -11,14 +11,14 @@ from enum import Enum
 from typing import Any
 
 from pystate.api.job_graph import SourceTransformation, StreamGraph
-from pystate.checkpoint.metadata import OperatorState
-from pystate.checkpoint.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
 from pystate.common.options import StateRecoveryOptions
 from pystate.common.type_info import TypeInformation
 from pystate.driver.early_check import key_type_refusal, vertices_of
-from pystate.driver.restored_state import Snapshot
+from pystate.snapshot.metadata import OperatorState
+from pystate.snapshot.snapshot import Snapshot
+from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.spark.source_words import source_words
 from pystate.spark.spark_checkpoint import NO_OFFSET
 from pystate.state.base.keys import key_type_name

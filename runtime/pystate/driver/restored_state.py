@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystate.checkpoint.metadata import CheckpointMetadata
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.plan.task import TaskSpec
 from pystate.slot.restore_progress import bytes_to_read
 from pystate.slot.restored_operator import RestoredOperator
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A checkpoint or savepoint to start from.
-
-    Attributes:
-        starting: Whether the job was started from it, as against one the job took itself.
-    """
-
-    location: SnapshotLocation
-    metadata: CheckpointMetadata
-    starting: bool
 
 
 @dataclass

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pystate.checkpoint.metadata import TaskState
-from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.common.errors import ControlError, error_from_dict
+from pystate.snapshot.metadata import TaskState
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 if TYPE_CHECKING:
-    from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
+    from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 
 
 CHECKPOINT_CALLS = frozenset({"acknowledge", "decline"})

@@ -13,7 +13,6 @@ from typing import Any, Protocol, cast
 
 from pyspark import cloudpickle
 
-from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.control import Address, ControlClient, ControlServer, ControlSession, Peer
 from pystate.common.errors import ConnectionLostError, ControlError, JobExecutionError, PystateError
 from pystate.common.option_types import ANY_PORT
@@ -21,6 +20,7 @@ from pystate.common.processes import can_run
 from pystate.driver.last_words import cause_of_death, held_at
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.process import Deployment, SlotDescription
+from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.spark.exchange import SlotDirectory
 
 HEARTBEAT_TIMEOUT_S = 50.0

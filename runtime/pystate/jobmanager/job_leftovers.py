@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from pystate.checkpoint.local_copies import remove_local_copies
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
 from pystate.jobmanager.job_record import Submission
 from pystate.jobmanager.supervised_job import SupervisedJob
+from pystate.snapshot.local_copies import remove_local_copies
 
 logger = logging.getLogger(__name__)
 

@@ -10,14 +10,14 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from pystate.checkpoint.metadata import read_metadata
-from pystate.checkpoint.shared_folder import free_shared_files
-from pystate.checkpoint.storage import SnapshotLocation, resolve_snapshot
 from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.home import PystateHome, new_job_id, parse_job_id
 from pystate.jobmanager.snapshot_owners import check_unused
 from pystate.jobmanager.storage_threads import StorageThreads
+from pystate.snapshot.metadata import read_metadata
+from pystate.snapshot.shared_folder import free_shared_files
+from pystate.snapshot.storage import SnapshotLocation, resolve_snapshot
 
 logger = logging.getLogger(__name__)
 

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pystate.checkpoint.catalog.garbage import named_files
-from pystate.checkpoint.catalog.summary import read_snapshot
-from pystate.checkpoint.metadata import CheckpointType
-from pystate.checkpoint.ownership import claimant
+from pystate.catalog.garbage import named_files
+from pystate.catalog.summary import read_snapshot
 from pystate.checkpoint.stats.checkpoint_stats import CompletedCheckpointStats
 from pystate.checkpoint.stats.file import read_statistics
-from pystate.checkpoint.storage import MEMORY_SCHEME, METADATA_FILE, SnapshotLocation, parse_location
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.options import StateRecoveryOptions
 from pystate.driver.job_liveness import has_ended, job_runs
+from pystate.snapshot.metadata import CheckpointType
+from pystate.snapshot.ownership import claimant
+from pystate.snapshot.storage import MEMORY_SCHEME, METADATA_FILE, SnapshotLocation, parse_location
 
 
 class SnapshotInUseError(PystateError):

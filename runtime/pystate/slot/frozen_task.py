@@ -6,18 +6,18 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import partial
 
-from pystate.checkpoint.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
-from pystate.checkpoint.native_state import NativeUpload
-from pystate.checkpoint.operator_state_handle import (
+from pystate.common.errors import PystateError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.snapshot.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
+from pystate.snapshot.native_state import NativeUpload
+from pystate.snapshot.operator_state_handle import (
     OPERATOR_STATE,
     RAW_STATE,
     RAW_STATE_NAME,
     OperatorStateHandle,
     StateMetaInfo,
 )
-from pystate.checkpoint.storage import SnapshotLocation
-from pystate.common.errors import PystateError
-from pystate.common.key_groups import KeyGroupRange
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.backend import KeyedStateSnapshot
 from pystate.state.operator.backend import OperatorStateSnapshot
 from pystate.state.operator.mode import OperatorStateMode

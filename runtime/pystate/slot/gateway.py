@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from pystate.checkpoint.metadata import TaskState
-from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
 from pystate.common.control import ControlClient
 from pystate.common.errors import ConnectionLostError, PystateError
 from pystate.slot.micro_batch.epoch_ledger import Asker, TaskOutcome
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.slot.micro_batch.subtask import EpochGateway
+from pystate.snapshot.metadata import TaskState
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 
 class CoordinatorGateway(EpochGateway):

@@ -8,15 +8,15 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import BinaryIO
 
-from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
-from pystate.checkpoint.local_copies import LocalCopies
-from pystate.checkpoint.metadata import KeyedStateHandle
-from pystate.checkpoint.native_state import NativeUpload, SharedTarget, download
-from pystate.checkpoint.uploaded_files import UploadedFiles
 from pystate.common.errors import CorruptSnapshotError
 from pystate.common.options import RocksDBOptions
 from pystate.slot.restore_progress import RestoreProgress, bytes_to_read
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
+from pystate.snapshot.local_copies import LocalCopies
+from pystate.snapshot.metadata import KeyedStateHandle
+from pystate.snapshot.native_state import NativeUpload, SharedTarget, download
+from pystate.snapshot.uploaded_files import UploadedFiles
 from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot, unreadable_native
 from pystate.state.base.loader import name_of
 from pystate.state.base.native import NativeSource

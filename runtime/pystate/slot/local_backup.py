@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 
-from pystate.checkpoint.local_copies import LocalCopies, local_copies_folder
 from pystate.common.configuration import Configuration
 from pystate.common.options import CheckpointingOptions
 from pystate.plan.task import JobEnvironment
+from pystate.snapshot.local_copies import LocalCopies, local_copies_folder
 
 
 def local_roots(configuration: Configuration) -> list[str]:

@@ -13,8 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pystate.api.state import explain_missing_method
-from pystate.checkpoint.barrier import CheckpointBarrier
-from pystate.checkpoint.native_state import NativeUpload
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.time import current_time_ms
@@ -33,6 +31,8 @@ from pystate.slot.operators.operator import Operator
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.task_metrics import TaskMetrics
+from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.snapshot.native_state import NativeUpload
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend
 from pystate.state.base.compression import snapshot_codec
 from pystate.state.base.keys import KeyCodec

@@ -15,7 +15,6 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from pystate.checkpoint.local_copies import remove_local_copies
 from pystate.common.configuration import Configuration
 from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
@@ -32,6 +31,7 @@ from pystate.slot.micro_batch.slot_engine import MicroBatchSlotEngine
 from pystate.slot.restore_progress import RestoreProgress
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import Subtask
+from pystate.snapshot.local_copies import remove_local_copies
 
 HEARTBEAT_INTERVAL_S = 1.0
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, cast
 
-from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
-from pystate.checkpoint.metadata import AnyKeyedStateHandle
 from pystate.common.key_groups import KeyGroupRange
+from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
+from pystate.snapshot.metadata import AnyKeyedStateHandle
 
 
 class RestoreProgress:

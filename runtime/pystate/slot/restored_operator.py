@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from pystate.checkpoint.handles import StateHandle
-from pystate.checkpoint.local_copies import LocalCopies
-from pystate.checkpoint.memory_storage import snapshot_location
-from pystate.checkpoint.metadata import AnyKeyedStateHandle, KeyedStateHandle
-from pystate.checkpoint.operator_state_handle import RAW_STATE_NAME, OperatorStateShare
-from pystate.checkpoint.state_assignment import StateAssignment
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.key_groups import KeyGroupRange
 from pystate.slot.restore_progress import RestoreProgress
+from pystate.snapshot.handles import StateHandle
+from pystate.snapshot.local_copies import LocalCopies
+from pystate.snapshot.memory_storage import snapshot_location
+from pystate.snapshot.metadata import AnyKeyedStateHandle, KeyedStateHandle
+from pystate.snapshot.operator_state_handle import RAW_STATE_NAME, OperatorStateShare
+from pystate.snapshot.state_assignment import StateAssignment
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.operator.backend import OperatorStateBackend
 from pystate.state.operator.raw_state import RAW_KEYED_FORMAT, RAW_OPERATOR_FORMAT, read_raw_state
 

@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from pystate.checkpoint.barrier import CheckpointBarrier
-from pystate.checkpoint.memory_storage import snapshot_location
-from pystate.checkpoint.metadata import TaskState
-from pystate.checkpoint.stats.checkpoint_stats import SubtaskCheckpointMetrics
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.time import current_time_ms
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.operator_chain import OperatorChain
 from pystate.slot.user_code import UserCode, user_stack_trace
+from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.snapshot.memory_storage import snapshot_location
+from pystate.snapshot.metadata import TaskState
+from pystate.snapshot.storage import SnapshotLocation
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 Upload = Callable[[Callable[[], None]], object]
 """Runs something on another thread, one after the other."""

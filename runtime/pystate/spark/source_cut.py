@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from pystate.checkpoint.handles import StateHandle
-from pystate.checkpoint.metadata import SourcePosition
+from pystate.snapshot.handles import StateHandle
+from pystate.snapshot.metadata import SourcePosition
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, captured_sources, pack_archive, source_offsets
 
 

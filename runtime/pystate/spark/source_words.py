@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pystate.checkpoint.metadata import SourcePosition
 from pystate.common.errors import CorruptSnapshotError
+from pystate.snapshot.metadata import SourcePosition
 from pystate.spark.spark_checkpoint import NO_OFFSET, captured_sources, source_offsets, unpack_archive
 
 _LOG_ENTRY = re.compile(r"sources/(\d+)/(\d+)(\.compact)?")

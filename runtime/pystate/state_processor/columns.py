@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.api.state import StateKind
-from pystate.checkpoint.state_rows import RowDecoder, StateRow
 from pystate.common.errors import SnapshotError
 from pystate.common.json_text import json_text
 from pystate.common.type_info import TypeInformation
 from pystate.records.codec import column_converter
+from pystate.snapshot.state_rows import RowDecoder, StateRow
 from pystate.state.base.canonical import Entry
 
 KEY = "key"

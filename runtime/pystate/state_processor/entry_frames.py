@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 
 from pystate.api.state import StateKind
-from pystate.checkpoint.handles import StateHandle
-from pystate.checkpoint.metadata import KeyedStateHandle, OperatorSubtaskState
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import SnapshotError, StateError
 from pystate.common.key_groups import key_group_range
 from pystate.common.type_info import TypeInformation
+from pystate.snapshot.handles import StateHandle
+from pystate.snapshot.metadata import KeyedStateHandle, OperatorSubtaskState
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfo
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.schema import list_parts, pack_part, part_sub_key, unpack_part

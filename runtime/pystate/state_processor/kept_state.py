@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
-from pystate.checkpoint.handles import ByteStreamStateHandle, FileStateHandle, StateHandle
-from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
-from pystate.checkpoint.keyed_files import key_type_of, open_keyed_file, place_of
-from pystate.checkpoint.metadata import (
+from pystate.common.errors import CorruptSnapshotError
+from pystate.common.key_groups import key_group
+from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle, StateHandle
+from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
+from pystate.snapshot.keyed_files import key_type_of, open_keyed_file, place_of
+from pystate.snapshot.metadata import (
     AnyKeyedStateHandle,
     CheckpointMetadata,
     KeyedStateHandle,
     OperatorState,
     OperatorSubtaskState,
 )
-from pystate.checkpoint.operator_state_handle import OperatorStateHandle
-from pystate.checkpoint.reader import SnapshotReader
-from pystate.checkpoint.storage import SnapshotLocation
-from pystate.common.errors import CorruptSnapshotError
-from pystate.common.key_groups import key_group
+from pystate.snapshot.operator_state_handle import OperatorStateHandle
+from pystate.snapshot.reader import SnapshotReader
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import StateMetaInfo
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.api.state import BroadcastState, MapStateDescriptor
-from pystate.checkpoint.metadata import OperatorSubtaskState
-from pystate.checkpoint.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.slot.operators.contexts import InitializationContext, SnapshotContext
+from pystate.snapshot.metadata import OperatorSubtaskState
+from pystate.snapshot.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.operator.backend import OperatorStateBackend, OperatorStateSnapshot
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state.operator.raw_state import RawOperatorStateWriter

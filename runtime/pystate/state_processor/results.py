@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 import pyarrow as pa
 
-from pystate.checkpoint.handles import StateHandle, handle_from_plain, handle_to_plain
 from pystate.common.errors import PystateError, error_from_dict
+from pystate.snapshot.handles import StateHandle, handle_from_plain, handle_to_plain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

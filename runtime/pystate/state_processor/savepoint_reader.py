@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pystate.checkpoint.metadata import CheckpointMetadata
-from pystate.checkpoint.reader import KeyFilter, SnapshotReader, rows_by_key, rows_of
-from pystate.checkpoint.state_rows import PartDecoders, RowDecoder, StateRow, readable_key_type, value_decoder
 from pystate.common.errors import SnapshotError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.records.codec import RecordCodec
+from pystate.snapshot.metadata import CheckpointMetadata
+from pystate.snapshot.reader import KeyFilter, SnapshotReader, rows_by_key, rows_of
+from pystate.snapshot.state_rows import PartDecoders, RowDecoder, StateRow, readable_key_type, value_decoder
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
 from pystate.state.base.keys import key_type_name
 from pystate.state.operator.mode import OperatorStateMode

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
-from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
-from pystate.checkpoint.keyed_files import open_keyed_file, open_keyed_state
-from pystate.checkpoint.metadata import AnyKeyedStateHandle, OperatorState
-from pystate.checkpoint.reader import KeyFilter, SnapshotReader
-from pystate.checkpoint.storage import SnapshotLocation
+from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
+from pystate.snapshot.keyed_files import open_keyed_file, open_keyed_state
+from pystate.snapshot.metadata import AnyKeyedStateHandle, OperatorState
+from pystate.snapshot.reader import KeyFilter, SnapshotReader
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalReader
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pystate.api.state import StateDescriptor, StateKind
-from pystate.checkpoint.state_rows import without_pickle
 from pystate.common.errors import PystateError, SnapshotError, StateError
 from pystate.common.time import current_time_ms
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.records.codec import column_converter, column_values
+from pystate.snapshot.state_rows import without_pickle
 from pystate.state.base.canonical import StateMetaInfo
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.schema import VOID_NAMESPACE, StateSchema, pack_part, part_sub_key

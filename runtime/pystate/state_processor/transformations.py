@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pystate.checkpoint.metadata import OperatorSubtaskState
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.records.codec import RESERVED_PREFIX, RecordCodec
+from pystate.snapshot.metadata import OperatorSubtaskState
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state_processor.entry_frames import KeyedEntries
 
 if TYPE_CHECKING:

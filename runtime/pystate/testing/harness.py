@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import MapStateDescriptor
-from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.metrics.sample import sorted_figures
@@ -21,6 +20,7 @@ from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.operator_chain import OperatorChain
+from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.state.base.keys import KeyCodec
 from pystate.testing.snapshot import UID, OperatorSnapshot, repartition
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pystate.checkpoint import round_robin_repartitioner
-from pystate.checkpoint.memory_storage import MemorySnapshotLocation
-from pystate.checkpoint.metadata import (
+from pystate.common.errors import StateError
+from pystate.slot.frozen_task import FrozenTask
+from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot import round_robin_repartitioner
+from pystate.snapshot.memory_storage import MemorySnapshotLocation
+from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,
 )
-from pystate.checkpoint.state_assignment import JobVertex, StateAssignmentOperation
-from pystate.checkpoint.storage import MEMORY_SCHEME
-from pystate.common.errors import StateError
-from pystate.slot.frozen_task import FrozenTask
-from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.snapshot.storage import MEMORY_SCHEME
 
 UID = "operator"
 """The uid of the operator in every harness."""

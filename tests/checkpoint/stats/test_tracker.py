@@ -10,12 +10,13 @@ import pytest
 
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask, SubtaskCheckpointMetrics
+from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.checkpoint.stats.summary import StatsSummary, percentile
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError
+from pystate.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 SAVEPOINT = CheckpointType.SAVEPOINT
 SLOWEST = ("sync_duration", "async_duration", "start_delay", "alignment_duration")

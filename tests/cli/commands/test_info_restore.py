@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tests.checkpoint.snapshots import COUNT, WORDS, write_savepoint
 from tests.cli.terminal import TerminalCommand
+from tests.snapshot.snapshots import COUNT, WORDS, write_savepoint
 
 JOB = """
 import sys

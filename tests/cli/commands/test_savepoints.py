@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.ownership import claim
-from pystate.checkpoint.storage import SnapshotLocation
-from tests.checkpoint.snapshots import COUNT, V1, WORDS, write_checkpoint, write_savepoint
+from pystate.snapshot.ownership import claim
+from pystate.snapshot.storage import SnapshotLocation
 from tests.cli.terminal import TerminalCommand
 from tests.cli.views.test_views import rendered
+from tests.snapshot.snapshots import COUNT, V1, WORDS, write_checkpoint, write_savepoint
 
 EXPECTED = Path(__file__).parents[1] / "expected"
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -93,8 +93,8 @@ def test_a_parent_that_is_gone_is_said_so(history, pystate):
 
 
 def test_long_names_and_messages_do_not_break_the_tree(own_home):
-    from pystate.checkpoint.catalog.listing import find_snapshots
-    from pystate.checkpoint.catalog.tree import version_forest
+    from pystate.catalog.listing import find_snapshots
+    from pystate.catalog.tree import version_forest
     from pystate_cli.views.savepoint_tree import plain_tree, tree
 
     write_savepoint(own_home, job_name="a\x1b[2J" + "n" * 200, message="m" * 200)

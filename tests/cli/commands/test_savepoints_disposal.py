@@ -8,8 +8,8 @@ import os
 import pytest
 
 from pystate.common.home import read_json
-from tests.checkpoint.snapshots import V0, write_checkpoint, write_savepoint
 from tests.cli.terminal import TerminalCommand
+from tests.snapshot.snapshots import V0, write_checkpoint, write_savepoint
 
 
 def folder(location):

@@ -23,8 +23,8 @@ from pystate_cli.views.savepoint_details import STATES, StateRow
 from pystate_cli.views.savepoint_list import SAVEPOINTS, savepoint_rows
 from pystate_cli.views.setting_list import SETTINGS, SettingRow
 from pystate_cli.views.watch_lines import LOOKS, look_json
-from tests.checkpoint.snapshots import write_savepoint
 from tests.cli.views.test_views import HISTORY, NOW, STATISTICS, details_answer, job, statistics
+from tests.snapshot.snapshots import write_savepoint
 
 
 def check(spec: TableSpec[Any], pairs: Iterable[tuple[Any, Mapping[str, Any]]]) -> None:
@@ -106,11 +106,11 @@ def test_a_look_of_watch():
 
 
 def test_savepoints(tmp_path):
-    from pystate.checkpoint.catalog.difference import compare
-    from pystate.checkpoint.catalog.inspection import inspect_operators
-    from pystate.checkpoint.catalog.listing import find_snapshots
-    from pystate.checkpoint.catalog.source_difference import compare_sources
-    from pystate.checkpoint.catalog.summary import read_snapshot
+    from pystate.catalog.difference import compare
+    from pystate.catalog.inspection import inspect_operators
+    from pystate.catalog.listing import find_snapshots
+    from pystate.catalog.source_difference import compare_sources
+    from pystate.catalog.summary import read_snapshot
     from pystate.spark.source_words import source_words
 
     before = write_savepoint(tmp_path, snapshot_id="aaaa11112222", message="one", minutes=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.checkpoint.file_systems.conftest import hdfs_cluster, make_place, s3_server, settings
+from tests.file_systems.conftest import hdfs_cluster, make_place, s3_server, settings
 from tests.jobmanager.harness import ManagerProcess, eventually
 
 __all__ = ["hdfs_cluster", "s3_server", "settings"]

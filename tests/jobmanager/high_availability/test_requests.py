@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.checkpoint.file_systems.fenced_files import FencedFiles
-from pystate.checkpoint.file_systems.places import parse_location
+from pystate.file_systems.fenced_files import FencedFiles
+from pystate.file_systems.places import parse_location
 from pystate.jobmanager.high_availability.lease_objects import LeaseObjects
-from tests.checkpoint.file_systems.conftest import Place, make_place
+from tests.file_systems.conftest import Place, make_place
 
 
 @pytest.fixture

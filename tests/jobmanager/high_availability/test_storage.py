@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.file_systems.places import parse_location
-from pystate.checkpoint.file_systems.stores import S3Store, store_of
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError
+from pystate.file_systems.places import parse_location
+from pystate.file_systems.stores import S3Store, store_of
 from pystate.jobmanager.high_availability.lease import SignOfLife
 from pystate.jobmanager.high_availability.lease_files import LeaseFiles, LeaseStore, host_and_port
 from pystate.jobmanager.high_availability.lease_objects import LeaseObjects
 from pystate.jobmanager.high_availability.object_storage import SharedObjects
 from pystate.jobmanager.high_availability.storage import SharedFolder, shared_storage
-from tests.checkpoint.file_systems.conftest import make_place
+from tests.file_systems.conftest import make_place
 
 
 def configured(path: object, **others: str) -> Configuration:

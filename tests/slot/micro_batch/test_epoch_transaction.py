@@ -5,10 +5,6 @@ import time
 
 import pytest
 
-from pystate.checkpoint.barrier import CheckpointBarrier
-from pystate.checkpoint.handles import FileStateHandle
-from pystate.checkpoint.metadata import KeyedStateHandle
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Types
 from pystate.common.control import hang_up
 from pystate.common.errors import ControlError, PystateError
@@ -17,6 +13,10 @@ from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.slot.micro_batch.protocol import Admission, receive_admission
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.snapshot.handles import FileStateHandle
+from pystate.snapshot.metadata import KeyedStateHandle
+from pystate.snapshot.storage import SnapshotLocation
 from tests.slot.harness import UID, SlotHarness, counted, send_batches
 
 

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
-from pystate.checkpoint.native_state import NativeUpload, SharedTarget
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import TypeInformation
 from pystate.common.configuration import Configuration
 from pystate.common.key_groups import key_group_range
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
+from pystate.snapshot.native_state import NativeUpload, SharedTarget
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.keys import KeyCodec
 from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
 from tests.state.conftest import MAX_PARALLELISM

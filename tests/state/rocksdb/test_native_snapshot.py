@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pystate.api.state import ValueStateDescriptor
-from pystate.checkpoint.incremental_handle import IncrementalKeyedStateHandle
-from pystate.checkpoint.native_state import NativeUpload, SharedTarget
 from pystate.checkpoint.shared_state_registry import SharedStateRegistry
-from pystate.checkpoint.storage import SnapshotLocation
 from pystate.common import Row, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
+from pystate.snapshot.native_state import NativeUpload, SharedTarget
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.backend import KeyedStateSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend

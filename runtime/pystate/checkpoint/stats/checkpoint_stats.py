@@ -7,9 +7,11 @@ from enum import Enum
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.plain import as_map, take, take_enum, take_int, take_list
-from pystate.checkpoint.stats.plain import StatsData, packed, unpacked
+from pystate.checkpoint.stats.plain import packed, unpacked
 from pystate.common.plain_data import MAX_INT, Bounds, Natural, entry, left_out
+from pystate.snapshot.plain import as_map, take, take_enum, take_int, take_list
+from pystate.snapshot.stats_data import StatsData
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 UNKNOWN = -1
 """What stands where Flink wants a number and there is none."""
@@ -26,33 +28,6 @@ class CheckpointStatsStatus(Enum):
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
-
-
-@dataclass(frozen=True)
-class SubtaskCheckpointMetrics(StatsData):
-    """What one subtask measured at a checkpoint; times in ms, sizes in bytes.
-
-    Attributes:
-        ack_timestamp: When it acknowledged, ms since 1970.
-        sync_ms: How long the part took that stops processing.
-        async_ms: How long the part took that doesn't.
-        start_delay_ms: From the trigger to the moment the barrier was there.
-        alignment_ms: From the first to the last upstream partition that had delivered its last row; None where unknown.
-        checkpointed_size: Bytes written for this checkpoint.
-        state_size: Bytes of state it stands for.
-        processed_data: Bytes processed while the barriers were being aligned.
-        persisted_data: Bytes of records in flight that were written.
-    """
-
-    ack_timestamp: Natural
-    sync_ms: Natural
-    async_ms: Natural
-    start_delay_ms: Natural
-    alignment_ms: Natural | None
-    checkpointed_size: Natural
-    state_size: Natural
-    processed_data: Natural = 0
-    persisted_data: Natural = 0
 
 
 @dataclass(frozen=True)

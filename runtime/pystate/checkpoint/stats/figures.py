@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 
-from pystate.checkpoint.stats.checkpoint_stats import CheckpointStats, SubtaskCheckpointMetrics, latest_ack
+from pystate.checkpoint.stats.checkpoint_stats import CheckpointStats, latest_ack
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 
 @dataclass(frozen=True)

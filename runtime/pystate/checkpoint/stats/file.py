@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.plain import as_map, take
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.home import write_file_atomically
 from pystate.common.job_files import JobFile
+from pystate.snapshot.plain import as_map, take
 
 STATISTICS_VERSION = 1
 """The version that is written, and the only one that is read."""

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pystate.checkpoint.plain import unsound
-from pystate.common.plain_data import PlainData
-
-
-class StatsData(PlainData):
-    """Base of what statistics consist of; read from something else it raises a `CorruptSnapshotError`."""
-
-    @classmethod
-    def plain_error(cls, what: str) -> Exception:
-        """Return the error for plain data that is something else."""
-        return unsound(what)
+from pystate.snapshot.plain import unsound
 
 
 def packed(numbers: Iterable[int | None]) -> Any:

@@ -19,13 +19,13 @@ from pystate.checkpoint.stats.checkpoint_stats import (
     FailedCheckpointStats,
     PendingCheckpointStats,
     RestoredCheckpointStats,
-    SubtaskCheckpointMetrics,
     TaskStateStats,
     latest_ack,
 )
 from pystate.checkpoint.stats.figures import slowest, totals
 from pystate.checkpoint.stats.snapshot import CheckpointStatsSnapshot
 from pystate.checkpoint.stats.summary import StatsSummary
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 
 def overview(snapshot: CheckpointStatsSnapshot) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pystate.checkpoint.stats.checkpoint_stats import CheckpointStats, CheckpointStatsCounts, RestoredCheckpointStats
-from pystate.checkpoint.stats.plain import StatsData
 from pystate.checkpoint.stats.summary import StatsSummary
 from pystate.common.plain_data import Natural
+from pystate.snapshot.stats_data import StatsData
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pystate.checkpoint.plain import as_map, take
-from pystate.checkpoint.stats.plain import StatsData, packed, unpacked
+from pystate.checkpoint.stats.plain import packed, unpacked
 from pystate.common.plain_data import Bounds, Natural, entry, left_out
+from pystate.snapshot.plain import as_map, take
+from pystate.snapshot.stats_data import StatsData
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 WINDOW_SIZE = 10_000

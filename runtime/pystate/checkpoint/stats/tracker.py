@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.plain import take, unsound
 from pystate.checkpoint.stats import rest_json
 from pystate.checkpoint.stats.checkpoint_stats import (
     CheckpointedTask,
@@ -18,7 +17,6 @@ from pystate.checkpoint.stats.checkpoint_stats import (
     CompletedCheckpointStats,
     PendingCheckpointStats,
     RestoredCheckpointStats,
-    SubtaskCheckpointMetrics,
     TaskStateStats,
 )
 from pystate.checkpoint.stats.figures import SUMMARIZED, summarized
@@ -26,6 +24,8 @@ from pystate.checkpoint.stats.samples import checkpoint_samples
 from pystate.checkpoint.stats.snapshot import CheckpointStatsSnapshot, KeptStatistics
 from pystate.checkpoint.stats.summary import StatsSummary
 from pystate.metrics.sample import MetricSample
+from pystate.snapshot.plain import take, unsound
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 if TYPE_CHECKING:
     from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint

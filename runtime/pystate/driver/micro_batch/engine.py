@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import SinkKind
+from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import ControlError, JobExecutionError, PystateError, UserFunctionError
 from pystate.driver.engine import EngineEvents
 from pystate.driver.job_metrics import JobMetrics
-from pystate.driver.live_attempt import AttemptOverError
 from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
 from pystate.driver.micro_batch.epoch_failures import first_line, stage_failure
 from pystate.driver.restored_state import RestoredState

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystate.checkpoint.barrier import CheckpointBarrier
+from pystate.checkpoint.checkpoints_under_way import CheckpointsUnderWay
+from pystate.checkpoint.live_attempt import AttemptOverError
+from pystate.checkpoint.running_checkpoint import RunningCheckpoint
 from pystate.common.errors import CheckpointFailedError, PystateError
-from pystate.driver.checkpoints_under_way import CheckpointsUnderWay
-from pystate.driver.live_attempt import AttemptOverError
 from pystate.driver.micro_batch.epoch_tracker import EpochTracker
-from pystate.driver.running_checkpoint import RunningCheckpoint
 from pystate.driver.slot_pool import SlotPool
 from pystate.plan.task import TaskSpec
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
+from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.spark.source_cut import SparkSourceCut
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 

@@ -6,19 +6,19 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pystate.checkpoint.barrier import CheckpointBarrier
+from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.metadata import CheckpointType
+from pystate.checkpoint.live_attempt import AttemptOverError
+from pystate.checkpoint.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.common.errors import ControlError, PystateError
-from pystate.driver.checkpoint_coordinator import CheckpointCoordinator
-from pystate.driver.live_attempt import AttemptOverError
 from pystate.driver.micro_batch.epoch_barriers import EpochBarriers
 from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.micro_batch.record_counts import RecordCounter
-from pystate.driver.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.driver.slot_pool import SlotPool
 from pystate.plan.task import TaskSpec
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
+from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.snapshot.metadata import CheckpointType
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 

@@ -14,8 +14,8 @@ import re
 import secrets
 from typing import Any
 
-from pystate.checkpoint.file_systems.places import join
-from pystate.checkpoint.file_systems.stores import store_of
+from pystate.file_systems.places import join
+from pystate.file_systems.stores import store_of
 from pystate.jobmanager.high_availability.lease import SignOfLife
 
 _FILE = re.compile(r"(\d{20})\.(leader|complete|released|renewed-[0-9a-f]{16})")

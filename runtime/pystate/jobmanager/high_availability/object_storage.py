@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import secrets
 
-from pystate.checkpoint.file_systems.places import join, parse_location
-from pystate.checkpoint.file_systems.stores import kind_of, store_of
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome
+from pystate.file_systems.places import join, parse_location
+from pystate.file_systems.stores import kind_of, store_of
 from pystate.jobmanager.high_availability.lease_objects import LeaseObjects
 from pystate.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
 

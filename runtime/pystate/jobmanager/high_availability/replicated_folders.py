@@ -8,11 +8,11 @@ import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from pystate.checkpoint.file_systems.places import join, parse_location
 from pystate.common.errors import UsageError
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id
 from pystate.common.job_files import replace_file
 from pystate.driver.replicated_directory import read_replica, replica_of, write_replica
+from pystate.file_systems.places import join, parse_location
 from pystate.jobmanager.job_folders import REMOVED, JobFolders, appearing, delete_half_done
 
 _RECORD = "record"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.errors import ControlError
 from pystate.common.option_types import ANY_PORT
 from pystate.plan.task import JobEnvironment, TaskSpec
@@ -12,6 +11,7 @@ from pystate.slot.micro_batch.data_server import DataServer
 from pystate.slot.micro_batch.subtask import EpochGateway, MicroBatchSubtask
 from pystate.slot.subtask import Subtask
 from pystate.slot.subtask_checkpoints import Upload
+from pystate.snapshot.barrier import CheckpointBarrier
 
 
 class MicroBatchSlotEngine:

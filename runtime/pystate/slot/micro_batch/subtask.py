@@ -15,7 +15,6 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pystate.checkpoint.barrier import CheckpointBarrier
 from pystate.common.errors import ControlError
 from pystate.plan.output import OutputSpec
 from pystate.plan.task import JobEnvironment, TaskSpec
@@ -24,6 +23,7 @@ from pystate.slot.micro_batch.kept_output import KeptOutput
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.slot.subtask import Subtask, SubtaskGateway
 from pystate.slot.subtask_checkpoints import Upload
+from pystate.snapshot.barrier import CheckpointBarrier
 
 OUTCOME_TIMEOUT_S = 60.0
 """How long a task attempt waits for Spark's word on the one before it, which has nothing to do any more but to end."""

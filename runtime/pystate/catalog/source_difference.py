@@ -1,0 +1,57 @@
+"""How far two snapshots have read their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pystate.catalog.difference import Change
+
+
+class Position(Protocol):
+    """How far a source was read: as people say it, and as Spark keeps it."""
+
+    @property
+    def uid(self) -> str:
+        """The source."""
+
+    @property
+    def words(self) -> str:
+        """For people."""
+
+    @property
+    def offset(self) -> str:
+        """Of Spark."""
+
+
+@dataclass(frozen=True)
+class SourceDifference:
+    """A source in two snapshots; None where one hasn't got it."""
+
+    uid: str
+    before: Position | None
+    after: Position | None
+
+    @property
+    def change(self) -> Change:
+        """What became of it."""
+        if self.before is None:
+            return Change.ADDED
+        if self.after is None:
+            return Change.REMOVED
+        return Change.SAME if self.before.offset == self.after.offset else Change.CHANGED
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-able data."""
+        return {"uid": self.uid, "change": self.change.value, "before": _plain(self.before), "after": _plain(self.after)}
+
+
+def compare_sources(before: Iterable[Position], after: Iterable[Position]) -> list[SourceDifference]:
+    """Return the sources of two snapshots side by side, by uid."""
+    old, new = ({source.uid: source for source in sources} for sources in (before, after))
+    return [SourceDifference(uid, old.get(uid), new.get(uid)) for uid in sorted(old.keys() | new.keys())]
+
+
+def _plain(position: Position | None) -> dict[str, str] | None:
+    return None if position is None else {"position": position.words, "offset": position.offset}

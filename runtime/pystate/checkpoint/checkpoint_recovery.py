@@ -1,0 +1,96 @@
+"""What an earlier driver of the job has left on the checkpoint storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.id_counter import CheckpointIdCounter
+from pystate.common.errors import CorruptSnapshotError, PystateError
+from pystate.common.home import read_json, write_json
+from pystate.common.job_files import JobFile, Reserve
+from pystate.snapshot.metadata import read_metadata
+from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation
+
+
+class DurableCheckpointIds(CheckpointIdCounter):
+    """Ids that no later driver of the job gives again, not even those of savepoints, which may lie anywhere.
+
+    Args:
+        path: The file that holds the next id.
+        reserve: Room for it on a full disk: a job can be stopped with a savepoint on another one.
+    """
+
+    def __init__(self, path: JobFile, reserve: Reserve | None = None) -> None:
+        data = read_json(path)
+        super().__init__(1 if data is None else int(data["next"]))
+        self._path = path
+        self._reserve = reserve
+
+    def get_and_increment(self) -> int:
+        """Return the next id, once it is written down that it is given."""
+        written = read_json(self._path)
+        if written is not None:  # a driver that has taken the job over counts on in the same file
+            self.continue_above(int(written["next"]) - 1)
+        given = super().get_and_increment()
+        write_json(self._path, {"next": given + 1}, reserve=self._reserve)
+        return given
+
+
+@dataclass
+class RecoveredCheckpoints:
+    """The checkpoints of a job that another driver has run before.
+
+    Attributes:
+        completed: Those that are readable, oldest first.
+        highest_id: The highest id of any, completed or not; 0 for none.
+        left_out: Whether one is damaged, so that nobody can say what it refers to.
+    """
+
+    completed: list[CompletedCheckpoint] = field(default_factory=list)
+    highest_id: int = 0
+    left_out: bool = False
+
+
+def recover_checkpoints(storage: CheckpointStorage, job_id: str, say: Callable[[str], None]) -> RecoveredCheckpoints:
+    """Find the job's completed checkpoints, and delete what is left of those that did not complete.
+
+    Args:
+        storage: Where they are.
+        job_id: Whose; checkpoints of other jobs in the same directory are left alone.
+        say: Takes a sentence about a damaged one that an older one stands in for.
+
+    Raises:
+        CorruptSnapshotError: The newest is damaged, and there is no older one.
+        SnapshotError: The storage can't be read.
+    """
+    recovered = RecoveredCheckpoints()
+    damaged: list[PystateError] = []
+    for checkpoint_id, location in sorted(storage.checkpoint_directories(), reverse=True):
+        recovered.highest_id = max(recovered.highest_id, checkpoint_id)
+        if not location.exists:
+            _discard_incomplete(storage, location, say)
+            continue
+        try:
+            metadata = read_metadata(location.read_metadata(), location.uri)
+        except CorruptSnapshotError as error:
+            damaged.append(error)
+            recovered.left_out = True
+            continue
+        if metadata.job_id == job_id:
+            recovered.completed.insert(0, CompletedCheckpoint(metadata, location.uri, metadata.timestamp_ms))
+    if damaged and not recovered.completed:
+        raise damaged[0]
+    for damage in damaged:
+        say(f"WARNING: A checkpoint is damaged and left out: {damage}")
+    return recovered
+
+
+def _discard_incomplete(storage: CheckpointStorage, location: SnapshotLocation, say: Callable[[str], None]) -> None:
+    if not storage.is_the_jobs_own:  # another job may be writing it
+        return
+    try:
+        location.discard()
+    except PystateError as error:
+        say(f"WARNING: {error}")

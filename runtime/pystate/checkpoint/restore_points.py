@@ -1,0 +1,246 @@
+"""What a new attempt of a job can start from: its checkpoints, the snapshot it was started from, a running epoch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+
+from pystate.checkpoint.checkpoint_recovery import recover_checkpoints
+from pystate.checkpoint.checkpoint_settings import CheckpointSettings
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.completed_store import CompletedCheckpointStore
+from pystate.checkpoint.confirmed_checkpoints import Confirmed
+from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
+from pystate.checkpoint.shared_state import SharedState
+from pystate.checkpoint.snapshot_claiming import SnapshotClaiming
+from pystate.checkpoint.snapshot_disposal import Discards, FailedRemains
+from pystate.checkpoint.snapshot_metadata import Parent
+from pystate.common.errors import PystateError
+from pystate.common.job_status import JobStatus
+from pystate.common.options import RecoveryClaimMode
+from pystate.snapshot.memory_storage import snapshot_location
+from pystate.snapshot.snapshot import Snapshot
+from pystate.snapshot.storage import SnapshotLocation
+
+
+class RestorePoints:
+    """The restore points of one job. Its decisions are free of threads: the coordinator holds its lock around them.
+
+    Args:
+        settings: Where they are, and how many are kept.
+        job_id: The job.
+
+    Attributes:
+        starting: The snapshot the job was started from, or None.
+        parent: What the job's snapshots say of that one, also after it is gone; None for a start from nothing.
+        shared: The files that several checkpoints refer to.
+    """
+
+    def __init__(self, settings: CheckpointSettings, job_id: str) -> None:
+        self._settings = settings
+        self._job_id = job_id
+        self._store = CompletedCheckpointStore(settings.retained)
+        self.shared = SharedState(settings.storage, job_id, writes=settings.incremental)
+        self._running_epochs: RunningEpochStore | None = None
+        if settings.every_epoch:
+            self._running_epochs = RunningEpochStore(settings.storage.task_owned_location)
+        self._left_out = False
+        self._discards = Discards()
+        self._failed = FailedRemains()
+        directory = settings.storage.job_directory if settings.storage.has_checkpoint_directory else None
+        self._claiming = SnapshotClaiming(job_id, directory)
+        self.starting: Snapshot | None = None
+        self.parent: Parent | None = None
+
+    def recover(self, say: Callable[[str], None]) -> int:
+        """Take over the checkpoints of an earlier driver of the job; return the highest id of any.
+
+        Args:
+            say: Takes a sentence about a damaged checkpoint that an older one stands in for.
+
+        Raises:
+            CorruptSnapshotError: There is none but a damaged one.
+            SnapshotError: The storage can't be read.
+        """
+        recovered = recover_checkpoints(self._settings.storage, self._job_id, say)
+        self._store.recover(recovered.completed)
+        self.shared.recover(recovered.completed)
+        self._left_out = recovered.left_out
+        for metadata in (one.metadata for one in recovered.completed):
+            self.parent = None if metadata.parent is None else Parent(metadata.parent, metadata.parent_id)
+        return recovered.highest_id
+
+    def start_from(
+        self, starting: Snapshot, mode: RecoveryClaimMode, job_runs: Callable[[str], bool | None] = lambda _: None
+    ) -> None:
+        """Take note of the snapshot the job was started from; to be called behind `recover`, by each driver of the job.
+
+        Args:
+            starting: The snapshot.
+            mode: Whose it is from now on.
+            job_runs: Whether a job has not ended; None for one that nobody knows.
+
+        Raises:
+            RestoreError: Another job owns it.
+            SnapshotError: The storage failed.
+        """
+        self.starting, self.parent = starting, Parent.of(starting)
+        metadata = starting.metadata
+        if not self._settings.storage.has_checkpoint_directory:
+            mode = RecoveryClaimMode.NO_CLAIM  # checkpoints die with the driver: the next one starts from the snapshot again
+        if mode is not RecoveryClaimMode.CLAIM:
+            self._claiming.warn_of_owner(starting)
+        if mode is RecoveryClaimMode.CLAIM:
+            self._claiming.claim(starting, job_runs)
+            claimed = CompletedCheckpoint(metadata, starting.location.uri, metadata.timestamp_ms, claimed=True)
+            self._store.recover([claimed, *self._store.checkpoints])
+        if mode is not RecoveryClaimMode.NO_CLAIM:
+            self.shared.adopt(metadata, claimed=mode is RecoveryClaimMode.CLAIM)
+
+    def has_claimed(self, snapshot: Snapshot) -> bool:
+        """Whether an earlier driver of the job has claimed a snapshot.
+
+        Raises:
+            SnapshotError: The storage can't tell.
+        """
+        return self._claiming.has_claimed(snapshot)
+
+    def delete_orphans(self, next_id: int) -> None:
+        """Delete shared files that no checkpoint refers to, at the start of an attempt: none is under way.
+
+        Files of damaged checkpoints stay, and everybody's with them: such a checkpoint doesn't say which are its.
+
+        Args:
+            next_id: The number of the next checkpoint.
+        """
+        self.shared.begin_attempt()
+        self.discard_failed({})
+        if self._settings.incremental and not self._unsure:
+            self.shared.delete_orphans(next_id)
+
+    @property
+    def _unsure(self) -> bool:
+        """Whether there is a checkpoint on the storage of which nobody knows, or says, which files it refers to."""
+        return self._left_out or self._failed.lowest_base is not None
+
+    def give_up_latest(self) -> bool:
+        """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore.
+
+        It stays on the storage, for whoever wants to know what happened to it.
+        """
+        kept = self._store.checkpoints
+        if len(kept) < 2:
+            return False
+        self._store.recover(kept[:-1])
+        return True
+
+    def add(self, completed: CompletedCheckpoint) -> list[CompletedCheckpoint]:
+        """Take in a checkpoint; return those it subsumes, which are to be discarded."""
+        return self._store.add(completed)
+
+    def discard_subsumed(
+        self, subsumed: list[CompletedCheckpoint], lowest_base: int | None = None
+    ) -> list[CompletedCheckpoint]:
+        """Delete checkpoints that `add` returned, and the shared files that nobody can name any more.
+
+        A file stays for each checkpoint that is kept, is under way and may name it, or could not be deleted.
+
+        Args:
+            subsumed: The checkpoints.
+            lowest_base: The oldest checkpoint whose files may be named by one under way; None for none.
+
+        Returns:
+            Those that are gone. The others are tried again the next time.
+        """
+        gone = self._discards.discard(subsumed)
+        self.discard_failed({})
+        there = (one.checkpoint_id for one in [*self._store.checkpoints, *self._discards.left])
+        lowest = min((one for one in (*there, lowest_base, self._failed.lowest_base) if one is not None), default=None)
+        if lowest is not None:
+            self.shared.subsumed(lowest)
+        return gone
+
+    def note_failed(
+        self, checkpoint_id: int, location: SnapshotLocation, told: Confirmed | None, *, held: bool = False
+    ) -> None:
+        """Keep the files that a failed checkpoint may name until it is deleted.
+
+        Args:
+            checkpoint_id: Which.
+            location: Where it was written.
+            told: What its barrier told: which files it may name besides its own.
+            held: Its metadata is being written: it isn't deleted before `finalizing_over`.
+        """
+        self._failed.add(checkpoint_id, location, 0 if told is None else told.base, held=held)
+
+    def finalizing_over(self, checkpoint_id: int) -> None:
+        """Delete a failed checkpoint whose metadata was being written; nothing where it isn't the job's."""
+        self._failed.release(checkpoint_id)
+        self.discard_failed({})
+
+    def discard_failed(self, failed: Mapping[int, SnapshotLocation], told: Confirmed | None = None) -> None:
+        """Delete what failed checkpoints have left; where the storage failed, that is tried again with the next one.
+
+        Args:
+            failed: Where they were written, by number.
+            told: What their barrier told: which files they may name besides their own.
+        """
+        for checkpoint_id in self._failed.discard(failed, 0 if told is None else told.base):
+            self.shared.discard_failed(checkpoint_id)
+
+    def latest(self) -> Snapshot | None:
+        """Return the job's latest checkpoint, else the snapshot it was started from."""
+        latest = self._store.latest
+        if latest is None or latest.claimed:
+            return self.starting
+        return Snapshot(snapshot_location(latest.path), latest.metadata, starting=False)
+
+    def begin_epoch(self, epoch: int, batch: int, capture: Callable[[int], dict[str, bytes]], base: Snapshot | None) -> None:
+        """Write down the epoch that is about to run, where each one is to be run again after a failure.
+
+        Args:
+            epoch: Which.
+            batch: Its number for whoever reads the sources.
+            capture: Returns the files that make it the same batch again.
+            base: What the job would be restored from.
+
+        Raises:
+            SnapshotError: The storage failed.
+        """
+        if self._running_epochs is not None:
+            uri = None if base is None else base.location.uri
+            self._running_epochs.write(RunningEpoch(epoch, batch, uri, capture(batch)))
+
+    def running_epoch(self, base: Snapshot | None) -> RunningEpoch | None:
+        """Return the epoch that ran when the last attempt ended, if it is to be run again behind `base`.
+
+        Raises:
+            CorruptSnapshotError: It is damaged.
+            SnapshotError: The storage can't be read.
+        """
+        running = None if self._running_epochs is None else self._running_epochs.read()
+        uri = None if base is None else base.location.uri
+        return running if running is not None and running.base == uri else None
+
+    def discard_on(self, status: JobStatus) -> list[CompletedCheckpoint]:
+        """Delete what the end of the job leaves to nobody; return the checkpoints that are gone."""
+        before = self._store.checkpoints
+        gone = self._store.discard_on(status, self._settings.retention)
+        if before and before[-1] in gone and before[-1].claimed:
+            gone.remove(before[-1])  # nothing newer was ever taken: it is the only copy of the state
+        retained = [checkpoint for checkpoint in before if checkpoint not in gone]
+        deleted = self._discards.discard(gone)
+        if not status.is_terminal:
+            return deleted
+        for checkpoint in retained:
+            if checkpoint.claimed:
+                self._claiming.release(snapshot_location(checkpoint.path))
+        self.discard_failed({})
+        if not self._unsure:
+            self.shared.end([checkpoint.metadata for checkpoint in [*retained, *self._discards.left]])
+        if self._running_epochs is not None:
+            try:
+                self._running_epochs.clear()
+            except PystateError as error:
+                sys.stderr.write(f"WARNING: {error}\n")
+        return deleted

@@ -1,0 +1,29 @@
+"""How far the sources were read at a cut, whoever reads them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pystate.snapshot.handles import StateHandle
+from pystate.snapshot.metadata import SourcePosition
+
+
+class SourceCut(Protocol):
+    """What an engine has captured of its sources where a barrier was placed."""
+
+    def settle(self) -> bool:
+        """Take in what comes behind the cut; return whether the cut can be restored from by now. May be called again.
+
+        Raises:
+            SnapshotError: It can't be read.
+        """
+
+    def archive(self) -> bytes:
+        """Return what makes the sources go on behind the cut."""
+
+    def position(self, handle: StateHandle) -> SourcePosition:
+        """Return the same for people and for whoever plans a restore.
+
+        Args:
+            handle: Where the archive lies in the snapshot.
+        """

@@ -1,0 +1,121 @@
+"""One state of a snapshot as a table of rows, whatever kind of state it is; what the command line shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pystate.api.state import StateKind
+from pystate.common.errors import SnapshotError, UsageError
+from pystate.common.option_types import nearest_name
+from pystate.common.type_info import TypeInformation
+from pystate.snapshot.key_text import parse_key
+from pystate.snapshot.reader import SnapshotReader
+from pystate.snapshot.state_rows import PartDecoders, RowDecoder, value_decoder
+from pystate.state.base.value_format import pack
+from pystate.state.operator.mode import OperatorStateMode
+
+_PLACES: dict[StateKind, tuple[str, ...]] = {StateKind.LIST: ("index",), StateKind.MAP: ("map_key",)}
+
+
+@dataclass(frozen=True)
+class KeyedSelection:
+    """A keyed state: `rows` are `StateRow`s."""
+
+    decoder: RowDecoder
+    rows: Iterator[Any]
+
+
+@dataclass(frozen=True)
+class ListSelection:
+    """A list or union state: `rows` are (subtask, element, its bytes)."""
+
+    type_info: TypeInformation | None
+    rows: Iterator[Any]
+
+
+@dataclass(frozen=True)
+class BroadcastSelection:
+    """A broadcast state: `rows` are (map key, its bytes, value, its bytes)."""
+
+    key_type: TypeInformation | None
+    type_info: TypeInformation | None
+    rows: Iterator[Any]
+
+
+Selection = KeyedSelection | ListSelection | BroadcastSelection
+
+
+@dataclass(frozen=True)
+class StateTable:
+    """The rows of a state.
+
+    Attributes:
+        columns: Their names.
+        rows: The rows, read as they are asked for: a value, a list element or a map entry each.
+    """
+
+    columns: Sequence[str]
+    rows: Iterator[Sequence[Any]]
+
+
+def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = None) -> Selection:
+    """Find a state.
+
+    Args:
+        reader: The snapshot.
+        uid: The operator.
+        name: The state.
+        key: Only this key, as people type it: of keyed state; the map key of broadcast state.
+
+    Raises:
+        SnapshotError: There is no such operator or state, or a file is damaged.
+        UsageError: The text is no key, or the state has none.
+    """
+    keyed = {state.name: state for state in reader.described_states(uid)}
+    if name in keyed:
+        state = keyed[name]
+        wanted = None if key is None else [parse_key(key, state.key_type)]
+        decoder = PartDecoders(state.parts, state.key_type).common
+        return KeyedSelection(decoder, reader.keyed_rows(uid, name, keys=wanted))
+    others = {other.name: other for other in reader.operator_states(uid)}
+    if name not in others:
+        known = [*keyed, *others]
+        near = nearest_name(name, known)
+        message = f"The operator {uid!r} has no state {name!r}; it has: {', '.join(map(repr, known)) or 'none'}."
+        hint = None if near is None else f"did you mean {near!r}?"
+        raise SnapshotError(message, where=reader.location.uri, hint=hint)
+    found = others[name]
+    value_type, _ = value_decoder(found.serializer, None, name)
+    if found.mode is OperatorStateMode.BROADCAST:
+        key_type, codec = reader.broadcast_keys(found, None)
+        data = None if key is None else codec.encode(codec.internal(parse_key(key, key_type)))
+        nil = pack(None)
+        rows = (
+            (map_key, map_key_bytes, value, nil if stored is None else stored)
+            for map_key, map_key_bytes, value, stored in reader.broadcast_entries(uid, name)
+            if data is None or map_key_bytes == data
+        )
+        return BroadcastSelection(key_type, value_type, rows)
+    if key is not None:
+        message = f"State {name!r} of operator {uid!r} is {found.mode.value}: it has no keys."
+        raise UsageError(message, hint="leave --key out")
+    return ListSelection(value_type, reader.list_elements(uid, name))
+
+
+def state_table(selection: Selection) -> StateTable:
+    """Return a state's rows for people."""
+    if isinstance(selection, BroadcastSelection):
+        return StateTable(("map_key", "value"), ((key, value) for key, _, value, _ in selection.rows))
+    if isinstance(selection, ListSelection):
+        return StateTable(("subtask", "value"), ((subtask, value) for subtask, value, _ in selection.rows))
+    decoder = selection.decoder
+    place, timed = _PLACES.get(decoder.kind, ()), decoder.has_timestamps
+
+    def cells() -> Iterator[Sequence[Any]]:
+        for row in selection.rows:
+            found = [row.key, row.key_group, *([row.sub_key] if place else []), row.value]
+            yield [*found, row.timestamp] if timed else found
+
+    return StateTable(("key", "key_group", *place, "value", *(("ttl_timestamp",) if timed else ())), cells())

@@ -1,0 +1,175 @@
+"""The coordinator with slots and Spark replaced."""
+
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+
+from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.checkpoint.snapshot_metadata import JobDescription
+from pystate.common import Types
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ControlError
+from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
+from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
+from pystate.driver.slot_calls import answer_slot_call
+from pystate.plan.job_plan import vertex_id
+from pystate.plan.task import TaskInput, TaskSpec
+from pystate.records.key_column import KeyColumn
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.snapshot.metadata import TaskState
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+
+JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")
+
+
+SUBTASKS = [0, 1]
+TASK = TaskSpec(
+    uid="count",
+    name="count",
+    vertex_id=vertex_id("count"),
+    parallelism=2,
+    max_parallelism=128,
+    inputs=[TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))],
+)
+
+
+class FakeSpark:
+    """Spark's side: a checkpoint directory that a test fills batch by batch."""
+
+    def __init__(self, root):
+        self.root = root
+        self.directory = SparkCheckpointDirectory(root, [SparkSource("source", 0, 0)])
+        for log in ("offsets", "commits"):
+            (root / log).mkdir(parents=True)
+        (root / "metadata").write_text('{"id":"query"}')
+
+    def plan(self, batch):
+        (self.root / "offsets" / str(batch)).write_text(f'v1\n{{}}\n{{"offset":{batch}}}')
+
+    def commit(self, batch):
+        (self.root / "commits" / str(batch)).write_text("v1\n{}")
+
+
+class FakeSlots:
+    """The slots: snapshots between epochs are acknowledged, or declined."""
+
+    def __init__(self):
+        self.coordinator = None
+        self.snapshots = []
+        self.decline = False
+        self.block = threading.Event()
+        self.block.set()
+        self.told = []
+        self.telling = None  # a future that holds a notification back
+
+    def notify(self, checkpoint_id, *, completed):
+        self.told.append((checkpoint_id, completed))
+        done = self.telling or Future()
+        if self.telling is None:
+            done.set_result(None)
+        return done
+
+    def snapshot(self, request):
+        self.snapshots.append(request)
+        self.block.wait(10)
+        if self.decline:
+            message = "no"
+            raise ControlError(message)
+        for subtask in SUBTASKS:
+            acknowledge(self.coordinator, request.checkpoint_id, subtask)
+
+
+def acknowledge(coordinator, checkpoint_id, subtask):
+    metrics = SubtaskCheckpointMetrics(
+        ack_timestamp=int(time.time() * 1000),
+        sync_ms=1,
+        async_ms=2,
+        start_delay_ms=3,
+        alignment_ms=None,
+        checkpointed_size=0,
+        state_size=0,
+    )
+    arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": checkpoint_id}
+    state = TaskState().to_plain()
+    return answer_slot_call(coordinator, "acknowledge", {**arguments, "state": state, "metrics": metrics.to_plain()})
+
+
+class Bench:
+    def __init__(self, tmp_path, options):
+        defaults = {
+            "execution.checkpointing.dir": str(tmp_path / "ck"),
+            "execution.checkpointing.savepoint-dir": str(tmp_path / "sp"),
+        }
+        self.spark = FakeSpark(tmp_path / "spark")
+        self.slots = FakeSlots()
+        self.failures = []
+        self.coordinator = CheckpointCoordinator(
+            JOB,
+            Configuration({**defaults, **options}),
+            tmp_path / "checkpoints.json",
+        )
+        self.slots.coordinator = self.coordinator
+        self.epochs = EpochCoordinator(self.coordinator, EpochNumbers(tmp_path / "epochs.json"))
+        self.epochs.describe([TASK])
+        self.coordinator.start([replace(TASK)], None)  # some tests give it another head
+        self.start_attempt()
+
+    def start_attempt(self):
+        self.epochs.attempt_started(self.slots, self.spark.directory, -1, -1, self.failures.append)
+
+    def prepared(self, subtask, epoch, rows_in=0, rows_out=0):
+        """Be a subtask that has got all rows of an epoch."""
+        share = PreparedEpoch(epoch, 7, 70 + subtask, rows_in, rows_in, rows_out)
+        self.epochs.subtask_prepared("count", subtask, share)
+
+    @property
+    def barriers(self):
+        return self.epochs._barriers
+
+    def begin(self, epoch):
+        self.spark.plan(epoch)
+        self.epochs.begin_epoch(epoch, epoch)
+
+    def end(self, epoch, commit=True):
+        """End an epoch; return the barrier that it carries."""
+        for subtask in SUBTASKS:
+            self.prepared(subtask, epoch)
+        barrier = self.epochs.decide(epoch)
+        self.finish(epoch, commit)
+        return barrier
+
+    def finish(self, epoch, commit=True):
+        """Be the driver whose slots have finished an epoch that is decided."""
+        for slot in SUBTASKS:
+            self.epochs.slot_finished(slot)
+        self.epochs.subtasks_finished(epoch)
+        self.epochs.finish_epoch(epoch, epoch)
+        if commit:
+            self.spark.commit(epoch)
+
+    def epoch(self, number):
+        self.begin(number)
+        return self.end(number)
+
+
+def wait_until(condition, timeout=10):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def in_thread(run):
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def raised(run):
+    try:
+        run()
+    except Exception as error:
+        return error
+    return None

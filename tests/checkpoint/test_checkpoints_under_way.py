@@ -1,0 +1,465 @@
+"""Where barriers stand, which epochs wait, and what an attempt that ends leaves: slots and Spark are replaced."""
+
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from pystate.checkpoint.checkpoint_settings import CheckpointSettings
+from pystate.checkpoint.checkpoints_under_way import CheckpointsUnderWay
+from pystate.checkpoint.coordinator_steps import DiscardLateParts, PlaceBarrier, TriggerCheckpoint
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.checkpoint.live_attempt import AttemptOverError
+from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
+from pystate.checkpoint.restore_points import RestorePoints
+from pystate.checkpoint.running_checkpoint import CheckpointRequest, RunningCheckpoint
+from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
+from pystate.checkpoint.stats.file import StatisticsFile
+from pystate.common.configuration import Configuration
+from pystate.common.errors import CheckpointFailedError, ControlError, DriverReplacedError
+from pystate.driver.micro_batch.epoch_barriers import EpochBarriers
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
+from pystate.snapshot.reader import SnapshotReader
+from pystate.snapshot.storage import SnapshotLocation
+from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, unpack_archive
+from tests.checkpoint.harness import JOB, SUBTASKS, TASK, FakeSlots, FakeSpark, acknowledge, in_thread, raised, wait_until
+
+
+def test_a_savepoint_of_an_idle_job_stands_at_the_last_finished_epoch_and_waits_for_no_data(bench, tmp_path):
+    one = bench()
+    one.epoch(0)
+    completed = one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    assert (completed.epoch, completed.checkpoint_id) == (0, 1)
+    assert completed.path.startswith(f"file:{tmp_path}/sp/savepoint-aaaaaa-")
+    reader = SnapshotReader(completed.path)
+    assert reader.metadata.source_position.epoch == 0
+    assert [source["offset"] for source in reader.metadata.source_position.sources] == ['{"offset":0}']
+
+
+def test_while_an_epoch_runs_the_barrier_rides_on_it_and_all_subtasks_get_the_same_answer(bench):
+    one = bench()
+    one.begin(0)
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: not one.barriers.is_open)
+    assert one.end(0).checkpoint_id == 1
+    assert one.slots.snapshots == []
+    for subtask in SUBTASKS:
+        assert acknowledge(one.coordinator, 1, subtask) == "SUCCESS"
+    assert future.result(10).epoch == 0
+
+
+def test_a_barrier_is_too_late_for_an_epoch_that_is_told_to_finish_and_stands_behind_it(bench):
+    one = bench()
+    one.begin(0)
+    for subtask in SUBTASKS:
+        one.prepared(subtask, 0)
+    assert one.epochs.decide(0) is None
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: not one.barriers.is_open)
+    assert one.epochs.decide(0) is None, "the answer stays"
+    one.finish(0)
+    assert future.result(10).epoch == 0
+    assert len(one.slots.snapshots) == 1
+
+
+TOLERANT = {"execution.checkpointing.tolerable-failed-checkpoints": "9"}
+EVERY_EPOCH = {"execution.checkpointing.every-epoch": "true"}
+
+
+def test_a_barrier_that_is_to_stand_between_epochs_rides_on_the_epoch_that_is_about_to_begin(bench):
+    one = bench()
+    one.epoch(0)
+    coordinator, barriers = one.coordinator, one.barriers
+    barriers.await_turn(lambda: None)
+    entry = coordinator.prepare(
+        CheckpointRequest(CheckpointType.SAVEPOINT, location=coordinator._storage.savepoint_location(None))
+    )
+    assert coordinator.checkpoints.triggered(entry)
+    # the coordinator's thread had chosen this before it was the epoch's turn
+    coordinator._place(entry)
+    assert one.slots.snapshots == []
+    barriers.begin_epoch(1, None)
+    barriers.turn_over()
+    one.spark.plan(1)
+    assert one.end(1).checkpoint_id == 1
+    for subtask in SUBTASKS:
+        acknowledge(coordinator, 1, subtask)
+    assert entry.request.future.result(10).epoch == 1
+
+
+def test_a_savepoint_that_is_asked_for_while_an_epoch_with_its_barrier_begins_waits_for_it(bench, monkeypatch):
+    one = bench(**EVERY_EPOCH)
+    writing, go_on = threading.Event(), threading.Event()
+    capture_running = SparkCheckpointDirectory.capture_running
+
+    def slow(directory, batch):
+        writing.set()
+        go_on.wait(10)
+        return capture_running(directory, batch)
+
+    monkeypatch.setattr(SparkCheckpointDirectory, "capture_running", slow)
+    begun = in_thread(lambda: one.begin(0))
+    assert writing.wait(10)
+    savepoint = one.coordinator.trigger_savepoint(None, hold=False)
+    time.sleep(0.1)
+    assert one.slots.snapshots == []
+    go_on.set()
+    begun.join(10)
+    barrier = one.end(0)
+    assert not barrier.savepoint
+    for subtask in SUBTASKS:
+        acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
+    assert savepoint.result(10).epoch == 0
+    wait_until(lambda: one.coordinator.statistics()["counts"]["completed"] == 2)
+
+
+def test_an_epoch_with_its_barrier_waits_for_a_savepoint_that_is_being_triggered(bench, monkeypatch):
+    one = bench(**EVERY_EPOCH)
+    creating, go_on = threading.Event(), threading.Event()
+    create = SnapshotLocation.create
+
+    def slow(location):
+        if "savepoint" in location.uri:
+            creating.set()
+            go_on.wait(10)
+        create(location)
+
+    monkeypatch.setattr(SnapshotLocation, "create", slow)
+    savepoint = one.coordinator.trigger_savepoint(None, hold=False)
+    assert creating.wait(10)
+    begun = in_thread(lambda: one.begin(0))
+    begun.join(0.2)
+    assert begun.is_alive()
+    go_on.set()
+    assert savepoint.result(10).epoch == -1
+    begun.join(10)
+    assert not one.end(0).savepoint
+
+
+def test_the_next_epoch_waits_for_the_synchronous_part_of_a_snapshot_between_epochs(bench):
+    one = bench()
+    one.epoch(0)
+    one.slots.block.clear()
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: one.slots.snapshots)
+    begun = in_thread(lambda: one.begin(1))
+    begun.join(0.2)
+    assert begun.is_alive()
+    one.slots.block.set()
+    begun.join(10)
+    assert not begun.is_alive()
+    assert future.result(10).epoch == 0
+    one.end(1)
+
+
+def test_no_epoch_begins_behind_the_savepoint_of_a_stop(bench):
+    one = bench()
+    one.epoch(0)
+    completed = one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    errors = []
+    begun = in_thread(lambda: errors.append(raised(lambda: one.begin(1))))
+    begun.join(0.3)
+    assert begun.is_alive(), "the epoch waits"
+    one.coordinator.attempt_over()
+    begun.join(10)
+    assert isinstance(errors[0], AttemptOverError)
+    assert completed.epoch == 0
+
+
+def test_if_the_savepoint_of_a_stop_fails_the_job_goes_on(bench):
+    one = bench()
+    one.epoch(0)
+    one.slots.decline = True
+    with pytest.raises(CheckpointFailedError):
+        one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    one.slots.decline = False
+    one.epoch(1)
+    assert one.coordinator.trigger_savepoint(None, hold=False).result(10).epoch == 1
+
+
+def test_what_waits_in_an_attempt_that_ends_is_told(bench):
+    one = bench()
+    one.begin(0)
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: not one.barriers.is_open)
+    one.coordinator.attempt_over()
+    with pytest.raises(CheckpointFailedError, match="ended or restarted"):
+        future.result(10)
+    with pytest.raises(AttemptOverError):
+        one.prepared(0, 0)
+
+
+def test_an_epoch_that_a_subtask_never_ran_can_not_end(bench):
+    one = bench()
+    one.begin(0)
+    one.prepared(0, 0)
+    with pytest.raises(ControlError, match=r"never ran it: \[\('count', 1\)\]"):
+        one.epochs.check_all_prepared(0)
+    with pytest.raises(ControlError, match=r"missing are \[\('count', 1\)\]"):
+        one.epochs.decide(0)
+
+
+def test_progress_counts_the_records_that_subtasks_report(bench):
+    one = bench()
+    one.begin(0)
+    for subtask in SUBTASKS:
+        one.prepared(subtask, 0, rows_in=3, rows_out=2)
+    one.epochs.decide(0)
+    one.finish(0)
+    progress = one.epochs.progress()
+    assert (progress["epoch"], progress["records_in"], progress["records_out"]) == (0, 6, 4)
+
+
+def test_a_late_word_of_an_attempt_that_is_over_does_not_end_the_next_one(bench):
+    one = bench()
+    old = one.coordinator.checkpoints.pool
+    one.coordinator.attempt_over(old)
+    one.slots = FakeSlots()
+    one.slots.coordinator = one.coordinator
+    one.start_attempt()
+    one.coordinator.attempt_over(old)
+    one.epoch(0)
+    assert one.coordinator.trigger_checkpoint().result(10).epoch == 0
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def state(tmp_path):
+    """Returns the checkpoints under way with an attempt's epochs, and no thread that acts on them."""
+
+    def make(**options):
+        directories = {"execution.checkpointing.dir": str(tmp_path / "ck")}
+        settings = CheckpointSettings.of(Configuration({**directories, **options}), JOB.job_id)
+        statistics = StatisticsFile(tmp_path / "checkpoints.json", 10, lambda: 0)
+        clock = Clock()
+        one = CheckpointsUnderWay(settings, RestorePoints(settings, JOB.job_id), statistics, clock)
+        one.start(len(SUBTASKS))
+        spark, every_epoch = FakeSpark(tmp_path / "spark").directory, settings.every_epoch
+        epochs = EpochBarriers(one, FakeSlots(), spark, [TASK], -1, -1, every_epoch=every_epoch, clock=clock)
+        one.begin_attempt(epochs._pool, epochs, print)
+        return one, epochs
+
+    return make
+
+
+def running(tmp_path, checkpoint_id=1, kind=CheckpointType.CHECKPOINT, **request):
+    location = SnapshotLocation(str(tmp_path / f"chk-{checkpoint_id}"))
+    pending = PendingCheckpoint(
+        checkpoint_id,
+        checkpoint_type=kind,
+        format=SavepointFormatType.CANONICAL,
+        trigger_timestamp=0,
+        tasks={("count", subtask) for subtask in SUBTASKS},
+        location=location.uri,
+    )
+    return RunningCheckpoint(pending, CheckpointRequest(kind, **request), location, deadline=10.0)
+
+
+def in_turn(epochs, epoch, barrier=None):
+    epochs.await_turn(lambda: None)
+    epochs.begin_epoch(epoch, barrier)
+    epochs.turn_over()
+
+
+def place(one, entry):
+    """Be the coordinator's thread: place a barrier between two epochs, which the slots acknowledge by themselves."""
+    ask = one.place(entry)
+    assert ask is not None
+    one._attempt.barriers._pool.coordinator = Nobody()
+    ask()
+
+
+class Nobody:
+    """Hears no acknowledgement."""
+
+    checkpoints = SimpleNamespace(acknowledge=lambda *_: AckResult.UNKNOWN)
+
+
+def test_what_is_to_be_done_comes_one_after_the_other(state, tmp_path):
+    (one, _epochs), entry = state(), running(tmp_path)
+    request = CheckpointRequest(CheckpointType.CHECKPOINT)
+    assert one.submit(request) is None
+    step = one.await_step()
+    assert step == TriggerCheckpoint(request)
+    assert one.triggered(entry)
+    one.storage_done(step)
+    assert one.await_step() == PlaceBarrier(entry)
+    place(one, entry)
+    (asked,) = one.pool.snapshots
+    assert (asked.checkpoint_id, asked.epoch) == (1, -1)
+    one._clock.now = 600.0
+    step = one.await_step()
+    assert (step.checkpoint, step.reason) == (entry, CheckpointFailureReason.CHECKPOINT_EXPIRED)
+    one.fail(entry, step.reason, step.error, leaves_files=True)
+    step = one.await_step()
+    assert step == DiscardLateParts({1: entry.location})
+    one.storage_done(step)
+    one.decline(1, CheckpointFailedError("too late"))
+    assert one.await_step() == DiscardLateParts({1: entry.location})
+    one.close()
+    assert one.await_step() is None
+
+
+def test_while_it_is_an_epochs_turn_no_barrier_is_placed_in_front_of_it(state, tmp_path):
+    (one, epochs), entry = state(), running(tmp_path)
+    epochs.await_turn(lambda: None)
+    assert one.triggered(entry)
+    assert one.place(entry) is None
+    epochs.begin_epoch(0, None)
+    epochs.turn_over()
+    assert one.place(entry) is None
+    for subtask in SUBTASKS:
+        epochs.subtask_prepared("count", subtask, PreparedEpoch(0, 7, subtask, 0, 0, 0))
+    assert [epochs.decide(0).epoch for _ in range(2)] == [0, 0]
+
+
+def test_an_epoch_whose_number_can_not_be_reserved_leaves_the_turn_to_barriers(state, tmp_path):
+    (one, epochs), entry = state(), running(tmp_path)
+
+    def fail():
+        raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011
+        epochs.await_turn(fail)
+    assert one.triggered(entry)
+    assert one.place(entry) is not None
+
+
+def test_a_checkpoint_that_is_triggered_when_its_attempt_is_over_is_not_taken_in(state, tmp_path):
+    (one, _epochs), entry = state(), running(tmp_path)
+    waiting = [CheckpointRequest(CheckpointType.SAVEPOINT) for _ in range(2)]
+    for request in waiting:
+        one.submit(request)
+    one.await_step()
+    left = one.end_attempt(None)
+    assert (left.checkpoints, left.requests) == ([], waiting[1:])
+    assert not one.triggered(entry)
+    with pytest.raises(AttemptOverError):
+        one.submit(CheckpointRequest(CheckpointType.SAVEPOINT))
+
+
+def test_a_savepoint_in_progress_tells_for_how_long_the_epoch_has_run_that_it_waits_for(state):
+    one, epochs = state()
+    one._clock.now = 3.0
+    in_turn(epochs, 0)
+    one._clock.now = 12.0
+    progress = one.savepoint_progress()
+    assert (progress["waits_for_epoch"], progress["epoch_running"]) == (0, 9000)
+
+
+def test_who_asks_for_a_savepoint_between_attempts_is_told_what_the_job_does_and_when_to_ask_again(state):
+    one, _ = state()
+    settings = one._settings
+    fresh = CheckpointsUnderWay(settings, RestorePoints(settings, JOB.job_id), one._statistics, Clock())
+
+    told = []
+    for who, job_ends in ((fresh, False), (one, False), (one, True)):
+        who.end_attempt(None, job_ends=job_ends)
+        with pytest.raises(AttemptOverError) as error:
+            who.submit(CheckpointRequest(CheckpointType.SAVEPOINT))
+        told.append((error.value.message, error.value.hint))
+
+    again = f"try again in a moment, or wait for it: pystate wait {JOB.job_id} --for running"
+    assert told == [
+        ("The job is starting: it can take no checkpoint or savepoint yet.", again),
+        ("The job is restarting: it can take no checkpoint or savepoint yet.", again),
+        ("The job is ending: it takes no checkpoint or savepoint any more.", None),
+    ]
+
+
+def test_the_end_of_an_attempt_leaves_a_checkpoint_alone_whose_metadata_is_being_written(state, tmp_path):
+    one, _ = state(**{"execution.checkpointing.max-concurrent-checkpoints": "2"})
+    whole, other = running(tmp_path, 1), running(tmp_path, 2)
+    for entry in (whole, other):
+        one.triggered(entry)
+        place(one, entry)
+    assert one.begin_finalizing(whole) is not None
+    assert one.end_attempt(None).checkpoints == [other]
+    assert one.begin_finalizing(other) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "every_epoch", "ends"),
+    [
+        (CheckpointType.CHECKPOINT, "true", True),
+        (CheckpointType.SAVEPOINT, "true", False),
+        (CheckpointType.CHECKPOINT, "false", False),
+    ],
+)
+def test_a_failure_that_is_tolerated_ends_the_attempt_all_the_same_if_its_epoch_could_not_be_run_again(
+    state, tmp_path, kind, every_epoch, ends
+):
+    one, epochs = state(**EVERY_EPOCH, **TOLERANT) if every_epoch == "true" else state(**TOLERANT)
+    entry = running(tmp_path, 1, kind)
+    in_turn(epochs, 0, entry)
+    error = CheckpointFailedError("no")
+    end = one.fail(entry, CheckpointFailureReason.CHECKPOINT_DECLINED, error, leaves_files=True)
+    assert (end is not None) == ends
+
+
+def test_a_driver_that_was_replaced_ends_its_attempt_however_many_failures_are_tolerated(state, tmp_path):
+    (one, _epochs), entry = state(**TOLERANT), running(tmp_path)
+    error = DriverReplacedError("Another driver has taken the job over.")
+    assert one.fail(entry, CheckpointFailureReason.IO_EXCEPTION, error, leaves_files=True) is print
+
+
+def test_a_checkpoint_does_not_expire_while_it_waits_for_the_end_of_an_epoch_and_says_so(state, tmp_path):
+    (one, epochs), entry = state(), running(tmp_path)
+    tracker = one._statistics.tracker
+    tracker.describe_tasks([CheckpointedTask(TASK.uid, TASK.vertex_id, TASK.name)])
+    tracker.report_pending(entry.pending)
+    in_turn(epochs, 0)
+    assert one.triggered(entry)
+    one._clock.now = 10_000.0
+    assert one._next_step() is None
+    assert tracker.to_rest()["history"][0]["waits_for_epoch"] == 0
+    for subtask in SUBTASKS:
+        epochs.subtask_prepared("count", subtask, PreparedEpoch(0, 7, subtask, 0, 0, 0))
+    epochs.decide(0)
+    for subtask in SUBTASKS:
+        epochs.slot_finished(subtask)
+    epochs.subtasks_finished(0)
+    one._clock.now = 20_000.0  # its sinks take their time
+    assert one._next_step() is None
+    (tmp_path / "spark" / "offsets" / "0").write_text('v1\n{}\n{"offset":0}')
+    epochs.finish_epoch(0, 0)
+    assert "waits_for_epoch" not in tracker.to_rest()["history"][0]
+    one._clock.now = 20_599.0
+    assert one._next_step() is None
+    one._clock.now = 20_600.0
+    step = one._next_step()
+    assert (step.reason, step.fails_attempt) == (CheckpointFailureReason.CHECKPOINT_EXPIRED, False)
+
+
+def test_the_time_of_a_checkpoint_between_epochs_runs_from_its_trigger(state, tmp_path):
+    (one, _epochs), entry = state(), running(tmp_path)
+    assert one.triggered(entry)
+    assert entry.deadline == 600.0
+    one._clock.now = 5.0
+    one.place(entry)
+    assert entry.deadline == 605.0
+
+
+def test_spark_may_delete_the_commit_of_a_checkpoints_epoch_before_its_state_is_written(bench):
+    one = bench()
+    one.begin(0)
+    future = one.coordinator.trigger_checkpoint()
+    wait_until(lambda: not one.barriers.is_open)
+    one.end(0)
+    one.begin(1)  # Spark begins it behind its commit of the one before
+    for log in ("commits", "offsets"):
+        (one.spark.root / log / "0").unlink()
+    for subtask in SUBTASKS:
+        acknowledge(one.coordinator, 1, subtask)
+    completed = future.result(10)
+    reader = SnapshotReader(completed.path)
+    with reader.location.open(reader.metadata.source_position.files) as logs:
+        assert {"commits/0", "offsets/0"} <= unpack_archive(logs.read()).keys()

@@ -1,0 +1,54 @@
+"""What a snapshot says of itself and where its job comes from."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.snapshot_metadata import Parent, snapshot_metadata
+from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
+from pystate.snapshot.reader import SnapshotReader
+from pystate.snapshot.snapshot import Snapshot
+from pystate.snapshot.storage import SnapshotLocation
+from tests.checkpoint.harness import JOB
+
+
+def test_a_savepoint_says_what_was_said_about_it_and_where_it_comes_from(bench, tmp_path):
+    one = bench()
+    one.epoch(0)
+    completed = one.coordinator.trigger_savepoint(None, hold=False, message="before the upgrade").result(10)
+
+    metadata = SnapshotReader(completed.path).metadata
+    assert metadata.message == "before the upgrade"
+    assert completed.path.endswith(f"savepoint-aaaaaa-{metadata.snapshot_id}")
+    assert (metadata.parent, metadata.parent_id) == (None, None)
+    assert metadata.code_fingerprint == JOB.code_fingerprint
+
+    checkpoint = SnapshotReader(one.coordinator.trigger_checkpoint().result(10).path).metadata
+    assert (checkpoint.message, checkpoint.snapshot_id) == (None, "aaaaaa-chk-2")
+
+
+def test_a_snapshot_names_the_one_its_job_was_started_from(bench, tmp_path):
+    first = bench()
+    parent = first.coordinator.trigger_savepoint(None, hold=False).result(10)
+    metadata = SnapshotReader(parent.path).metadata
+    moved = tmp_path / "moved"
+    Path(parent.path.removeprefix("file:")).rename(moved)
+    task = first.coordinator._tasks[0]
+    job = replace(JOB, job_id="b" * 32, code_fingerprint="c0de" * 16)
+    pending = PendingCheckpoint(
+        5,
+        0,
+        checkpoint_type=CheckpointType.SAVEPOINT,
+        format=SavepointFormatType.CANONICAL,
+        trigger_timestamp=0,
+        tasks=[],
+        location="s3://bucket/savepoint-bbbbbb-0123456789ab",
+        message="é",
+    )
+
+    child = snapshot_metadata(
+        pending, job, [task], Parent.of(Snapshot(SnapshotLocation(str(moved)), metadata, starting=True))
+    )
+
+    assert (child.parent, child.parent_id) == (f"file:{moved}", metadata.snapshot_id)
+    assert (child.snapshot_id, child.message, child.code_fingerprint) == ("0123456789ab", "é", "c0de" * 16)

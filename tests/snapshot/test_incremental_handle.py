@@ -1,0 +1,120 @@
+"""Handles of incremental keyed state, and what of it may be referred to again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pystate.common.errors import CorruptSnapshotError
+from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle, SharedFile
+from pystate.snapshot.metadata import OperatorState, OperatorSubtaskState, read_metadata, write_metadata
+from pystate.snapshot.uploaded_files import UploadedFiles
+
+
+def shared(name: str, size: int = 1000, directory: str = "file:/c/job/shared") -> SharedFile:
+    return SharedFile(f"backend/{name}", FileStateHandle(f"{directory}/job-1-{name}", size, 7))
+
+
+def handle(**changes: Any) -> IncrementalKeyedStateHandle:
+    values: dict[str, Any] = {
+        "start_key_group": 0,
+        "end_key_group": 63,
+        "format": "rocksdb",
+        "backend_id": "backend",
+        "shared": {"000012.sst": shared("000012.sst"), "000013.sst": shared("000013.sst", 200)},
+        "private": {
+            "CURRENT": ByteStreamStateHandle(b"MANIFEST-000005\n"),
+            "MANIFEST-000005": FileStateHandle("m-1", 40, 1),
+        },
+        "meta": ByteStreamStateHandle(b"meta"),
+        "checkpointed_size": 260,
+    }
+    return IncrementalKeyedStateHandle(**(values | changes))
+
+
+def test_sizes_tell_what_there_is_from_what_was_written():
+    assert (handle().state_size, handle().checkpointed_size) == (1260, 260)
+    subtask = OperatorSubtaskState([handle()])
+    assert (subtask.state_size, subtask.checkpointed_size, subtask.has_state) == (1260, 260, True)
+
+
+def test_it_stands_in_metadata_and_comes_back(make_metadata):
+    operator = OperatorState("count", "Count", 1, 64, None, "pystate-1", {0: OperatorSubtaskState([handle()])})
+    metadata = make_metadata(operators=[operator])
+    read = read_metadata(write_metadata(metadata), "here")
+    assert read == metadata
+    assert [file.key for file in read.shared_files] == ["backend/000012.sst", "backend/000013.sst"]
+
+
+def test_metadata_gets_other_handles_in_one_place_only(make_metadata, make_operator):
+    operator = OperatorState("count", "Count", 1, 64, None, "pystate-1", {0: OperatorSubtaskState([handle()])})
+    metadata = make_metadata(operators=[make_operator("other", "Other", 2), operator])
+    moved = shared("elsewhere")
+    changed = metadata.map_keyed_state(
+        lambda one: one.with_shared(lambda _: moved) if isinstance(one, IncrementalKeyedStateHandle) else one
+    )
+    assert changed.operators[0] == metadata.operators[0]
+    assert set(changed.shared_files) == {moved}
+    assert metadata.shared_files != changed.shared_files
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shared": None}, "shared"),
+        ({"private": {"../x": {"kind": "bytes", "data": b""}}}, "../x"),
+        ({"private": {".hidden": {"kind": "bytes", "data": b""}}}, ".hidden"),
+        ({"private": {"a/b": {"kind": "bytes", "data": b""}}}, "a/b"),
+        ({"private": {7: {"kind": "bytes", "data": b""}}}, "7"),
+        ({"private": {"000012.sst": {"kind": "bytes", "data": b""}}}, "twice"),
+        ({"shared": {"x": {"key": "", "handle": {"kind": "file", "path": "file:/a", "size": 1, "crc32": 1}}}}, "no place"),
+        ({"shared": {"x": {"key": "k", "handle": {"kind": "file", "path": "a", "size": 1, "crc32": 1}}}}, "no place"),
+        ({"shared": {"x": {"key": "k", "handle": {"kind": "bytes", "data": b""}}}}, "no place"),
+        (
+            {"shared": {"x": {"key": "k", "handle": {"kind": "file", "path": "file:/a/../b", "size": 1, "crc32": 1}}}},
+            "leads",
+        ),
+        ({"checkpointed_size": 1261}, "1261 of 1260"),
+        ({"checkpointed_size": -1}, "checkpointed_size"),
+        ({"end_key_group": -1}, "end_key_group"),
+        ({"meta": 5}, "a state handle"),
+        ({"format": None}, "format"),
+    ],
+)
+def test_what_is_none_is_refused(change, message):
+    assert IncrementalKeyedStateHandle.from_plain(handle().to_plain()) == handle()
+    with pytest.raises(CorruptSnapshotError, match="damaged") as raised:
+        IncrementalKeyedStateHandle.from_plain(handle().to_plain() | change)
+    assert message in raised.value.message
+
+
+def test_only_what_a_complete_checkpoint_has_written_may_be_referred_to():
+    files = UploadedFiles({"r": shared("r")})
+    assert files.confirmed() == {"r": shared("r")}
+    files.written(1, {"r": shared("r"), "a": shared("a")})
+    assert files.confirmed() == {"r": shared("r")}
+    files.confirm(1)
+    assert files.confirmed() == {"r": shared("r"), "a": shared("a")}
+    files.written(2, {"a": shared("a"), "b": shared("b")})
+    files.forget(2)
+    files.confirm(2)
+    assert files.confirmed().keys() == {"r", "a"}, "it failed"
+
+
+def test_what_the_first_of_two_has_written_stays_and_an_older_one_changes_nothing():
+    files = UploadedFiles()
+    first, second, third = shared("a"), shared("a", directory="file:/c/job/again"), shared("b")
+    files.written(1, {"a": first})
+    files.written(2, {"a": second, "b": third})
+    files.written(3, {"a": second})
+    files.confirm(1)
+    files.confirm(2)
+    assert files.confirmed() == {"a": first, "b": third}
+    files.confirm(1)
+    files.written(1, {"x": third})
+    files.confirm(1)
+    assert files.confirmed() == {"a": first, "b": third}
+    files.confirm(99)
+    assert files.confirmed() == {"a": first, "b": third}, "of a checkpoint that was never written here nothing is known"

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import random
+import struct
+import tracemalloc
+import zlib
+from collections.abc import Callable
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
+from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.snapshot.metadata import (
+    METADATA_VERSION,
+    CheckpointMetadata,
+    CheckpointType,
+    KeyedStateHandle,
+    OperatorState,
+    OperatorSubtaskState,
+    SavepointFormatType,
+    TaskState,
+    read_metadata,
+    write_metadata,
+)
+from pystate.snapshot.operator_state_handle import OperatorStateHandle, StateMetaInfo
+from pystate.state.operator.mode import OperatorStateMode
+
+MakeMetadata = Callable[..., CheckpointMetadata]
+HEAD = struct.Struct(">8sIQ")
+SPLIT = StateMetaInfo(OperatorStateMode.SPLIT_DISTRIBUTE, 3)
+NOT_KEYED = OperatorSubtaskState(
+    operator_state=[
+        OperatorStateHandle(
+            {"buffer": SPLIT, "offsets": StateMetaInfo(OperatorStateMode.UNION, 0)}, "operator", FileStateHandle("op", 9, 7)
+        )
+    ],
+    raw_keyed_state=[KeyedStateHandle(0, 127, "raw", FileStateHandle("raw", 5, 6))],
+    raw_operator_state=[OperatorStateHandle({"_default_": SPLIT}, "raw", ByteStreamStateHandle(b"xyz"))],
+)
+
+
+def framed(body: bytes, version: int = METADATA_VERSION, length: int | None = None) -> bytes:
+    data = HEAD.pack(b"PYSTMETA", version, len(body) if length is None else length) + body
+    return data + struct.pack(">I", zlib.crc32(data))
+
+
+def body_of(metadata: CheckpointMetadata) -> dict[str, object]:
+    body: dict[str, object] = msgpack.unpackb(write_metadata(metadata)[HEAD.size : -4], strict_map_key=False)
+    return body
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"source_position": None, "epoch": -1, "operators": []},
+        {"checkpoint_type": CheckpointType.SAVEPOINT, "format": SavepointFormatType.NATIVE},
+        {"parent": "file:/sp/savepoint-83f146-b2380c89c7cf", "job_name": "Zählung 数"},
+        {"operators": [OperatorState("map", "Map", 1, 128)]},
+        {"operators": [OperatorState("sink", "Sink", 1, 128, subtasks={0: NOT_KEYED})]},
+        {"configuration": {}},
+    ],
+)
+def test_metadata_comes_back_as_it_was(make_metadata: MakeMetadata, changes: dict[str, object]) -> None:
+    metadata = make_metadata(**changes)
+    assert read_metadata(write_metadata(metadata), "here") == metadata
+
+
+def test_bytes_are_the_same_whatever_order_subtasks_came_in(make_metadata: MakeMetadata) -> None:
+    operator = make_metadata().operators[0]
+    turned = OperatorState(**{**vars(operator), "subtasks": dict(reversed(operator.subtasks.items()))})
+    assert write_metadata(make_metadata(operators=[turned])) == write_metadata(make_metadata())
+
+
+def test_sizes_are_the_sums_of_the_handles(make_metadata: MakeMetadata) -> None:
+    metadata = make_metadata()
+    state = OperatorSubtaskState(
+        [KeyedStateHandle(0, 3, "canonical", FileStateHandle("f", 10, 0))],
+        [OperatorStateHandle({}, "operator", ByteStreamStateHandle(b"xyz"))],
+        [KeyedStateHandle(0, 3, "raw", FileStateHandle("g", 100, 0))],
+        [OperatorStateHandle({}, "raw", FileStateHandle("h", 1000, 0))],
+    )
+    assert (state.state_size, state.checkpointed_size) == (1113, 1113)
+    assert (metadata.operators[0].state_size, metadata.state_size) == (200, 204)
+
+
+def test_every_flipped_bit_is_noticed(make_metadata: MakeMetadata) -> None:
+    data = write_metadata(make_metadata())
+    for position in range(len(data)):
+        for bit in range(8):
+            damaged = bytearray(data)
+            damaged[position] ^= 1 << bit
+            with pytest.raises(CorruptSnapshotError) as raised:
+                read_metadata(bytes(damaged), "there")
+            assert raised.value.where == "there"
+
+
+def test_every_truncation_and_addition_is_noticed(make_metadata: MakeMetadata) -> None:
+    data = write_metadata(make_metadata())
+    for length in range(len(data)):
+        with pytest.raises(CorruptSnapshotError):
+            read_metadata(data[:length], "there")
+    with pytest.raises(CorruptSnapshotError):
+        read_metadata(data + b"\0", "there")
+
+
+@given(st.binary(max_size=300))
+def test_arbitrary_bytes_are_never_metadata(data: bytes) -> None:
+    with pytest.raises(CorruptSnapshotError):
+        read_metadata(data, "there")
+
+
+@given(st.binary(max_size=300))
+def test_arbitrary_bodies_with_a_right_checksum_are_refused(body: bytes) -> None:
+    with pytest.raises(CorruptSnapshotError):
+        read_metadata(framed(body), "there")
+
+
+def test_bodies_changed_in_one_place_with_a_right_checksum_are_read_or_refused(make_metadata: MakeMetadata) -> None:
+    body = write_metadata(make_metadata())[HEAD.size : -4]
+    choice = random.Random(1)  # noqa: S311
+    refused = 0
+    for _ in range(3000):
+        damaged = bytearray(body)
+        damaged[choice.randrange(len(body))] = choice.randrange(256)
+        try:
+            read_metadata(framed(bytes(damaged)), "there")
+        except CorruptSnapshotError:
+            refused += 1
+    assert refused > 1000
+
+
+def test_hostile_lengths_take_no_memory() -> None:
+    nested = b"\xdd\x00\x10\x00\x00" * 200_000  # a list of a million lists, of which the first is a list of a million, ...
+    hostile = [
+        b"\xdd\xff\xff\xff\xff",
+        b"\xdf\xff\xff\xff\xff",
+        b"\xc6\xff\xff\xff\xff",
+        b"\x81\xa1a" * 100_000,
+        nested,
+        b"\xdc\x20\x00" * 300_000,
+    ]
+    tracemalloc.start()
+    try:
+        for body in hostile:
+            with pytest.raises(CorruptSnapshotError):
+                read_metadata(framed(body), "there")
+        with pytest.raises(CorruptSnapshotError):
+            read_metadata(framed(b"", length=2**63), "there")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100_000_000
+
+
+def test_lists_longer_than_any_of_ours_are_not_even_allocated(make_metadata: MakeMetadata) -> None:
+    body = msgpack.packb(body_of(make_metadata()) | {"extra": [0] * 9000})
+    with pytest.raises(CorruptSnapshotError, match="9000 exceeds"):
+        read_metadata(framed(body), "there")
+
+
+def test_a_newer_version_names_both_versions(make_metadata: MakeMetadata) -> None:
+    data = framed(write_metadata(make_metadata())[HEAD.size : -4], version=9)
+    with pytest.raises(RestoreError, match=r"version 9; this pystate reads up to version 1"):
+        read_metadata(data, "there")
+
+
+def test_a_flink_savepoint_is_called_by_its_name() -> None:
+    with pytest.raises(CorruptSnapshotError, match="Apache Flink"):
+        read_metadata(bytes.fromhex("4960672d00000006") + b"rest", "there")
+
+
+def test_a_foreign_file_names_likely_causes() -> None:
+    with pytest.raises(CorruptSnapshotError, match=r"\(1\).*\(2\).*\(3\)") as raised:
+        read_metadata(b"PK\x03\x04 a zip file", "there")
+    assert "b'PK" in raised.value.message
+
+
+def test_entries_of_later_writers_are_left_alone(make_metadata: MakeMetadata) -> None:
+    metadata = make_metadata()
+    body = body_of(metadata) | {"watermarks": {"a": 1}, "timers": [1, 2]}
+    assert read_metadata(framed(msgpack.packb(body)), "there") == metadata
+
+
+LATER_ENTRIES = ("parent_id", "snapshot_id", "message", "code_fingerprint")
+
+
+@pytest.mark.parametrize("key", LATER_ENTRIES)
+def test_what_older_versions_did_not_write_is_none(make_metadata: MakeMetadata, key: str) -> None:
+    body = body_of(make_metadata(**dict.fromkeys(LATER_ENTRIES, "text")))
+    assert getattr(read_metadata(framed(msgpack.packb(body)), "there"), key) == "text"
+    del body[key]
+    assert getattr(read_metadata(framed(msgpack.packb(body)), "there"), key) is None
+    with pytest.raises(CorruptSnapshotError, match=key):
+        read_metadata(framed(msgpack.packb({**body, key: 5})), "there")
+
+
+@pytest.mark.parametrize("key", [name for name in CheckpointMetadata.__dataclass_fields__ if name not in LATER_ENTRIES])
+def test_each_missing_entry_is_named(make_metadata: MakeMetadata, key: str) -> None:
+    body = body_of(make_metadata())
+    del body[key]
+    with pytest.raises(CorruptSnapshotError, match=repr(key)):
+        read_metadata(framed(msgpack.packb(body)), "there")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"checkpoint_id": -1},
+        {"epoch": -2},
+        {"epoch": "3"},
+        {"checkpoint_type": "SNAPSHOT"},
+        {"format": None},
+        {"parallelism": 0},
+        {"max_parallelism": 32769},
+        {"job_id": 1},
+        {"parent": 1},
+        {"configuration": {"a": 1}},
+        {"configuration": []},
+        {"operators": {}},
+        {"operators": [1]},
+        {"source_position": []},
+        {"source_position": {"query_id": "q", "epoch": 1, "sources": [1], "files": {"kind": "bytes", "data": b""}}},
+        {"source_position": {"query_id": "q", "epoch": 1, "sources": [{"a": []}], "files": {"kind": "bytes", "data": b""}}},
+        {"source_position": {"query_id": "q", "epoch": 1, "sources": [], "files": {"kind": "file", "path": "../x"}}},
+    ],
+)
+def test_entries_of_wrong_type_or_range_are_refused(make_metadata: MakeMetadata, changes: dict[str, object]) -> None:
+    with pytest.raises(CorruptSnapshotError):
+        read_metadata(framed(msgpack.packb(body_of(make_metadata()) | changes)), "there")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"parallelism": 129},
+        {"parallelism": 1},  # it has two subtasks
+        {"max_parallelism": 64},  # its state has 128 key groups
+        {"key_type": "STRING"},
+        {"subtasks": {"0": {}}},
+        {"subtasks": {2: OperatorSubtaskState().to_plain()}},
+    ],
+)
+def test_operators_whose_numbers_do_not_fit_are_refused(make_metadata: MakeMetadata, changes: dict[str, object]) -> None:
+    body = body_of(make_metadata())
+    operator = body["operators"][0] | changes  # type: ignore[index]
+    with pytest.raises(CorruptSnapshotError):
+        read_metadata(framed(msgpack.packb(body | {"operators": [operator]})), "there")
+
+
+def test_two_operators_of_one_uid_are_refused(make_metadata: MakeMetadata) -> None:
+    operators = make_metadata().operators * 2
+    with pytest.raises(SnapshotError, match="same uid"):
+        write_metadata(make_metadata(operators=operators))
+
+
+@pytest.mark.parametrize("changes", [{"checkpoint_id": 2**70}, {"epoch": -5}, {"configuration": {"a": object()}}])
+def test_what_could_not_be_read_back_is_not_written(make_metadata: MakeMetadata, changes: dict[str, object]) -> None:
+    with pytest.raises(SnapshotError, match="can't be written"):
+        write_metadata(make_metadata(**changes))
+
+
+def test_the_largest_parallelism_can_be_written(
+    make_operator: Callable[..., OperatorState], make_metadata: MakeMetadata
+) -> None:
+    metadata = make_metadata(operators=[make_operator("count", "Count", 4096, 32768)], max_parallelism=32768)
+    assert read_metadata(write_metadata(metadata), "there") == metadata
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"operator_state": [{"kind": "bytes", "data": b""}]},
+        {"operator_state": [NOT_KEYED.operator_state[0].to_plain() | {"states": [1]}]},
+        {"operator_state": [NOT_KEYED.operator_state[0].to_plain() | {"states": {1: {"mode": "UNION", "count": 1}}}]},
+        {"operator_state": [NOT_KEYED.operator_state[0].to_plain() | {"states": {"a": {"mode": "SPLIT", "count": 1}}}]},
+        {"operator_state": [NOT_KEYED.operator_state[0].to_plain() | {"states": {"a": {"mode": "UNION", "count": -1}}}]},
+        {"operator_state": [NOT_KEYED.operator_state[0].to_plain() | {"handle": {"kind": "file", "path": "../x"}}]},
+        {"raw_operator_state": None},
+        {"raw_keyed_state": [KeyedStateHandle(0, 128, "raw", FileStateHandle("raw", 5, 6)).to_plain()]},
+    ],
+)
+def test_state_that_is_not_keyed_is_read_strictly(make_metadata: MakeMetadata, changes: dict[str, object]) -> None:
+    operator = OperatorState("sink", "Sink", 1, 128, subtasks={0: NOT_KEYED}).to_plain()
+    operator["subtasks"][0] |= changes
+    with pytest.raises(CorruptSnapshotError):
+        read_metadata(framed(msgpack.packb(body_of(make_metadata()) | {"operators": [operator]})), "there")
+
+
+@pytest.mark.parametrize("key", ["keyed_state", "operator_state", "raw_keyed_state", "raw_operator_state"])
+def test_each_missing_kind_of_state_is_named(make_metadata: MakeMetadata, key: str) -> None:
+    operator = OperatorState("sink", "Sink", 1, 128, subtasks={0: NOT_KEYED}).to_plain()
+    del operator["subtasks"][0][key]
+    with pytest.raises(CorruptSnapshotError, match=repr(key)):
+        read_metadata(framed(msgpack.packb(body_of(make_metadata()) | {"operators": [operator]})), "there")
+
+
+def test_a_tasks_state_comes_back_as_it_was() -> None:
+    task = TaskState({"sink": NOT_KEYED, "map": OperatorSubtaskState()})
+    assert TaskState.from_plain(task.to_plain()) == task
+    assert (task.state_size, task.checkpointed_size) == (17, 17)
+
+
+def test_any_text_of_the_configuration_and_of_people_comes_back(make_metadata):
+    metadata = make_metadata(configuration={"a.key": "a\ud800b"}, message="\udcff", job_name="\ud800")
+
+    assert read_metadata(write_metadata(metadata), "here") == metadata
