@@ -119,6 +119,7 @@ def main() -> int:
     parser.add_argument("--attacks", default="", help="only these, separated by commas")
     parser.add_argument("--requests", type=int, default=FULL_LENGTH, help="generated ones in all (default: %(default)s)")
     parser.add_argument("--fake", action="store_true", help="driver and slot need no Spark")
+    parser.add_argument("--keep", metavar="FOLDER", help="leave the homes with their logs there; it must not be there yet")
     parser.add_argument("--no-record", action="store_true", help="leave the recorded page alone")
     parser.add_argument("--list", action="store_true", help="name the attacks")
     arguments = parser.parse_args()
@@ -130,11 +131,14 @@ def main() -> int:
     unknown = [name for name in names if name not in ATTACKS]
     if unknown:
         parser.error(f"there is no attack {', '.join(unknown)}; --list names all")
-    root = Path(tempfile.mkdtemp(prefix="pystate-campaign-"))
+    root = Path(arguments.keep or tempfile.mkdtemp(prefix="pystate-campaign-"))
+    if arguments.keep:
+        root.mkdir()
     try:
         findings = run_campaign(root, names, seed=arguments.seed, requests=arguments.requests, fake=arguments.fake)
     finally:
-        shutil.rmtree(root, ignore_errors=True)
+        if not arguments.keep:
+            shutil.rmtree(root, ignore_errors=True)
     if arguments.no_record or arguments.attacks or arguments.fake:
         print(HEADER, *(finding.row() for finding in findings), sep="\n")
     else:
