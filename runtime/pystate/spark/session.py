@@ -19,6 +19,7 @@ from pystate.common.sensitive_keys import REDACTED
 from pystate.logs.pipes import descriptor_into, log_bounds
 from pystate.slot.output_buffer import BYTES_PER_BATCH
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
+from pystate.spark.local_dir import private_local_dir
 from pystate.spark.python_files import add_python_files
 from pystate.spark.secret_settings import secret_settings, secrets_by_file
 from pystate.spark.shipping import ship
@@ -40,6 +41,8 @@ appender.log.target = SYSTEM_ERR
 appender.log.layout.type = PatternLayout
 appender.log.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
+
+_LOCAL_DIR = "spark.local.dir"
 
 _REFUSED = {
     "spark.dynamicAllocation.enabled": "slots are long-running tasks, an executor that is taken away takes state with it",
@@ -124,6 +127,8 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
     else:
         settings.update(archive_settings(configuration, master, users))
         settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"})
+        if _LOCAL_DIR not in users and "SPARK_LOCAL_DIRS" not in os.environ:  # which counts for more than the setting
+            settings[_LOCAL_DIR] = private_local_dir()
     settings.update(users)
     log4j = log.with_name("log4j2.properties")
     log4j.write_text(_LOG4J, encoding="utf-8")
