@@ -75,7 +75,7 @@ def generated_requests(ground: Ground, finding: Finding) -> None:
         statuses[status] += 1
         if status.startswith("5") and status != "503":
             wrong.setdefault(status, made.data)
-        if made.needs_token and status not in ("401", "403", "503", "400", "431", "closed"):
+        if made.needs_token and status not in ("401", "403", "503", "400", "413", "414", "431", "closed"):
             wrong.setdefault(f"{status} where a token is needed", made.data)
 
     began = time.monotonic()
