@@ -12,6 +12,7 @@ from pystate.common.home import PystateHome
 from pystate.common.time import current_time_ms, steady_ms
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.jobmanager.job_record import JobRecord
 from pystate.jobmanager.job_store import JobStoreTerms
 from tests.jobmanager.harness import FAKE_DRIVER, eventually
 
@@ -90,6 +91,18 @@ def test_a_job_that_ended_by_a_clock_of_the_future_expires_too(ended):
     dispatcher.tidy_up()
 
     assert [job.job_id for job in dispatcher.jobs()] == [running], jobs
+
+
+def test_a_job_without_an_end_never_expires(ended):
+    manager, jobs, running, _ = ended
+    directory = manager.home.job(jobs[0])
+    directory.status.unlink()
+    assert JobRecord.read(directory).verdict is None
+
+    dispatcher = second_dispatcher(manager, expiration_ms=0, max_capacity=0)
+
+    assert {job.job_id for job in dispatcher.jobs()} == {jobs[0], running}
+    assert directory.path.is_dir()
 
 
 def test_a_job_whose_folder_can_not_be_deleted_stays_listed_until_it_can(ended, monkeypatch):

@@ -25,6 +25,7 @@ import pathlib, sys, time
 print("a line of the program", file=sys.stderr)
 while not pathlib.Path(sys.argv[1]).exists():
     time.sleep(0.02)
+print("more than the file has room for" * 1000, file=sys.stderr)
 raise ValueError("why it failed")
 """
 

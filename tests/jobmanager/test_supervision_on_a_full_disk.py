@@ -14,6 +14,7 @@ import pytest
 
 from pystate.common import job_files
 from pystate.common.home import read_json
+from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.rest.errors import CLIENT_HEADER
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.test_driver_restart import details, failure_of, pid_of, starts, wait_for_another
@@ -88,7 +89,7 @@ def test_a_driver_is_not_started_where_there_is_no_room_for_its_files(manager, d
 
     with disk.full():
         disk.wait_for_tries(3)
-        assert starts(manager, job) == 1
+        assert job not in DriverLauncher(manager.home).find_running()
     wait_for_another(manager, job, pid)
 
     assert details(manager, job)["pystate"]["attempt"] == 1
