@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 from concurrent.futures import Future
 
@@ -16,7 +15,6 @@ from pystate.common.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
 from pystate.driver.control_endpoint import ControlEndpoint
 from pystate.driver.late_writes import LateWrites
-from pystate.driver.lossy_log import LossyLog
 from pystate.driver.status import JobStatusStore
 from tests.jobmanager.harness import eventually
 
@@ -123,22 +121,3 @@ def test_who_asks_for_a_savepoint_is_answered_while_its_result_can_not_be_writte
     full(False)
     assert status.writes.wait_for_all(30)
     assert read_json(directory.operation(trigger_id))["failure"]["message"] == "The disk is full."
-
-
-def test_what_a_full_disk_refuses_of_a_log_is_counted(tmp_path, monkeypatch):
-    log = (tmp_path / "log").open("wb")
-    stream = io.TextIOWrapper(io.BufferedWriter(LossyLog(log.fileno())), line_buffering=True)
-    print("one", file=stream)
-    write = os.write
-
-    def refused(_descriptor, _data):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "write", refused)
-    print("two", file=stream)
-    print("three", file=stream)
-    monkeypatch.setattr(os, "write", write)
-    print("four", file=stream)
-
-    lines = (tmp_path / "log").read_text().splitlines()
-    assert lines == ["one", "", "(10 bytes are missing here: the disk refused them)", "four"]

@@ -27,7 +27,6 @@ from pystate.driver.control_endpoint import ControlEndpoint
 from pystate.driver.driver_term import leader_of_this_process
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
-from pystate.driver.lossy_log import tolerate_a_full_disk
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.logs.pipes import log_bounds, print_into
@@ -200,11 +199,11 @@ def main(arguments: list[str] | None = None) -> int:
     job_name = submission.get("job_name")
     status = JobStatusStore(directory, job_name or job_file.stem)
     endpoint = ControlEndpoint(directory, status)
-    tolerate_a_full_disk(prints=not submission.get("attached"))
     try:
         endpoint.start()
     except OSError as error:
-        traceback.print_exc()
+        with contextlib.suppress(OSError):  # the log may be on the same disk
+            traceback.print_exc()
         status.report_failure(failure_dict(error, traceback.format_exc()))
         return 1
     signal.signal(signal.SIGTERM, _exit_on_signal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable
@@ -14,6 +15,11 @@ _FIRST_DELAY_SECONDS = 0.1
 _LONGEST_DELAY_SECONDS = 5.0
 
 
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # the log may be on the same disk
+        print(line, file=sys.stderr, flush=True)
+
+
 class LateWrites:
     """Writes files at once, or late. Of a file that is written again meanwhile the latest content counts.
 
@@ -21,7 +27,7 @@ class LateWrites:
         say: Takes a sentence for people: when files begin to be refused, and when all are written.
     """
 
-    def __init__(self, say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)) -> None:
+    def __init__(self, say: Callable[[str], None] = _say) -> None:
         self._say = say
         self._changed = threading.Condition()
         self._due: dict[str, Callable[[], None]] = {}
