@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pystate.driver.job_metrics import JobMetrics
-from pystate.metrics.sample import samples_from_plain
 from pystate.plan.chain import Chain
 from pystate.plan.task import TaskInput, TaskSpec
 from tests.checkpoint.stats.statistics import COUNT, TOTAL, Statistics
@@ -28,13 +27,11 @@ def metrics():
 
 
 def sizes(metrics: JobMetrics, statistics: Statistics) -> dict[tuple[str, int], int]:
-    tracker = statistics.tracker
-    coordinator: Any = SimpleNamespace(statistics=tracker.to_rest, statistics_of_subtasks=tracker.subtask_details)
     return {
-        (task["uid"], subtask["index"]): sample.value
-        for task in metrics.to_plain(coordinator)["tasks"]
-        for subtask in task["subtasks"]
-        for sample in samples_from_plain(subtask["samples"])
+        (task.uid, subtask.index): sample.value
+        for task in metrics.collect(statistics.tracker).tasks
+        for subtask in task.subtasks
+        for sample in subtask.samples
         if sample.name == "lastCheckpointStateSize"
     }
 

@@ -3,7 +3,6 @@
 from pystate.common import Duration
 from pystate.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
-from pystate.metrics.sample import samples_from_plain
 
 OPTIONS = {
     "parallelism.default": "2",
@@ -64,12 +63,12 @@ def program(folder, rows):
 def totals(job):
     """Return the sums over all subtasks, by (task, operator, name)."""
     found = {}
-    for task in job.master.metrics()["tasks"]:
-        for subtask in task["subtasks"]:
-            for sample in samples_from_plain(subtask["samples"]):
-                operator = task["operators"].get(sample.operator, {}).get("name")
+    for task in job.master.metrics().tasks:
+        for subtask in task.subtasks:
+            for sample in subtask.samples:
+                operator = task.operator_name(sample)
                 for end, value in sample.figures().items():
-                    key = (task["name"], operator, ".".join(sample.path) + end)
+                    key = (task.name, operator, ".".join(sample.path) + end)
                     found[key] = found.get(key, 0) + value
     return found
 
@@ -104,7 +103,7 @@ def test_slots_and_stages_report_and_system_counters_go_on_over_a_restart(run_jo
     assert second["count", None, "numRecordsIn"] >= 6 + 8
     assert second["count", None, "numRecordsIn"] >= first["count", None, "numRecordsIn"]
     assert second[source, None, "numRecordsIn"] >= 6 + 2 + 8
-    told = {sample.name: sample.value for sample in samples_from_plain(job.master.metrics()["job"])}
+    told = {sample.name: sample.value for sample in job.master.metrics().job}
     assert told["numberOfFinishedEpochs"] >= 2
     assert told["lastEpochDuration"] > 0
     assert told["lastFinishedEpoch"] == job.master.epochs.progress()["epoch"]

@@ -65,7 +65,7 @@ from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from pystate.metrics.kept import keep_metrics
-from tests.metrics.metrics_answer import metrics_answer
+from tests.metrics.metrics_answer import driver_metrics, metrics_answer
 
 USER_TRACE = f"""Traceback (most recent call last):
   File "/jobs/count.py", line 12, in process_element
@@ -205,7 +205,7 @@ class FakeDriver:
         return int(self.option("--exit", "0"))
 
     def keep_metrics(self) -> None:
-        keep_metrics(self.directory.last_metrics, lambda: metrics_answer(subtasks=self.status["parallelism"]))
+        keep_metrics(self.directory.last_metrics, lambda: driver_metrics(subtasks=self.status["parallelism"]))
 
     def fail_start(self, number: int) -> None:
         """Let an attempt fail, and be there until somebody has looked."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
-from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge, samples_to_plain
+from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge
+from pystate.metrics.store import DriverMetrics, OperatorLabel, SubtaskMetricStore, TaskMetricStore
 from tests.checkpoint.stats.statistics import COUNT
 
 OPERATOR = "Process: count"
@@ -28,23 +29,20 @@ def task_samples(subtask: int) -> list[MetricSample]:
     ]
 
 
-def metrics_answer(tracker: CheckpointStatsTracker | None = None, subtasks: int = 2) -> dict[str, Any]:
-    """Return the answer of a driver with one task."""
-    statistics = (tracker or CheckpointStatsTracker(10, lambda: 0)).to_rest()
-    task = {
-        "uid": COUNT.uid,
-        "vertex_id": COUNT.vertex_id,
-        "name": "count -> print",
-        "parallelism": subtasks,
-        "operators": {COUNT.uid: {"id": COUNT.vertex_id, "name": OPERATOR}},
-        "subtasks": [
-            {"index": index, "host": "worker-1", "samples": samples_to_plain(task_samples(index))}
-            for index in range(subtasks)
-        ],
-    }
+def driver_metrics(tracker: CheckpointStatsTracker | None = None, subtasks: int = 2) -> DriverMetrics:
+    """Return what a driver with one task tells."""
+    task = TaskMetricStore(
+        uid=COUNT.uid,
+        vertex_id=COUNT.vertex_id,
+        name="count -> print",
+        parallelism=subtasks,
+        operators={COUNT.uid: OperatorLabel(COUNT.vertex_id, OPERATOR)},
+        subtasks=[SubtaskMetricStore(index, "worker-1", task_samples(index)) for index in range(subtasks)],
+    )
     job = [counter("numberOfFinishedEpochs", 3), gauge("lastFinishedEpoch", 12), gauge("lastEpochDuration", 340)]
-    return {
-        "job": samples_to_plain(job),
-        "checkpoints": {"counts": statistics["counts"], "latest": statistics["latest"]},
-        "tasks": [task],
-    }
+    return DriverMetrics(job, (tracker or CheckpointStatsTracker(10, lambda: 0)).samples(), [task])
+
+
+def metrics_answer(tracker: CheckpointStatsTracker | None = None, subtasks: int = 2) -> dict[str, Any]:
+    """Return the same as the driver answers with it."""
+    return driver_metrics(tracker, subtasks).to_plain()

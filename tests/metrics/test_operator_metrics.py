@@ -1,14 +1,10 @@
 """Metrics as functions use them."""
 
-import decimal
-import math
-
-import numpy as np
 import pytest
 
-from pystate.datastream import Counter, Distribution, KeyedProcessFunction, MapFunction, Meter, MetricGroup
+from pystate.datastream import KeyedProcessFunction, MapFunction, MetricGroup
 from pystate.metrics.operator_metrics import MAX_METRICS, OperatorMetrics, OperatorScope
-from pystate.metrics.sample import MetricKind, MetricSample, RateWindow, plain_value, value_text
+from pystate.metrics.sample import MetricKind, MetricSample
 from pystate.testing import KeyedOneInputOperatorTestHarness, OneInputOperatorTestHarness
 
 SCOPE = OperatorScope("count", ("host", "taskmanager", "slot-0", "job", "count", "0"), {"<job_name>": "job"})
@@ -26,53 +22,6 @@ def metrics(warnings):
 
 def samples(metrics):
     return {".".join(sample.path): sample.value for sample in metrics.samples()}
-
-
-def test_a_counter_goes_up_and_down():
-    counter = Counter()
-    counter.inc()
-    counter.inc(5)
-    counter.dec(2)
-    counter.dec()
-    assert counter.get_count() == 3
-
-
-def test_a_distribution_has_the_least_and_the_greatest_also_below_zero():
-    seen = Distribution()
-    assert (seen.get_count(), seen.get_mean()) == (0, 0)
-    for value in (-5, -9, -2):
-        seen.update(value)
-    assert (seen.get_count(), seen.get_sum(), seen.get_min(), seen.get_max()) == (3, -16, -9, -2)
-    assert seen.get_mean() == pytest.approx(-16 / 3)
-
-
-def test_a_meter_counts_events_and_its_rate_is_that_of_its_own_span():
-    meter = Meter(10)
-    meter.look(0)
-    for second in range(1, 31):
-        meter.mark_event(2 if second <= 15 else 4)
-        meter.look(second)
-    assert meter.get_count() == 15 * 2 + 15 * 4
-    assert meter.get_rate() == pytest.approx(4)
-
-
-def test_a_rate_is_taken_over_what_has_passed_while_that_is_less_than_the_span():
-    window = RateWindow(60)
-    assert window.rate == 0
-    window.update(100, 50)
-    assert window.rate == 0
-    window.update(102, 70)
-    assert window.rate == pytest.approx(10)
-    window.update(102, 70)
-    assert window.rate == pytest.approx(10)
-
-
-def test_a_window_keeps_few_points_however_often_it_is_fed():
-    window = RateWindow(60)
-    for step in range(200_000):
-        window.update(step / 1000, step)
-    assert window.rate == pytest.approx(1000, rel=0.01)
-    assert len(window._points) < 100
 
 
 def test_groups_give_names_scope_and_variables(metrics):
@@ -133,32 +82,6 @@ def test_a_gauge_that_fails_is_told_once_and_has_no_value(metrics, warnings):
     metrics.sample_gauges()
     assert samples(metrics) == {"seen": 0}
     assert warnings == ["WARNING: the gauge 'left' of 'count' failed: ZeroDivisionError: division by zero"]
-
-
-@pytest.mark.parametrize(
-    ("value", "sent"),
-    [
-        (True, True),
-        (np.int64(7), 7),
-        (np.float32(0.5), 0.5),
-        (1 << 70, float(1 << 70)),
-        (-(10**400), -math.inf),
-        (decimal.Decimal("1.5"), "1.5"),
-        ("x" * 999, "x" * 256),
-        ("\ud800", "?"),
-        (None, "None"),
-    ],
-)
-def test_what_functions_measure_can_always_be_sent(value, sent):
-    assert plain_value(value) == sent
-    assert type(plain_value(value)) is type(sent)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(5, "5"), (0.25, "0.25"), (True, "true"), (math.nan, "NaN"), (-math.inf, "-Infinity"), ("a", "a")]
-)
-def test_rest_writes_values_as_text(value, text):
-    assert value_text(value) == text
 
 
 class Measured(KeyedProcessFunction):

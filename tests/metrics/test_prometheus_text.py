@@ -7,9 +7,9 @@ import pytest
 from pystate.metrics.catalog import BY_NAME, SYSTEM_METRICS
 from pystate.metrics.prometheus_text import PrometheusText
 from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge
-from pystate.metrics.view import JobMetricsView, SubtaskView, TaskView, figures, view_of_driver
+from pystate.metrics.store import JobMetricStore, OperatorLabel, SubtaskMetricStore, TaskMetricStore, figures
 from tests.checkpoint.stats.statistics import Statistics
-from tests.metrics.metrics_answer import metrics_answer
+from tests.metrics.metrics_answer import driver_metrics
 
 JOB_ID = "a" * 32
 STATUS = {"state": "RUNNING", "attempt": 2, "timestamps": {"RUNNING": 0}}
@@ -57,7 +57,7 @@ def written(view, *, prefix="flink", filter_values=True, name="word count", whol
 
 @pytest.fixture
 def view():
-    return view_of_driver(STATUS, metrics_answer(Statistics().run(1).tracker), 5000)
+    return JobMetricStore.of(STATUS, driver_metrics(Statistics().run(1).tracker), 5000, is_up=True)
 
 
 def only(family):
@@ -114,14 +114,15 @@ def test_the_prefix_can_be_another_one_and_the_up_metric_keeps_its_own(view):
 
 
 def test_a_driver_that_hangs_leaves_one_line():
-    assert {name: only(family)[1] for name, family in written(JobMetricsView(is_up=False), whole=False).items()} == {
+    assert {name: only(family)[1] for name, family in written(JobMetricStore(is_up=False), whole=False).items()} == {
         "pystate_job_up": 0
     }
 
 
 def one_subtask(*samples):
-    task = TaskView("map", "b" * 32, "map", 1, {"map": {"id": "b" * 32, "name": "map"}}, [SubtaskView(0, "h", [*samples])])
-    return JobMetricsView(True, [], [task])
+    subtask = SubtaskMetricStore(0, "h", list(samples))
+    task = TaskMetricStore("map", "b" * 32, "map", 1, {"map": OperatorLabel("b" * 32, "map")}, [subtask])
+    return JobMetricStore(True, [], [task])
 
 
 def of_function(name, value, *groups):
@@ -182,15 +183,15 @@ def test_the_job_managers_own_metrics():
 
 
 def test_what_rocksdb_measures_has_the_names_that_flink_gives_it():
-    operators = {"count": {"id": "b" * 32, "name": "count words"}}
+    operators = {"count": OperatorLabel("b" * 32, "count words")}
     samples = [
         MetricSample("rocksdb.estimate-num-keys", MetricKind.GAUGE, 7, "count", (("words seen", None),)),
         MetricSample("rocksdb.live-sst-files-size", MetricKind.GAUGE, 8, "count", (("column_family", "words seen"),)),
         MetricSample("rocksdb.block_cache_hit", MetricKind.GAUGE, 9, "count"),
     ]
-    task = TaskView("count", "b" * 32, "count", 1, operators, [SubtaskView(0, "worker-1", samples)])
+    task = TaskMetricStore("count", "b" * 32, "count", 1, operators, [SubtaskMetricStore(0, "worker-1", samples)])
 
-    found = written(JobMetricsView(True, [], [task]))
+    found = written(JobMetricStore(True, [], [task]))
 
     operator = "flink_taskmanager_job_task_operator"
     (series,) = found[f"{operator}_words_seen_rocksdb_estimate_num_keys"][2].items()

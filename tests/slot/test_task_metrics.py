@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from pystate.api.job_graph import OperatorKind
+from pystate.metrics.store import SlotReport
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import TaskInput, TaskSpec
@@ -137,9 +138,9 @@ def test_gauges_are_called_on_the_thread_that_runs_the_function(slot):
 
 
 def test_a_slot_reports_all_its_subtasks_and_never_fails(slot, capsys):
-    told = SlotMetricsReporter({UID: slot.subtask}, lambda: 1.0).report()
-    assert told["tasks"][UID]["subtask"] == 0
-    assert len(told["tasks"][UID]["samples"]) > 10
+    told = SlotReport.from_plain(SlotMetricsReporter({UID: slot.subtask}, lambda: 1.0).report())
+    assert told.subtasks[UID].index == 0
+    assert len(told.subtasks[UID].samples) > 10
     slot.subtask.chain.metrics.collect = None
     broken = SlotMetricsReporter({UID: slot.subtask}, lambda: 1.0)
     assert broken.report() is None

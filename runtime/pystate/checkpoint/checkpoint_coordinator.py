@@ -40,6 +40,7 @@ from pystate.checkpoint.running_epoch import RunningEpoch
 from pystate.checkpoint.snapshot_metadata import JobDescription, write_snapshot
 from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.checkpoint.stats.file import StatisticsFile
+from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.configuration import Configuration
 from pystate.common.errors import (
     CheckpointFailedError,
@@ -284,6 +285,11 @@ class CheckpointCoordinator:
         return request.future
 
     # -- what came of them
+
+    @property
+    def tracker(self) -> CheckpointStatsTracker:
+        """The statistics of the job's checkpoints."""
+        return self._statistics.tracker
 
     def statistics(self) -> dict[str, Any]:
         """Return the statistics as Flink's REST has them."""

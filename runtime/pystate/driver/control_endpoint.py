@@ -65,7 +65,7 @@ class ControlEndpoint:
             return {}
         coordinator = master.coordinator
         if op == "metrics":
-            return master.metrics()
+            return master.metrics().to_plain()
         if op == "checkpoints":
             return coordinator.statistics()
         if op == "checkpoint_details":

@@ -50,6 +50,7 @@ from pystate.driver.restore_report import RestoreReport
 from pystate.driver.restored_state import RestoredState
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.metrics.kept import keep_metrics
+from pystate.metrics.store import DriverMetrics
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.plan_nodes import plan_nodes
 from pystate.plan.task import JobEnvironment
@@ -184,9 +185,9 @@ class JobMaster:
         restore, attempt = self._restore, self._attempt
         return None if restore is None or attempt is None else restore.progress(attempt.restored_bytes)
 
-    def metrics(self) -> dict[str, Any]:
-        """Return what is measured of the job, see `JobMetrics.to_plain`."""
-        return self._metrics.to_plain(self.coordinator)
+    def metrics(self) -> DriverMetrics:
+        """Return what is measured of the job."""
+        return self._metrics.collect(self.coordinator.tracker)
 
     def epoch_progress(self) -> dict[str, Any]:
         """Return how long the last epochs took, see `JobMetrics.epoch_times`, and `backlog`: rows not read yet, if known."""

@@ -11,6 +11,7 @@ from pystate.checkpoint.stats.file import read_statistics
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.home import JobDirectory
+from pystate.metrics.sample import MetricSample
 
 logger = logging.getLogger(__name__)
 
@@ -48,9 +49,9 @@ class JobCheckpoints:
         """Return counts, summary and the latest checkpoints."""
         return dict(self._ask("checkpoints", CheckpointStatsTracker.to_rest))
 
-    def left_behind(self) -> dict[str, Any]:
-        """Return the same from the job's file, without asking anybody."""
-        return self._left_behind().to_rest()
+    def samples(self) -> list[MetricSample]:
+        """Return what the job's file says as metrics, without asking anybody."""
+        return self._left_behind().samples()
 
     def details(self, checkpoint_id: int) -> dict[str, Any]:
         """Return one checkpoint with its operators.

@@ -10,8 +10,11 @@ from typing import Any
 
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
+from pystate.common.plain_data import PlainDataError
 from pystate.jobmanager.driver_process import DriverUnreachableError
-from pystate.metrics.view import JobMetricsView, view_of_driver, view_of_ended, view_of_files
+from pystate.metrics.kept import KeptMetrics
+from pystate.metrics.sample import MetricSample
+from pystate.metrics.store import DriverMetrics, JobMetricStore
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +32,7 @@ class MetricFetcher:
     Args:
         call: Calls an op of the driver, with `timeout` in seconds.
         status: Returns what `status.json` holds.
-        statistics: Returns the checkpoints' statistics from the job's files.
+        checkpoints: Returns what the job's files say of its checkpoints.
         has_no_driver: Whether no driver runs the job at this moment.
         now_ms: The wall clock.
         clock: Monotonic seconds.
@@ -40,53 +43,42 @@ class MetricFetcher:
         self,
         call: Callable[..., Any],
         status: Callable[[], dict[str, Any]],
-        statistics: Callable[[], dict[str, Any]],
+        checkpoints: Callable[[], list[MetricSample]],
         has_no_driver: Callable[[], bool],
         now_ms: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
-        kept: Callable[[], dict[str, Any] | None] = lambda: None,
+        kept: Callable[[], KeptMetrics | None] = lambda: None,
     ) -> None:
         self._call = call
         self._status = status
-        self._statistics = statistics
+        self._checkpoints = checkpoints
         self._has_no_driver = has_no_driver
         self._now_ms = now_ms
         self._clock = clock
         self._kept = kept
         self._lock = threading.Lock()
         self._asked_at = float("-inf")
-        self._answer: dict[str, Any] | None = None
+        self._answer: DriverMetrics | None = None
         self._is_up = False
 
-    def current(self) -> JobMetricsView:
+    def current(self) -> JobMetricStore:
         """Return the metrics as of now, within some seconds; of a driver that hangs, or of none, what the files say.
 
         Of a job that has ended: what its driver said last.
         """
         status = self._status()
+        told: DriverMetrics | None = None
+        is_up = False
         if JobStatus(status["state"]).is_terminal:
-            return self._of_ended(status)
-        if self._has_no_driver():
-            return self._of_files(status, is_up=False)
-        answer, is_up = self._ask()
-        if answer is None:
-            return self._of_files(status, is_up=is_up)
-        return view_of_driver(status, answer, self._now_ms())
+            kept = self._kept()
+            told = None if kept is None else DriverMetrics(kept.job, self._checkpoints(), kept.tasks)
+        elif not self._has_no_driver():
+            told, is_up = self._ask()
+        if told is None:
+            told = DriverMetrics([], self._checkpoints(), [])
+        return JobMetricStore.of(status, told, self._now_ms(), is_up=is_up)
 
-    def _of_files(self, status: dict[str, Any], *, is_up: bool) -> JobMetricsView:
-        return view_of_files(status, self._statistics(), self._now_ms(), is_up=is_up)
-
-    def _of_ended(self, status: dict[str, Any]) -> JobMetricsView:
-        kept = self._kept()
-        if kept is None:
-            return self._of_files(status, is_up=False)
-        try:
-            return view_of_ended(status, self._statistics(), kept, self._now_ms())
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            logger.warning("the last metrics of a job can't be read: %r", error)
-            return self._of_files(status, is_up=False)
-
-    def _ask(self) -> tuple[dict[str, Any] | None, bool]:
+    def _ask(self) -> tuple[DriverMetrics | None, bool]:
         """Return what the driver says, or said a moment ago, and whether it speaks at all; one caller asks for all."""
         if not self._lock.acquire(timeout=TIMEOUT_SECONDS):
             return None, False
@@ -99,11 +91,14 @@ class MetricFetcher:
         finally:
             self._lock.release()
 
-    def _called(self) -> tuple[dict[str, Any] | None, bool]:
+    def _called(self) -> tuple[DriverMetrics | None, bool]:
         try:
-            return dict(self._call("metrics", timeout=TIMEOUT_SECONDS)), True
+            return DriverMetrics.from_plain(self._call("metrics", timeout=TIMEOUT_SECONDS)), True
         except DriverUnreachableError as error:
             logger.info("a job's metrics are not known: %s", error.message)
             return None, False
         except PystateError:  # it still starts
+            return None, True
+        except PlainDataError as error:  # it runs another version of pystate
+            logger.warning("what a job's driver says of its metrics can't be read: %s", error)
             return None, True

@@ -118,11 +118,10 @@ class SupervisedJob:
         self._triggered: dict[str, _Triggered] = {}
         self._progress_unknown: str | None = None
         self.checkpoints = JobCheckpoints(self.job_id, directory, self._call, self._has_no_driver, clock)
-        statistics = self.checkpoints.left_behind
         self.metrics = MetricFetcher(
             self._call,
             self.status,
-            statistics,
+            self.checkpoints.samples,
             self._has_no_driver,
             clock,
             kept=lambda: read_kept_metrics(directory.last_metrics),

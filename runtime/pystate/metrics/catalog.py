@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pystate.metrics.sample import MetricKind
+from pystate.metrics.sample import Groups, MetricKind
 
 
 class MetricScope(Enum):
@@ -129,3 +129,8 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
 
 BY_NAME = {metric.name: metric for metric in SYSTEM_METRICS}
 """Name -> metric; a name means the same wherever it stands."""
+
+
+def system_metric(name: str, groups: Groups) -> SystemMetric | None:
+    """Return pystate's own metric of that name; None for one of a function's: it stands in a group, or has another name."""
+    return None if groups else BY_NAME.get(name)

@@ -4,38 +4,52 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 from pystate.common.home import read_json, write_json
 from pystate.common.job_files import JobFile
+from pystate.common.plain_data import PlainData
+from pystate.metrics.sample import MetricSample
+from pystate.metrics.store import DriverMetrics, TaskMetricStore
 
 logger = logging.getLogger(__name__)
 
 _VERSION = 1
 
 
-def keep_metrics(file: JobFile, metrics: Callable[[], dict[str, Any]]) -> None:
+@dataclass(frozen=True)
+class KeptMetrics(PlainData):
+    """What the file holds: what a driver told last, but for its checkpoints, which have a file of their own."""
+
+    version: int
+    job: list[MetricSample]
+    tasks: list[TaskMetricStore]
+
+
+def keep_metrics(file: JobFile, metrics: Callable[[], DriverMetrics]) -> None:
     """Write the last metrics of a job. What goes wrong is logged: a job must not fail of what is only measured.
 
     Args:
         file: `JobDirectory.last_metrics`.
-        metrics: Returns what `JobMetrics.to_plain` does.
+        metrics: Returns what is measured of the job.
     """
     try:
         told = metrics()
-        write_json(file, {"version": _VERSION, "job": told["job"], "tasks": told["tasks"]})
+        write_json(file, KeptMetrics(_VERSION, told.job, told.tasks).to_plain())
     except Exception:
         logger.exception("the last metrics of the job are not kept")
 
 
-def read_kept_metrics(file: JobFile) -> dict[str, Any] | None:
-    """Return `job` and `tasks` as the driver wrote them; None where there are none, or none that can be read."""
+def read_kept_metrics(file: JobFile) -> KeptMetrics | None:
+    """Return what the driver wrote; None where there is nothing, or nothing that can be read."""
     try:
-        found: dict[str, Any] | None = read_json(file)
-        if found is not None and found["version"] != _VERSION:
+        found = read_json(file)
+        if found is None:
+            return None
+        if found["version"] != _VERSION:
             logger.warning("%s has version %s, which is not known here", file, found["version"])
             return None
+        return KeptMetrics.from_plain(found)
     except (OSError, ValueError, TypeError, KeyError) as error:
         logger.warning("%s can't be read: %r", file, error)
         return None
-    return found

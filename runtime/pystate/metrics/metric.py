@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from pystate.metrics.sample import RateWindow
+from pystate.metrics.rates import RateWindow
 
 DEFAULT_TIME_SPAN_S = 60
 

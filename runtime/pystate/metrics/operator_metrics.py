@@ -7,15 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pystate.metrics.catalog import BY_NAME
+from pystate.metrics.catalog import system_metric
 from pystate.metrics.metric import DEFAULT_TIME_SPAN_S, Counter, Distribution, Gauge, Meter, Metric, MetricGroup
-from pystate.metrics.sample import MetricKind, MetricSample, MetricValue, plain_text, plain_value
+from pystate.metrics.sample import Groups, MetricKind, MetricSample, MetricValue, plain_text, plain_value
 
 MAX_METRICS = 1000
 """How many metrics one operator of a subtask reports: a name per user or per key would fill the memory of all who listen."""
 
 M = TypeVar("M", bound=Metric)
-Groups = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class OperatorMetrics:
         where = f"the metric {'.'.join(_names(*key))!r} of {self.scope.uid!r} is not reported"
         if known is not None and not isinstance(known, kind):
             self._warn(f"WARNING: {where}: there is a {type(known).__name__.lower()} of that name")
-        elif not groups and key[1] in BY_NAME:
+        elif system_metric(key[1], groups) is not None:
             self._warn(f"WARNING: {where}: pystate has one of that name; put it into a group")
         elif known is None and len(self._metrics) >= MAX_METRICS:
             if not self._full:

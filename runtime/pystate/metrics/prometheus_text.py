@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 
-from pystate.metrics.catalog import BY_NAME
+from pystate.metrics.catalog import system_metric
 from pystate.metrics.sample import MetricKind, MetricSample
-from pystate.metrics.view import JobMetricsView, TaskView
+from pystate.metrics.store import JobMetricStore, TaskMetricStore
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 JOB_UP = "pystate_job_up"
@@ -42,7 +42,7 @@ class PrometheusText:
         for sample in samples:
             self._add(_JOB_MANAGER, sample, {"host": self._host})
 
-    def add_job(self, job_id: str, name: str, view: JobMetricsView, *, whole: bool) -> None:
+    def add_job(self, job_id: str, name: str, view: JobMetricStore, *, whole: bool) -> None:
         """Add the metrics of a job.
 
         Args:
@@ -70,7 +70,7 @@ class PrometheusText:
                 lines.append(f"{name}{{{told}}} {_number(value)}" if told else f"{name} {_number(value)}")
         return "".join(f"{line}\n" for line in lines)
 
-    def _add_task(self, job: Labels, task: TaskView) -> None:
+    def _add_task(self, job: Labels, task: TaskMetricStore) -> None:
         for subtask in task.subtasks:
             # stages in front of the slots run wherever Spark likes
             where = {} if subtask.host is None else {"host": subtask.host, "tm_id": f"slot-{subtask.index}"}
@@ -80,9 +80,8 @@ class PrometheusText:
                 if sample.operator is None:
                     self._add(_TASK, sample, labels)
                 else:
-                    known = task.operators.get(sample.operator, {})
-                    labels["operator_id"] = known.get("id", "")
-                    labels["operator_name"] = known.get("name", sample.operator)
+                    label = task.label_of(sample.operator)
+                    labels["operator_id"], labels["operator_name"] = label.id, label.name
                     self._add(_OPERATOR, sample, labels)
 
     def _add(self, scope: str, sample: MetricSample, labels: dict[str, str]) -> None:
@@ -92,7 +91,7 @@ class PrometheusText:
             if value is not None:
                 labels[_new_label(group, labels)] = value
         # groups of a job's are its author's, the job manager's own are ours
-        known = None if sample.groups and scope != _JOB_MANAGER else BY_NAME.get(sample.name)
+        known = system_metric(sample.name, () if scope == _JOB_MANAGER else sample.groups)
         for end, figure in sample.figures().items():
             if isinstance(figure, str):
                 continue  # a text is no number, and nobody could tell a 0 in its place from a real one

@@ -8,19 +8,12 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-MetricValue = int | float | bool | str | dict[str, Any]
-"""A number or a text; of a meter `rate` and `count`, of a distribution `count`, `sum`, `min` and `max`."""
-
-MAX_TEXT = 256
-_INT_MAX = (1 << 63) - 1
-_SEGMENTS = 60
-_LEFT_OUT_OF_IDS = re.compile(r"[ .:,]")
+from pystate.common.plain_data import PlainDataError
 
 
 class MetricKind(Enum):
@@ -32,6 +25,20 @@ class MetricKind(Enum):
     DISTRIBUTION = "distribution"
 
 
+MetricValue = int | float | bool | str | dict[str, Any]
+"""A number or a text; of a meter `rate` and `count`, of a distribution `count`, `sum`, `min` and `max`."""
+
+Groups = tuple[tuple[str, str | None], ...]
+"""The groups of an author's that a metric stands in; the value is None for a group that is only a name."""
+
+SampleKey = tuple[str | None, Groups, str, MetricKind]
+"""What tells a sample from the others of its subtask."""
+
+MAX_TEXT = 256
+_INT_MAX = (1 << 63) - 1
+_LEFT_OUT_OF_IDS = re.compile(r"[ .:,]")
+
+
 @dataclass(frozen=True)
 class MetricSample:
     """One metric at one moment.
@@ -41,14 +48,19 @@ class MetricSample:
         kind: What it is.
         value: What it says.
         operator: The uid of the operator it belongs to; None for one of the whole subtask, or of the whole job.
-        groups: The groups of the author's that it stands in; the value is None for a group that is only a name.
+        groups: The groups that it stands in.
     """
 
     name: str
     kind: MetricKind
     value: MetricValue
     operator: str | None = None
-    groups: tuple[tuple[str, str | None], ...] = ()
+    groups: Groups = ()
+
+    @property
+    def key(self) -> SampleKey:
+        """What tells it from the others of its subtask."""
+        return self.operator, self.groups, self.name, self.kind
 
     @property
     def path(self) -> list[str]:
@@ -73,9 +85,17 @@ class MetricSample:
 
     @classmethod
     def from_plain(cls, plain: Any) -> MetricSample:
-        """Rebuild it from what `to_plain` gave."""
-        operator, groups, name, kind, value = plain
-        return cls(str(name), MetricKind(kind), value, operator, tuple((key, inner) for key, inner in groups))
+        """Rebuild it from what `to_plain` gave.
+
+        Raises:
+            PlainDataError: It is something else.
+        """
+        try:
+            operator, groups, name, kind, value = plain
+            return cls(str(name), MetricKind(kind), value, operator, tuple((key, inner) for key, inner in groups))
+        except (TypeError, ValueError) as error:
+            message = f"of a sample can't be read: {error}"
+            raise PlainDataError(message) from error
 
 
 def gauge(name: str, value: MetricValue) -> MetricSample:
@@ -118,52 +138,6 @@ def _as_float(value: numbers.Real | int) -> float:
 def identifier_part(text: str) -> str:
     """Return a name as it stands in the ids of Flink's REST: `Source: words` becomes `Source__words`."""
     return _LEFT_OUT_OF_IDS.sub("_", text)
-
-
-class RateWindow:
-    """How fast a count has grown lately. Fed with the count from time to time; knows nothing of clocks.
-
-    Args:
-        span_s: Seconds that the rate is taken over; over less while less has passed.
-    """
-
-    def __init__(self, span_s: float = 60.0) -> None:
-        self._span = span_s
-        self._step = span_s / _SEGMENTS
-        self._points: deque[tuple[float, float]] = deque()
-
-    def update(self, now_s: float, count: float) -> None:
-        """Take note of a count.
-
-        Args:
-            now_s: Monotonic seconds.
-            count: What has been counted by now.
-        """
-        points = self._points
-        # the newest point moves along until the one before it is old enough to keep both: about 60 points whatever the span
-        if len(points) > 1 and now_s - points[-2][0] < self._step:
-            points.pop()
-        points.append((now_s, count))
-        while len(points) > 2 and now_s - points[1][0] >= self._span:
-            points.popleft()
-
-    @property
-    def rate(self) -> float:
-        """Growth per second; 0 where there is nothing to compare with yet."""
-        if len(self._points) < 2:
-            return 0.0
-        (first, before), (last, now) = self._points[0], self._points[-1]
-        return (now - before) / (last - first) if last > first else 0.0
-
-
-def samples_from_plain(plain: Iterable[Any]) -> list[MetricSample]:
-    """Rebuild samples."""
-    return [MetricSample.from_plain(one) for one in plain]
-
-
-def samples_to_plain(samples: Iterable[MetricSample]) -> list[list[Any]]:
-    """Return samples as plain data."""
-    return [sample.to_plain() for sample in samples]
 
 
 def value_text(value: int | float | bool | str) -> str:

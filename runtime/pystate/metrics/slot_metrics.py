@@ -5,29 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from pystate.metrics.catalog import BY_NAME
-from pystate.metrics.sample import MetricKind, MetricSample, samples_from_plain
+from pystate.common.plain_data import PlainDataError
+from pystate.metrics.catalog import system_metric
+from pystate.metrics.sample import MetricKind, MetricSample
+from pystate.metrics.store import SlotReport, SubtaskMetricStore
 
 logger = logging.getLogger(__name__)
 
 SubtaskId = tuple[str, int]
 _CounterId = tuple[str | None, str]
-
-
-@dataclass(frozen=True)
-class SubtaskReport:
-    """The latest word of one subtask.
-
-    Attributes:
-        host: Where its slot runs, or ran last; None while there was none.
-        samples: What it measured.
-    """
-
-    host: str | None
-    samples: list[MetricSample]
 
 
 class SlotMetrics:
@@ -40,7 +29,7 @@ class SlotMetrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._attempt = -1
-        self._latest: dict[SubtaskId, SubtaskReport] = {}
+        self._latest: dict[SubtaskId, SubtaskMetricStore] = {}
         self._before: dict[SubtaskId, dict[_CounterId, int]] = {}
         self._hosts: dict[SubtaskId, str | None] = {}
 
@@ -59,27 +48,23 @@ class SlotMetrics:
     def report(self, attempt: int, report: Any) -> None:
         """Take what a slot said with a heartbeat, or as its last word. What can't be read is left out, and logged."""
         try:
-            host = str(report["host"])
-            read = {
-                (str(uid), int(task["subtask"])): SubtaskReport(host, samples_from_plain(task["samples"]))
-                for uid, task in report["tasks"].items()
-            }
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            logger.warning("a slot's metrics can't be read: %r", error)
+            told = SlotReport.from_plain(report).subtasks
+        except PlainDataError as error:
+            logger.warning("a slot's metrics can't be read: %s", error)
             return
         with self._lock:
             if attempt == self._attempt:
-                self._latest.update(read)
+                self._latest.update({(uid, subtask.index): subtask for uid, subtask in told.items()})
 
-    def of(self, uid: str, subtask: int) -> SubtaskReport:
+    def of(self, uid: str, subtask: int) -> SubtaskMetricStore:
         """Return what a subtask has said last, with what its predecessors had counted."""
         with self._lock:
             report = self._latest.get((uid, subtask))
             before = dict(self._before.get((uid, subtask), {}))
             host = self._hosts.get((uid, subtask))
         if report is None:
-            return SubtaskReport(host, [_counter(*key, count) for key, count in before.items()])
-        return SubtaskReport(report.host, list(_added(report.samples, before)))
+            return SubtaskMetricStore(subtask, host, [_counter(*key, count) for key, count in before.items()])
+        return replace(report, samples=list(_added(report.samples, before)))
 
 
 def _added(samples: Iterable[MetricSample], before: Mapping[_CounterId, int]) -> Iterable[MetricSample]:
@@ -89,7 +74,7 @@ def _added(samples: Iterable[MetricSample], before: Mapping[_CounterId, int]) ->
 
 
 def _is_own_counter(sample: MetricSample) -> bool:
-    return sample.kind is MetricKind.COUNTER and not sample.groups and sample.name in BY_NAME
+    return sample.kind is MetricKind.COUNTER and system_metric(sample.name, sample.groups) is not None
 
 
 def _count(sample: MetricSample) -> int:

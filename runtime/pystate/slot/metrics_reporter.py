@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pystate.metrics.sample import samples_to_plain
+from pystate.metrics.store import SlotReport, SubtaskMetricStore
 from pystate.slot.subtask import Subtask
 
 
@@ -36,13 +36,13 @@ class SlotMetricsReporter:
         with self._lock:
             try:
                 now = self._clock()
-                tasks = {
-                    uid: {"subtask": subtask.index, "samples": samples_to_plain(subtask.chain.metrics.collect(now))}
+                told = {
+                    uid: SubtaskMetricStore(subtask.index, self._host, subtask.chain.metrics.collect(now))
                     for uid, subtask in list(self._subtasks.items())
                 }
+                return SlotReport(told).to_plain()
             except Exception:
                 if not self._failed:
                     self._failed = True
                     traceback.print_exc()
                 return None
-        return {"host": self._host, "tasks": tasks}

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from pystate.metrics.operator_metrics import OperatorMetrics
-from pystate.metrics.sample import MetricKind, MetricSample, RateWindow, counter, gauge
+from pystate.metrics.rates import Rates
+from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge
 from pystate.plan.task import TaskSpec
 from pystate.slot.operator_counts import OperatorCounts
 
@@ -65,7 +66,7 @@ class TaskMetrics:
         self._epochs = 0
         self._last_epoch_ms = -1
         self._started_ns = time.perf_counter_ns()
-        self._windows: dict[tuple[str | None, str], RateWindow] = {}
+        self._rates = Rates()
 
     # -- counting, on the subtask's thread
 
@@ -126,7 +127,7 @@ class TaskMetrics:
         return samples
 
     def _counted(self, uid: str | None, name: str, count: int, now_s: float) -> list[MetricSample]:
-        rate = self._rate(uid, name, count, now_s)
+        rate = self._rates.of((uid, name), count, now_s)
         return [
             MetricSample(name, MetricKind.COUNTER, count, uid),
             MetricSample(f"{name}PerSecond", MetricKind.GAUGE, rate, uid),
@@ -137,13 +138,8 @@ class TaskMetrics:
         busy_ns = min(self.busy.so_far_ns(), lived_ns)
         busy_ms = busy_ns / _NS_PER_MS
         return [
-            gauge("busyTimeMsPerSecond", min(1000.0, self._rate(None, "busy", busy_ms, now_s))),
-            gauge("idleTimeMsPerSecond", self._rate(None, "idle", (lived_ns - busy_ns) / _NS_PER_MS, now_s)),
+            gauge("busyTimeMsPerSecond", min(1000.0, self._rates.of("busy", busy_ms, now_s))),
+            gauge("idleTimeMsPerSecond", self._rates.of("idle", (lived_ns - busy_ns) / _NS_PER_MS, now_s)),
             counter("accumulateBusyTimeMs", int(busy_ms)),
             counter("accumulateIdleTimeMs", int((lived_ns - busy_ns) / _NS_PER_MS)),
         ]
-
-    def _rate(self, uid: str | None, name: str, count: float, now_s: float) -> float:
-        window = self._windows.setdefault((uid, name), RateWindow())
-        window.update(now_s, count)
-        return round(window.rate, 3)

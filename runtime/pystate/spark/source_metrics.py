@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.accumulators import AccumulatorParam
 
-from pystate.metrics.catalog import BY_NAME
-from pystate.metrics.sample import MetricKind, MetricSample, MetricValue, RateWindow, gauge
+from pystate.metrics.catalog import system_metric
+from pystate.metrics.rates import Rates
+from pystate.metrics.sample import MetricKind, MetricSample, MetricValue, SampleKey, gauge
+from pystate.metrics.sums import plus
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -26,8 +28,7 @@ _COUNTED = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut", "accum
 StageReport = Callable[[int, list[MetricSample]], None]
 """Takes the number of a partition and what its task has measured."""
 _SubtaskKey = tuple[str, int]
-_SampleKey = tuple[str | None, tuple[tuple[str, str | None], ...], str, str]
-_Sums = dict[_SubtaskKey, dict[_SampleKey, MetricValue]]
+_Sums = dict[_SubtaskKey, dict[SampleKey, MetricValue]]
 
 
 class _Merging(AccumulatorParam[_Sums]):
@@ -43,7 +44,7 @@ class _Merging(AccumulatorParam[_Sums]):
             before = merged.get(subtask, {})
             # each task of Spark's may bring new names for ever
             taken = {key: value for key, value in samples.items() if key in before or len(before) < MAX_METRICS}
-            merged[subtask] = before | {key: _sum(key[3], before.get(key), value) for key, value in taken.items()}
+            merged[subtask] = before | {key: plus(key[3], before.get(key), value) for key, value in taken.items()}
         return merged
 
 
@@ -57,9 +58,9 @@ class _Reporter:
 
     def __call__(self, partition: int, samples: list[MetricSample]) -> None:
         told = {
-            (one.operator, one.groups, one.name, one.kind.value): one.value
+            one.key: one.value
             for one in samples
-            if one.groups or one.name in _COUNTED or one.name not in BY_NAME  # a task lives too short for rates
+            if one.name in _COUNTED or system_metric(one.name, one.groups) is None  # a task lives too short for rates
         }
         self.accumulator.add({(self.uid, partition % self.parallelism): told})
 
@@ -75,7 +76,7 @@ class SourceMetrics:
     def __init__(self, context: SparkContext, clock: Callable[[], float] = time.monotonic) -> None:
         self._accumulator = context.accumulator({}, _Merging())
         self._clock = clock
-        self._windows: dict[tuple[_SubtaskKey, _SampleKey], RateWindow] = {}
+        self._rates = Rates()
 
     def reporter(self, uid: str, parallelism: int) -> StageReport:
         """Return what tasks of a source's stage report to; partitions count as subtasks, in turn.
@@ -91,45 +92,17 @@ class SourceMetrics:
         now = self._clock()
         return {subtask: self._of(subtask, sums, now) for subtask, sums in sorted(self._accumulator.value.items())}
 
-    def _of(self, subtask: _SubtaskKey, sums: Mapping[_SampleKey, MetricValue], now: float) -> list[MetricSample]:
+    def _of(self, subtask: _SubtaskKey, sums: Mapping[SampleKey, MetricValue], now: float) -> list[MetricSample]:
         samples = []
         for key, value in sums.items():
             operator, groups, name, kind = key
-            sample = MetricSample(name, MetricKind(kind), value, operator, groups)
+            sample = MetricSample(name, kind, value, operator, groups)
             if isinstance(value, dict) and sample.kind is MetricKind.METER:
-                rate = self._rate(subtask, key, value["count"], now)
+                rate = self._rates.of((subtask, key), value["count"], now)
                 sample = replace(sample, value={"rate": rate, "count": value["count"]})
             samples.append(sample)
             if not groups and name in _COUNTED and isinstance(value, int):
-                rate = self._rate(subtask, key, value, now)
+                rate = self._rates.of((subtask, key), value, now)
                 named = "busyTimeMsPerSecond" if name == "accumulateBusyTimeMs" else f"{name}PerSecond"
                 samples.append(replace(gauge(named, rate), operator=operator))
         return samples
-
-    def _rate(self, subtask: _SubtaskKey, key: _SampleKey, count: float, now: float) -> float:
-        window = self._windows.setdefault((subtask, key), RateWindow())
-        window.update(now, count)
-        return round(window.rate, 3)
-
-
-def _sum(kind: str, before: MetricValue | None, value: MetricValue) -> MetricValue:
-    if before is None or kind == MetricKind.GAUGE.value:
-        return value
-    if isinstance(before, dict) and isinstance(value, dict):
-        if kind == MetricKind.METER.value:
-            return {"rate": 0.0, "count": before["count"] + value["count"]}
-        return _distributions(before, value)
-    if isinstance(before, (int, float)) and isinstance(value, (int, float)):
-        return before + value
-    return value
-
-
-def _distributions(before: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
-    if not before["count"] or not value["count"]:
-        return before if before["count"] else value
-    return {
-        "count": before["count"] + value["count"],
-        "sum": before["sum"] + value["sum"],
-        "min": min(before["min"], value["min"]),
-        "max": max(before["max"], value["max"]),
-    }

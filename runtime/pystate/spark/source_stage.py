@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.errors import ControlError
-from pystate.metrics.catalog import BY_NAME
-from pystate.metrics.sample import MetricKind, MetricSample
+from pystate.metrics.catalog import system_metric
+from pystate.metrics.sample import MetricSample, MetricValue, SampleKey
+from pystate.metrics.sums import since
 from pystate.plan.chain import OperatorSpec
 from pystate.plan.output import OutputSpec
 from pystate.plan.task import JobEnvironment, TaskSpec
@@ -55,7 +56,7 @@ class SourceStage:
         self._buffers = {edge.tag: OutputBuffer(edge, self._sink) for edge in chain.all_outputs()}
         self._compiled = CompiledChain(chain, self._buffers, self._make_context)
         self._decode = RecordCodec(spec.task.inputs[0].type_info, spec.task.name).decode
-        self._told: dict[Any, Any] = {}
+        self._told: dict[SampleKey, MetricValue] = {}
         self._begin(0)
 
     def open(self, partition: int) -> None:
@@ -119,19 +120,10 @@ class SourceStage:
 
     def _since_last(self, sample: MetricSample) -> MetricSample:
         """Return what a function's own metric has counted since it was last told: those who listen add up."""
-        if not sample.groups and sample.name in BY_NAME:
+        if system_metric(sample.name, sample.groups) is not None:
             return sample  # measured of this partition alone
-        key = (sample.operator, sample.groups, sample.name, sample.kind)
-        before, value = self._told.get(key), sample.value
-        self._told[key] = value
-        if before is None or sample.kind is MetricKind.GAUGE:
-            return sample
-        if isinstance(value, dict) and isinstance(before, dict):
-            counted: dict[str, Any] = {name: value[name] - before[name] for name in ("count", "sum") if name in value}
-            return replace(sample, value={**value, **counted})
-        if isinstance(value, (int, float)) and isinstance(before, (int, float)):
-            return replace(sample, value=value - before)
-        return sample
+        before, self._told[sample.key] = self._told.get(sample.key), sample.value
+        return replace(sample, value=since(sample.kind, before, sample.value))
 
 
 def level_index(level: Level | None, edge: OutputSpec) -> int:

@@ -9,7 +9,6 @@ from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import read_json
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
-from pystate.driver.job_metrics import io_figures
 from pystate.driver.restart_strategy import restart_strategy
 from pystate.jobmanager.rest import messages, vertices
 from pystate.jobmanager.rest.errors import NotFoundError
@@ -31,6 +30,7 @@ from pystate.jobmanager.rest.schemas import (
     record,
     words,
 )
+from pystate.metrics.io_figures import io_figures
 
 _PATH = "/jobs/{job_id}"
 _METRICS_SECONDS = 2.0

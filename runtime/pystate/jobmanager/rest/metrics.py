@@ -21,10 +21,10 @@ from pystate.jobmanager.rest.parameters import SUBTASK_INDEX, VERTEX_ID, Paramet
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.jobmanager.rest.schemas import INTEGER, NUMBER, TEXT, TRUTH, array, either, nullable, record
 from pystate.jobmanager.supervised_job import SupervisedJob
-from pystate.metrics.catalog import BY_NAME
+from pystate.metrics.catalog import system_metric
 from pystate.metrics.prometheus_text import CONTENT_TYPE, PrometheusText
 from pystate.metrics.sample import MetricKind, MetricSample, gauge, value_text
-from pystate.metrics.view import Figure, JobMetricsView, SubtaskView, TaskView, figures
+from pystate.metrics.store import Figure, JobMetricStore, SubtaskMetricStore, TaskMetricStore, figures
 
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "min": min,
@@ -108,7 +108,7 @@ def _job_manager(request: RestRequest) -> Response:
 def _jobs(request: RestRequest) -> Response:
     chosen = request[_JOBS]
     jobs = [job for job in request.dispatcher.jobs() if (job.job_id in chosen if chosen else not job.state().is_terminal)]
-    return _aggregated([figures(view.job) for view in _views(jobs).values()], request[_GET], request[_AGG])
+    return _aggregated([figures(store.job) for store in _stores(jobs).values()], request[_GET], request[_AGG])
 
 
 def _job(request: RestRequest) -> Response:
@@ -134,7 +134,7 @@ def _vertex_subtasks(request: RestRequest) -> Response:
     return _aggregated(found, request[_GET], request[_AGG])
 
 
-def _subtasks(request: RestRequest) -> Iterable[tuple[TaskView, SubtaskView]]:
+def _subtasks(request: RestRequest) -> Iterable[tuple[TaskMetricStore, SubtaskMetricStore]]:
     task = request.job.metrics.current().task(request[VERTEX_ID])
     return [] if task is None else [(task, subtask) for subtask in task.subtasks]
 
@@ -169,28 +169,28 @@ def _prometheus(request: RestRequest) -> Response:
     )
     text.add_job_manager(_job_manager_samples(request))
     jobs = [job for job in request.dispatcher.jobs() if not job.state().is_terminal]
-    views = _views(jobs)
+    stores = _stores(jobs)
     for job in jobs:
-        view = views.get(job.job_id)
-        if view is None:
-            view = JobMetricsView(is_up=False)
+        store = stores.get(job.job_id)
+        if store is None:
+            store = JobMetricStore(is_up=False)
         # of a driver that should answer and doesn't, old numbers would look like new ones
-        text.add_job(job.job_id, str(job.status()["name"]), view, whole=view.is_up or job.has_no_driver)
+        text.add_job(job.job_id, str(job.status()["name"]), store, whole=store.is_up or job.has_no_driver)
     return Response(text.text(), media_type=CONTENT_TYPE)
 
 
 def _all_of_job(request: RestRequest) -> dict[str, Any]:
     job = request.job
-    status, view = job.status(), job.metrics.current()
-    metrics = [entry for sample in view.job for entry in _entries(sample, None, None)]
-    for task in view.tasks:
+    status, store = job.status(), job.metrics.current()
+    metrics = [entry for sample in store.job for entry in _entries(sample, None, None)]
+    for task in store.tasks:
         for subtask in task.subtasks:
             metrics += [entry for sample in subtask.samples for entry in _entries(sample, task, subtask.index)]
-    return {"name": status["name"], "state": status["state"], "up": view.is_up, "metrics": metrics}
+    return {"name": status["name"], "state": status["state"], "up": store.is_up, "metrics": metrics}
 
 
-def _entries(sample: MetricSample, task: TaskView | None, subtask: int | None) -> Iterable[dict[str, Any]]:
-    known = None if sample.groups else BY_NAME.get(sample.name)
+def _entries(sample: MetricSample, task: TaskMetricStore | None, subtask: int | None) -> Iterable[dict[str, Any]]:
+    known = system_metric(sample.name, sample.groups)
     for end, value in sample.figures().items():
         finite = not isinstance(value, float) or math.isfinite(value)
         yield {
@@ -221,7 +221,7 @@ def _job_manager_samples(request: RestRequest) -> list[MetricSample]:
     return samples
 
 
-def _views(jobs: list[SupervisedJob]) -> dict[str, JobMetricsView]:
+def _stores(jobs: list[SupervisedJob]) -> dict[str, JobMetricStore]:
     """Return the metrics of jobs whose drivers are asked all at once; those that don't answer in time are left out."""
     if not jobs:
         return {}

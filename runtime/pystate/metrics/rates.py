@@ -1,0 +1,57 @@
+"""How fast counts grow."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+
+_SEGMENTS = 60
+
+
+class RateWindow:
+    """How fast a count has grown lately. Fed with the count from time to time; knows nothing of clocks.
+
+    Args:
+        span_s: Seconds that the rate is taken over; over less while less has passed.
+    """
+
+    def __init__(self, span_s: float = 60.0) -> None:
+        self._span = span_s
+        self._step = span_s / _SEGMENTS
+        self._points: deque[tuple[float, float]] = deque()
+
+    def update(self, now_s: float, count: float) -> None:
+        """Take note of a count.
+
+        Args:
+            now_s: Monotonic seconds.
+            count: What has been counted by now.
+        """
+        points = self._points
+        # the newest point moves along until the one before it is old enough to keep both: about 60 points whatever the span
+        if len(points) > 1 and now_s - points[-2][0] < self._step:
+            points.pop()
+        points.append((now_s, count))
+        while len(points) > 2 and now_s - points[1][0] >= self._span:
+            points.popleft()
+
+    @property
+    def rate(self) -> float:
+        """Growth per second; 0 where there is nothing to compare with yet."""
+        if len(self._points) < 2:
+            return 0.0
+        (first, before), (last, now) = self._points[0], self._points[-1]
+        return (now - before) / (last - first) if last > first else 0.0
+
+
+class Rates:
+    """The rates of many counts over the last minute, each by a key of its own."""
+
+    def __init__(self) -> None:
+        self._windows: dict[Hashable, RateWindow] = {}
+
+    def of(self, key: Hashable, count: float, now_s: float) -> float:
+        """Take note of a count at a time, in monotonic seconds, and return how fast it grows, per second."""
+        window = self._windows.setdefault(key, RateWindow())
+        window.update(now_s, count)
+        return round(window.rate, 3)
