@@ -254,3 +254,17 @@ def test_a_summary_survives_a_parent_of_any_text(tmp_path: Path) -> None:
     for number, parent in enumerate(("", "/", "x", "a/b", "jobmanager:x/chk-3")):
         location = write_savepoint(tmp_path / str(number), parent=parent)
         assert SnapshotSummary.of(read_snapshot(location), location.uri).parent == parent
+
+
+def test_a_folder_whose_name_steers_a_terminal_hides_nothing_else(tmp_path: Path) -> None:
+    location = write_savepoint(tmp_path)
+    write_savepoint(tmp_path / "safe", snapshot_id="b" * 12)
+    shutil.move(tmp_path / "safe", tmp_path / "odd\x1b[2J\nname")
+
+    found = find_snapshots([str(tmp_path)], checkpoints=True)
+
+    assert [one.uri for one in found.snapshots] == [location.uri]
+    (damaged,) = found.damaged
+    assert "odd\\x1b[2J\\nname" in damaged.uri
+    assert "control character" in damaged.problem
+    assert locate("0123", [str(tmp_path)]) == location

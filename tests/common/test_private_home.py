@@ -142,3 +142,21 @@ def test_files_of_a_home_are_its_owners_whatever_the_umask_is(tmp_path: Path) ->
         logs = list((tmp_path / "home").glob("jobmanager.log*"))
         assert logs
         assert {mode(path) for path in logs} == {0o600}
+
+
+def test_files_of_jobs_are_their_owners_whatever_the_umask_is(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        manager = ManagerThread(tmp_path / "home").start()
+        try:
+            job = manager.submit()
+            manager.wait_for(job, "RUNNING")
+            trigger = manager.request("POST", f"/jobs/{job}/savepoints", {"target-directory": "/tmp/s"})[1]["request-id"]
+            manager.operation(job, trigger)
+        finally:
+            manager.stop()
+    finally:
+        os.umask(before)
+    open_ones = [path for path in manager.home.root.rglob("*") if path.lstat().st_mode & 0o077]
+    # the fake driver makes this folder in its own way
+    assert [path for path in open_ones if path.name != "operations"] == []

@@ -8,6 +8,7 @@ from typing import Any
 
 from pystate.catalog.summary import SnapshotSummary, read_snapshot
 from pystate.common.errors import PystateError, SnapshotError
+from pystate.common.place_text import fault_of_place
 from pystate.snapshot.state_sink import storage_errors
 from pystate.snapshot.storage import (
     METADATA_FILE,
@@ -92,6 +93,10 @@ def _walk(fs: Any, path: str, uri: str, depth: int) -> Iterator[Directory | Dama
     if found.is_snapshot or depth == _MAX_DEPTH:
         return
     for name in found.folders:
+        fault = fault_of_place(name)
+        if fault is not None:
+            yield DamagedSnapshot(f"{uri.rstrip('/')}/{ascii(name)[1:-1]}", fault)
+            continue
         yield from _walk(fs, f"{path.rstrip('/')}/{name}", f"{uri.rstrip('/')}/{name}", depth + 1)
 
 

@@ -48,7 +48,7 @@ def parse_job_id(text: str) -> str:
     return text.lower()
 
 
-def write_file_atomically(file: JobFile, data: bytes, *, mode: int = 0o644, reserve: Reserve | None = None) -> None:
+def write_file_atomically(file: JobFile, data: bytes, *, mode: int = 0o600, reserve: Reserve | None = None) -> None:
     """Replace a file by `data` so that a reader, or a crash at any moment, sees the old bytes or the new ones.
 
     Args:
@@ -65,7 +65,7 @@ def write_file_atomically(file: JobFile, data: bytes, *, mode: int = 0o644, rese
         reserve.replace(file, data, mode=mode)
 
 
-def write_json(file: JobFile, data: Any, *, mode: int = 0o644, reserve: Reserve | None = None) -> None:
+def write_json(file: JobFile, data: Any, *, mode: int = 0o600, reserve: Reserve | None = None) -> None:
     """Write JSON atomically; `reserve` is room for it on a full disk."""
     content = json.dumps(data, indent=1, sort_keys=True).encode()
     write_file_atomically(file, content, mode=mode, reserve=reserve)

@@ -36,7 +36,7 @@ class ControlEndpoint:
     def start(self) -> None:
         """Begin to answer, and say where."""
         self._server.start()
-        self._directory.operations.mkdir(exist_ok=True)
+        self._directory.operations.mkdir(exist_ok=True, mode=0o700)
         address = {
             "pid": os.getpid(),
             "started": started_at(os.getpid()),

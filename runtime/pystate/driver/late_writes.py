@@ -33,7 +33,7 @@ class LateWrites:
         self._due: dict[str, Callable[[], None]] = {}
         self._thread: threading.Thread | None = None
 
-    def write(self, file: JobFile, data: Any, *, mode: int = 0o644, reserve: Reserve | None = None) -> None:
+    def write(self, file: JobFile, data: Any, *, mode: int = 0o600, reserve: Reserve | None = None) -> None:
         """Write JSON; where that is refused, on a thread until it isn't.
 
         Args:

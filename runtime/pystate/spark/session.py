@@ -13,6 +13,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.deployment_options import ExecutionTarget
 from pystate.common.errors import ConfigurationError
 from pystate.common.execution_target import execution_target
+from pystate.common.home import write_file_atomically
 from pystate.common.java import find_java
 from pystate.common.options import SPARK_PREFIX, CoreOptions, PystateOptions, SparkOptions
 from pystate.common.sensitive_keys import REDACTED
@@ -131,7 +132,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
             settings[_LOCAL_DIR] = private_local_dir()
     settings.update(users)
     log4j = log.with_name("log4j2.properties")
-    log4j.write_text(_LOG4J, encoding="utf-8")
+    write_file_atomically(log4j, _LOG4J.encode())
     java_options = f'"-Dlog4j2.configurationFile={log4j.as_uri()}"'  # quoted for Spark, which splits at spaces
     settings["spark.driver.extraJavaOptions"] = " ".join(
         part for part in (users.get("spark.driver.extraJavaOptions"), java_options) if part
