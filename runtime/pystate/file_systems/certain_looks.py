@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.file_systems.stores import kind_of
+from pystate.file_systems.looks import kind_of
 
 
 class CertainLooks:

@@ -15,6 +15,7 @@ from pystate.common.file_system_settings import current_settings
 from pystate.common.place_text import check_place
 from pystate.common.sensitive_keys import HIDDEN
 from pystate.file_systems.hdfs import default_authority, hdfs_file_system
+from pystate.file_systems.looks import scheme_of
 
 MEMORY_SCHEME = "jobmanager:"
 """How the URIs begin of checkpoints that are kept in the driver's memory."""
@@ -132,13 +133,6 @@ def without_slash(uri: str) -> str:
 def join(uri: str, name: str) -> str:
     """Return the URI of a name in a directory."""
     return uri + name if uri.endswith("/") else f"{uri}/{name}"
-
-
-def scheme_of(fs: Any) -> str:
-    """Return the name of a filesystem's scheme, for people."""
-    protocol = fs.protocol
-    name = protocol if isinstance(protocol, str) else str(protocol[0])
-    return "hdfs" if name.lower() == "webhdfs" else name
 
 
 def is_process_memory(fs: Any) -> bool:

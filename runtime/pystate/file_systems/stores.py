@@ -17,7 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from pystate.common.file_system_settings import current_settings
 from pystate.file_systems.local_files import LocalFolder, make_folders, open_new, open_regular
-from pystate.file_systems.places import scheme_of
+from pystate.file_systems.looks import kind_of, scheme_of
 
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _CONFLICTS = 5
@@ -414,20 +414,6 @@ def store_of(fs: Any) -> Store:
     if scheme == "s3":
         return S3Store(fs)
     return HdfsStore(fs) if scheme == "hdfs" else Store(fs)
-
-
-def kind_of(fs: Any, path: str) -> str | None:
-    """Return what stands at a path: `file`, `directory`, or None for nothing.
-
-    `exists()` of many filesystems says no where they can't tell, and what isn't there is cleaned up.
-
-    Raises:
-        Exception: The filesystem can't tell.
-    """
-    try:
-        return str(fs.info(path)["type"])
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def write_fully(file: Any, data: bytes | bytearray | memoryview) -> None:

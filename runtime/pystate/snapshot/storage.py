@@ -23,15 +23,9 @@ from pystate.common.errors import (
 )
 from pystate.common.file_system_settings import FileSystemSettings, adopt, current_settings, travelling_settings
 from pystate.file_systems.local_files import open_new
-from pystate.file_systems.places import (
-    MEMORY_SCHEME,
-    is_process_memory,
-    join,
-    parse_location,
-    scheme_of,
-    without_slash,
-)
-from pystate.file_systems.stores import HeldFolder, kind_of, store_of
+from pystate.file_systems.looks import kind_of, scheme_of
+from pystate.file_systems.places import MEMORY_SCHEME, is_process_memory, join, parse_location, without_slash
+from pystate.file_systems.stores import HeldFolder, store_of
 from pystate.snapshot.content_check import check_content, check_length
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle, StateHandle, check_path
 from pystate.snapshot.state_sink import StateSink, storage_errors

@@ -1,0 +1,26 @@
+"""What every filesystem can be asked, whichever it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def kind_of(fs: Any, path: str) -> str | None:
+    """Return what stands at a path: `file`, `directory`, or None for nothing.
+
+    `exists()` of many filesystems says no where they can't tell, and what isn't there is cleaned up.
+
+    Raises:
+        Exception: The filesystem can't tell.
+    """
+    try:
+        return str(fs.info(path)["type"])
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def scheme_of(fs: Any) -> str:
+    """Return the name of a filesystem's scheme, for people."""
+    protocol = fs.protocol
+    name = protocol if isinstance(protocol, str) else str(protocol[0])
+    return "hdfs" if name.lower() == "webhdfs" else name
