@@ -260,6 +260,7 @@ class ModelJob:
         """Let the coordinator's thread do all that it would do now."""
         checkpoints = self.coordinator.checkpoints
         while True:
+            checkpoints.settle_cuts()
             with checkpoints.lock:
                 step = checkpoints._next_step()
             if step is None:

@@ -207,13 +207,15 @@ class CheckpointsUnderWay:
 
     def await_step(self) -> CoordinatorStep | None:
         """Wait for something to be done, and return it; None after `close`."""
-        with self.lock:
-            while not self._closed:
+        while True:
+            self.settle_cuts()
+            with self.lock:
+                if self._closed:
+                    return None
                 step = self._next_step()
                 if step is not None:
                     return step
                 self.lock.wait(self._wait_s())
-        return None
 
     def triggering(self, entry: RunningCheckpoint) -> bool:
         """Take in a checkpoint whose directory is about to be made; return whether the attempt still runs."""
@@ -278,10 +280,11 @@ class CheckpointsUnderWay:
             self._running.add(entry)
 
     def settle_cuts(self) -> None:
-        """Take note which cuts can be restored from by now."""
+        """Take note which cuts can be restored from by now. Reads files, so not under the lock."""
         with self.lock:
-            for entry in self._running:
-                entry.settle_cut()
+            open_cuts = [] if self._attempt is None else [entry for entry in self._running if not entry.committed]
+        for entry in open_cuts:
+            entry.settle_cut()
 
     def of_epoch(self, epoch: int) -> list[RunningCheckpoint]:
         """Return those whose barrier stands behind that epoch."""
@@ -447,8 +450,6 @@ class CheckpointsUnderWay:
         now = self._clock()
         barriers = self._barriers
         for entry in self._running:
-            if barriers is not None:
-                entry.settle_cut()
             syncing = barriers is not None and barriers.is_placing(entry)
             failure = entry.failure(now, self._settings.timeout_s, syncing=syncing)
             if failure is not None:

@@ -40,11 +40,12 @@ class SparkSourceCut:
         Raises:
             SnapshotError: It can't be read.
         """
-        if self._directory is None:
+        directory = self._directory  # another thread may settle it at the same time, with the same outcome
+        if directory is None:
             return True
-        if not self._directory.is_committed(self._batch):
+        if not directory.is_committed(self._batch):
             return False
-        self._files.update(self._directory.capture_commit(self._batch))
+        self._files.update(directory.capture_commit(self._batch))
         self._directory = None
         return True
 

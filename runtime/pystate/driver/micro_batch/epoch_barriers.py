@@ -102,9 +102,8 @@ class EpochBarriers:
         self._checkpoints.let_time_run(checkpoint)
         checkpoint.alignment = {task.uid: 0 for task in self._tasks}  # no row is under way that could be waited for
         checkpoint.pending.epoch = epoch
-        checkpoint.capture(lambda: SparkSourceCut.behind(self.spark, batch))
         barrier = self._checkpoints.barrier(checkpoint, epoch)
-        return lambda: self._ask_slots(checkpoint, barrier)
+        return lambda: self._ask_slots(checkpoint, barrier, batch)
 
     def is_placing(self, checkpoint: RunningCheckpoint) -> bool:
         """Whether the slots are being asked for it between two epochs."""
@@ -129,8 +128,9 @@ class EpochBarriers:
         self._over = True
         self._rider = self._syncing = None
 
-    def _ask_slots(self, checkpoint: RunningCheckpoint, barrier: CheckpointBarrier) -> None:
+    def _ask_slots(self, checkpoint: RunningCheckpoint, barrier: CheckpointBarrier, batch: int) -> None:
         error: PystateError | None = None
+        checkpoint.capture(lambda: SparkSourceCut.behind(self.spark, batch))  # no epoch begins meanwhile
         try:
             self._pool.snapshot(barrier)
         except PystateError as declined:
@@ -175,6 +175,7 @@ class EpochBarriers:
         Raises:
             ControlError: Another one runs, or it is not behind the last one; AttemptOverError if the attempt has ended.
         """
+        self._checkpoints.settle_cuts()  # Spark has committed the epoch before, and keeps commits for a while
         with self._lock:
             self._check_live()
             if barrier is not None and barrier.pending.is_aborted:
@@ -185,7 +186,6 @@ class EpochBarriers:
             if barrier is not None:
                 self._checkpoints.take(barrier)
                 self._rider = barrier
-            self._checkpoints.settle_cuts()  # Spark has committed the epoch before, and keeps commits for a while
             self._wait_for_epoch()
 
     def turn_over(self) -> None:
@@ -269,11 +269,12 @@ class EpochBarriers:
 
     def finish_epoch(self, epoch: int, batch: int) -> None:
         """End an epoch: all subtasks have run it and all sinks have its output. Spark commits it next."""
+        for entry in self._checkpoints.of_epoch(epoch):  # none is added: the barrier of this epoch is decided
+            entry.capture(lambda: SparkSourceCut.behind(self.spark, batch))
         with self._lock:
             self._check_live()
             self._tracker.finish(epoch, batch)
             for entry in self._checkpoints.of_epoch(epoch):
-                entry.capture(lambda: SparkSourceCut.behind(self.spark, batch))
                 if self._rider is entry:
                     self._rider = None
                 self._checkpoints.let_time_run(entry)
