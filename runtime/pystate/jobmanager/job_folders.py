@@ -138,7 +138,11 @@ class LocalJobFolders(JobFolders):
         """
         with appearing(self._root / job_id) as new:
             fill(JobDirectory(new))
-        return self.job(job_id)
+        try:
+            return self.job(job_id)
+        except OSError:  # no link to it: who submits it learns that it is not taken in
+            self.remove(job_id)
+            raise
 
     def remove(self, job_id: str) -> None:
         """Delete the folder of a job."""
