@@ -21,7 +21,7 @@ from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration
-    from pystate.jobmanager.high_availability.storage import SharedStorage
+    from pystate.jobmanager.high_availability.storage import HighAvailabilityStorage
 
 logger = logging.getLogger(__name__)
 
@@ -243,7 +243,7 @@ def _properties(configuration: Configuration | None) -> list[str]:
     return [word for key in keys if key in values for word in ("-D", f"{key}={values[key]}")]
 
 
-def _shared_storage(configuration: Configuration | None) -> SharedStorage | None:
+def _shared_storage(configuration: Configuration | None) -> HighAvailabilityStorage | None:
     """Return the storage for high availability; None without one, or before a job manager was started with it."""
     if configuration is None:
         return None

@@ -19,7 +19,7 @@ from pystate_cli.console.console import Console
 from pystate_cli.session import Session
 
 if TYPE_CHECKING:
-    from pystate.snapshot.state_table import Selection
+    from pystate.snapshot.snapshot_table import Selection
     from pystate_cli.views.state_rows import Write
 
 state = typer.Typer(name="state", help="Look into the state of checkpoints and savepoints.", no_args_is_help=True)
@@ -65,7 +65,7 @@ def read_state(
     console = session.console
     chosen = _format(form, as_json, output)
     from pystate.snapshot.reader import SnapshotReader
-    from pystate.snapshot.state_table import select_state
+    from pystate.snapshot.snapshot_table import select_state
 
     selection = select_state(SnapshotReader(find_snapshot(session, snapshot).uri), uid, name, key)
     if chosen is StateFormat.PARQUET:
@@ -92,11 +92,11 @@ def _format(form: StateFormat | None, as_json: bool, output: Path | None) -> Sta
 
 
 def _write_text(selection: Selection, console: Console, output: Path | None, form: StateFormat, limit: int | None) -> int:
-    from pystate.snapshot.state_table import StateTable, state_table
+    from pystate.snapshot.snapshot_table import SnapshotTable, state_table
     from pystate_cli.views.state_rows import write_csv, write_json, write_table
 
     table = state_table(selection)
-    table = StateTable(table.columns, islice(table.rows, limit))
+    table = SnapshotTable(table.columns, islice(table.rows, limit))
     write_rows = {StateFormat.JSON: write_json, StateFormat.CSV: write_csv}.get(form, write_table)
     with _sink(console, output) as write:
         return write_rows(table, write)

@@ -7,7 +7,7 @@ import pytest
 from pystate.checkpoint.checkpoint_recovery import DurableCheckpointIds, recover_checkpoints
 from pystate.common.errors import CorruptSnapshotError, SnapshotError
 from pystate.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, write_metadata
-from pystate.snapshot.storage import CheckpointStorage
+from pystate.snapshot.storage import CheckpointStorageAccess
 from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step
 
@@ -18,7 +18,7 @@ class Storage:
     """The checkpoints that a dead driver has left."""
 
     def __init__(self, root: Path, *, create_subdir: bool = True, scheme: str = "") -> None:
-        self.storage = CheckpointStorage(f"{scheme}{root}", None, JOB, create_subdir)
+        self.storage = CheckpointStorageAccess(f"{scheme}{root}", None, JOB, create_subdir)
         self.directory = root / JOB if create_subdir else root
         self.said: list[str] = []
 
@@ -64,7 +64,7 @@ def damage(snapshot: Path) -> None:
 
 def test_a_job_that_never_had_a_checkpoint_recovers_none(tmp_path):
     assert Storage(tmp_path).recover() == ([], 0)
-    assert recover_checkpoints(CheckpointStorage(None, None, JOB), JOB, print).completed == []
+    assert recover_checkpoints(CheckpointStorageAccess(None, None, JOB), JOB, print).completed == []
 
 
 def test_all_retained_checkpoints_are_found_the_oldest_first_by_number(tmp_path):

@@ -27,7 +27,7 @@ from pystate.snapshot.ownership import claimant
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.uploaded_files import UploadedFiles
 from tests.checkpoint.harness import TASK, FakeSpark, wait_until
-from tests.checkpoint.test_shared_state import Slots
+from tests.checkpoint.test_shared_state_files import Slots
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 CLAIM, NO_CLAIM, LEGACY = RecoveryClaimMode.CLAIM, RecoveryClaimMode.NO_CLAIM, RecoveryClaimMode.LEGACY

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pytest import MonkeyPatch
 
-from pystate.checkpoint.shared_state import SharedState
+from pystate.checkpoint.shared_state_files import SharedStateFiles
 from pystate.common.errors import SnapshotError
 from pystate.common.job_status import JobStatus
 from pystate.snapshot.metadata import SavepointFormatType
@@ -43,7 +43,7 @@ class SharedFilesModel(RuleBasedStateMachine):
         self._break_storage()
 
     def _break_storage(self) -> None:
-        write, discard, subsumed = SnapshotLocation.write_metadata, SnapshotLocation.discard, SharedState.subsumed
+        write, discard, subsumed = SnapshotLocation.write_metadata, SnapshotLocation.discard, SharedStateFiles.subsumed
 
         def write_metadata(location: SnapshotLocation, data: bytes) -> Any:
             mode, self.metadata_fails = self.metadata_fails, None
@@ -59,14 +59,14 @@ class SharedFilesModel(RuleBasedStateMachine):
                 raise SnapshotError(message)
             discard(location)
 
-        def subsumed_unless(shared: SharedState, lowest: int) -> None:
+        def subsumed_unless(shared: SharedStateFiles, lowest: int) -> None:
             if self.crashes:
                 raise CrashError
             subsumed(shared, lowest)
 
         self.patches.setattr(SnapshotLocation, "write_metadata", write_metadata)
         self.patches.setattr(SnapshotLocation, "discard", discard_unless)
-        self.patches.setattr(SharedState, "subsumed", subsumed_unless)
+        self.patches.setattr(SharedStateFiles, "subsumed", subsumed_unless)
 
     @initialize(retained=st.integers(1, 3), concurrent=st.integers(1, 3))
     def start(self, retained: int, concurrent: int) -> None:

@@ -20,7 +20,7 @@ from pystate.common.file_system_settings import initialize, put_in_force
 from pystate.snapshot.handles import FileStateHandle
 from pystate.snapshot.local_copies import LocalCopies
 from pystate.snapshot.ownership import NoteKind, Notes
-from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation
+from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation
 from tests.snapshot.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 
 NOBODY = 65534
@@ -55,7 +55,7 @@ def write_all_kinds(root: Path) -> None:
     """Write everything that a job writes to its storage, and to the disks of its slots."""
     write_savepoint(root / "deep" / "sp")
     write_checkpoint(root / "ck", 3)
-    storage = CheckpointStorage(str(root / "job"), None, V0)
+    storage = CheckpointStorageAccess(str(root / "job"), None, V0)
     storage.initialize()
     shared = storage.shared_location.write_state("0-3-00112233-x", lambda sink: sink.write(b"12345"), 0)
     assert isinstance(shared, FileStateHandle)

@@ -20,7 +20,7 @@ from pystate.catalog.verification import Verification
 from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotExistsError
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation, parse_location, resolve_snapshot
+from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation, parse_location, resolve_snapshot
 from tests.file_systems.conftest import Place
 from tests.snapshot.snapshots import write_savepoint
 
@@ -29,8 +29,8 @@ SNAPSHOTS = Path(__file__).parents[2] / "fixtures" / "snapshots"
 REPOSITORY = Path(__file__).parents[3]
 
 
-def storage_at(place: Place) -> CheckpointStorage:
-    storage = CheckpointStorage(place.uri, f"{place.uri}/savepoints", JOB_ID)
+def storage_at(place: Place) -> CheckpointStorageAccess:
+    storage = CheckpointStorageAccess(place.uri, f"{place.uri}/savepoints", JOB_ID)
     storage.initialize()
     return storage
 

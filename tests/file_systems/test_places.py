@@ -20,7 +20,7 @@ from pystate.common.file_system_settings import (
     settings_environment,
 )
 from pystate.common.place_text import fault_of_place
-from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation, parse_location
+from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation, parse_location
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
 
@@ -145,7 +145,7 @@ def test_a_job_cannot_take_a_savepoint_there_either(tmp_path: Path) -> None:
 
 
 def test_within_one_process_memory_is_as_good_as_any_place() -> None:
-    storage = CheckpointStorage("memory://test-of-places", None, JOB_ID)
+    storage = CheckpointStorageAccess("memory://test-of-places", None, JOB_ID)
     storage.initialize()
     location = storage.checkpoint_location(1)
     location.create()

@@ -12,7 +12,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, SnapshotError, SnapshotExistsError
 from pystate.common.file_system_settings import initialize
 from pystate.file_systems.stores import store_of
-from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation, parse_location
+from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation, parse_location
 from tests.file_systems.conftest import Place
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
@@ -48,7 +48,7 @@ def test_a_bucket_must_be_named() -> None:
 
 
 def test_a_bucket_is_not_made_but_missed(s3_place: Place) -> None:
-    storage = CheckpointStorage("s3://no-such-bucket-here/checkpoints", None, JOB_ID)
+    storage = CheckpointStorageAccess("s3://no-such-bucket-here/checkpoints", None, JOB_ID)
     with pytest.raises(CheckpointFailedError, match="bucket does not exist"):
         storage.initialize()
 

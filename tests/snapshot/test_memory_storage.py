@@ -17,7 +17,7 @@ from pystate.snapshot.memory_storage import (
     MemorySnapshotLocation,
     snapshot_location,
 )
-from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation, resolve_snapshot
+from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation, resolve_snapshot
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
 
@@ -120,7 +120,7 @@ def test_with_a_directory_the_metadata_is_there_and_can_be_discarded(tmp_path: P
     storage.initialize()
     location = storage.checkpoint_location(7)
     assert type(location) is InlineSnapshotLocation
-    assert location.uri == CheckpointStorage(str(tmp_path), None, JOB_ID).checkpoint_location(7).uri
+    assert location.uri == CheckpointStorageAccess(str(tmp_path), None, JOB_ID).checkpoint_location(7).uri
     location.create()
     location.write_metadata(b"m")
     assert files(tmp_path) == [f"{JOB_ID}/chk-7/_metadata"]

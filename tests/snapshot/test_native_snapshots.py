@@ -18,7 +18,7 @@ from pystate.snapshot import keyed_files
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
 from pystate.snapshot.metadata import CheckpointMetadata, read_metadata, write_metadata
 from pystate.snapshot.reader import KeyFilter, SnapshotReader
-from pystate.snapshot.state_table import select_state, state_table
+from pystate.snapshot.snapshot_table import select_state, state_table
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state_processor.splits import keyed_splits
 from tests.fixtures.restoring import restored_all_kinds

@@ -12,7 +12,7 @@ import pytest
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError
 from pystate.snapshot.metadata import read_metadata
 from pystate.snapshot.ownership import NoteKind, Notes, OwnershipNote, claim, claimant, is_note
-from pystate.snapshot.shared_folder import SharedFolder, free_shared_files
+from pystate.snapshot.shared_state_folder import SharedStateFolder, free_shared_files
 from pystate.snapshot.storage import SnapshotLocation
 from tests.snapshot.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 
@@ -159,7 +159,7 @@ def test_checkpoints_of_other_jobs_that_use_the_folder_count(tmp_path):
     elsewhere = Path(shutil.move(folder(theirs), tmp_path / B / "chk-4"))
     gone = metadata_of(first)
     first.discard()
-    uses = SharedFolder(f"file:{tmp_path / V0 / 'shared'}").uses
+    uses = SharedStateFolder(f"file:{tmp_path / V0 / 'shared'}").uses
     uses.write(B, f"file:{tmp_path / B}", owned=False)
     free_shared_files(gone, first.uri)
     assert (tmp_path / V0 / "shared" / SHARED).exists()
@@ -203,7 +203,7 @@ def test_files_of_another_folder_go_only_where_the_job_has_left_word_in_it(tmp_p
     victim.write_bytes(b"12345")
     location = write_incremental(tmp_path / "hostile", victim)
     beside = location.uri.rsplit("/", 1)[0]
-    uses = SharedFolder(f"file:{victim.parent}").uses
+    uses = SharedStateFolder(f"file:{victim.parent}").uses
     if word is not None:
         checkpoints = f"file:{tmp_path}/others" if word == "of other checkpoints" else beside
         uses.write(B if word == "of another job" else V0, checkpoints, owned=False)

@@ -14,7 +14,7 @@ import pytest
 
 from pystate.common.errors import CheckpointFailedError, CorruptSnapshotError, RestoreError, SnapshotError
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation, parse_location, resolve_snapshot
+from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation, parse_location, resolve_snapshot
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
 
@@ -68,7 +68,7 @@ def test_what_names_no_place_is_refused(text: str) -> None:
 
 
 def test_a_jobs_directories_are_flinks(tmp_path: Path) -> None:
-    storage = CheckpointStorage(str(tmp_path), f"file:{tmp_path}/sp", JOB_ID)
+    storage = CheckpointStorageAccess(str(tmp_path), f"file:{tmp_path}/sp", JOB_ID)
     storage.initialize()
     storage.initialize()
     assert names(tmp_path) == [JOB_ID, f"{JOB_ID}/shared", f"{JOB_ID}/taskowned"]
@@ -80,7 +80,7 @@ def test_a_jobs_directories_are_flinks(tmp_path: Path) -> None:
 
 
 def test_the_jobs_own_directory_can_be_left_out(tmp_path: Path) -> None:
-    storage = CheckpointStorage(str(tmp_path), None, JOB_ID, create_subdir=False)
+    storage = CheckpointStorageAccess(str(tmp_path), None, JOB_ID, create_subdir=False)
     storage.initialize()
     assert names(tmp_path) == ["shared", "taskowned"]
     assert storage.checkpoint_location(1).uri == f"file:{tmp_path}/chk-1"
@@ -88,7 +88,7 @@ def test_the_jobs_own_directory_can_be_left_out(tmp_path: Path) -> None:
 
 def test_a_savepoint_without_a_directory_gets_flinks_sentence(tmp_path: Path) -> None:
     with pytest.raises(CheckpointFailedError) as raised:
-        CheckpointStorage(str(tmp_path), None, JOB_ID).savepoint_location(None)
+        CheckpointStorageAccess(str(tmp_path), None, JOB_ID).savepoint_location(None)
     assert raised.value.message == (
         "Config key [execution.checkpointing.savepoint-dir] is not set. Property [target-directory] must be provided."
     )
@@ -96,7 +96,7 @@ def test_a_savepoint_without_a_directory_gets_flinks_sentence(tmp_path: Path) ->
 
 
 def test_a_checkpoint_without_a_directory_names_the_key() -> None:
-    storage = CheckpointStorage(None, None, JOB_ID)
+    storage = CheckpointStorageAccess(None, None, JOB_ID)
     for call in (storage.initialize, lambda: storage.checkpoint_location(1)):
         with pytest.raises(CheckpointFailedError, match="execution.checkpointing.dir"):
             call()
@@ -105,7 +105,7 @@ def test_a_checkpoint_without_a_directory_names_the_key() -> None:
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(CheckpointFailedError, match=f"file:{tmp_path}/file/{JOB_ID}/shared"):
-        CheckpointStorage(f"{tmp_path}/file", None, JOB_ID).initialize()
+        CheckpointStorageAccess(f"{tmp_path}/file", None, JOB_ID).initialize()
 
 
 # -- state
@@ -353,7 +353,7 @@ def test_a_discarded_snapshot_leaves_nothing(location: SnapshotLocation) -> None
 
 
 def test_only_the_snapshots_own_directory_is_deleted(tmp_path: Path) -> None:
-    storage = CheckpointStorage(str(tmp_path), str(tmp_path), JOB_ID)
+    storage = CheckpointStorageAccess(str(tmp_path), str(tmp_path), JOB_ID)
     storage.initialize()
     for location in (storage.checkpoint_location(1), storage.checkpoint_location(2), storage.savepoint_location(None)):
         location.create()

@@ -20,7 +20,7 @@ from pystate.snapshot.handles import FileStateHandle, StateHandle
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
 from pystate.snapshot.metadata import CheckpointMetadata
 from pystate.snapshot.ownership import is_note
-from pystate.snapshot.shared_folder import SHARED_FILE, SharedFolder
+from pystate.snapshot.shared_state_folder import SHARED_FILE, SharedStateFolder
 from pystate.snapshot.state_sink import storage_errors
 from pystate.snapshot.storage import (
     METADATA_FILE,
@@ -174,7 +174,7 @@ class GarbageCollection:
         if not found:
             return
         try:
-            needed = SharedFolder(one.uri).needed()
+            needed = SharedStateFolder(one.uri).needed()
         except PystateError as error:
             self.kept.append(f"{one.uri} is left alone: {error.message}")
             return
@@ -205,7 +205,7 @@ class GarbageCollection:
     def _is_used(self, one: Directory) -> bool:
         """Whether checkpoints elsewhere refer to files in a job's folder, or may do so."""
         try:
-            return bool(SharedFolder(f"{one.uri}/{SHARED_DIRECTORY}").needed())
+            return bool(SharedStateFolder(f"{one.uri}/{SHARED_DIRECTORY}").needed())
         except PystateError:
             return True
 

@@ -11,7 +11,7 @@ from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.home import read_json, write_json
 from pystate.common.job_files import JobFile, Reserve
 from pystate.snapshot.metadata import read_metadata
-from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation
+from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation
 
 
 class DurableCheckpointIds(CheckpointIdCounter):
@@ -53,7 +53,7 @@ class RecoveredCheckpoints:
     left_out: bool = False
 
 
-def recover_checkpoints(storage: CheckpointStorage, job_id: str, say: Callable[[str], None]) -> RecoveredCheckpoints:
+def recover_checkpoints(storage: CheckpointStorageAccess, job_id: str, say: Callable[[str], None]) -> RecoveredCheckpoints:
     """Find the job's completed checkpoints, and delete what is left of those that did not complete.
 
     Args:
@@ -87,7 +87,7 @@ def recover_checkpoints(storage: CheckpointStorage, job_id: str, say: Callable[[
     return recovered
 
 
-def _discard_incomplete(storage: CheckpointStorage, location: SnapshotLocation, say: Callable[[str], None]) -> None:
+def _discard_incomplete(storage: CheckpointStorageAccess, location: SnapshotLocation, say: Callable[[str], None]) -> None:
     if not storage.is_the_jobs_own:  # another job may be writing it
         return
     try:

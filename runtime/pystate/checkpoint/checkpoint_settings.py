@@ -11,7 +11,7 @@ from pystate.common.options import CheckpointingOptions, CheckpointStorageType, 
 from pystate.common.service_options import WebOptions
 from pystate.common.state_settings import StateSettings
 from pystate.snapshot.memory_storage import MemoryCheckpointStorage
-from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation
+from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CheckpointSettings:
     retention: Any
     history_size: int
     incremental: bool
-    storage: CheckpointStorage
+    storage: CheckpointStorageAccess
 
     @staticmethod
     def of(configuration: Configuration, job_id: str) -> CheckpointSettings:
@@ -65,7 +65,7 @@ class CheckpointSettings:
             message = f"{CheckpointingOptions.EVERY_EPOCH.key} needs a place that outlives the driver."
             raise ConfigurationError(message, hint=f"-D {CheckpointingOptions.CHECKPOINTS_DIRECTORY.key}=DIR")
         in_memory = state.storage is CheckpointStorageType.JOBMANAGER
-        storage = MemoryCheckpointStorage if in_memory else CheckpointStorage
+        storage = MemoryCheckpointStorage if in_memory else CheckpointStorageAccess
         return CheckpointSettings(
             interval_ms=None if every_epoch else get(CheckpointingOptions.CHECKPOINTING_INTERVAL),
             every_epoch=every_epoch,

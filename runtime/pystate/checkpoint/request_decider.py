@@ -11,7 +11,7 @@ from pystate.snapshot.metadata import CheckpointType
 MAX_QUEUED_REQUESTS = 1000
 
 
-class CheckpointRequest(Protocol):
+class QueuedRequest(Protocol):
     """What the decider needs to know of a request."""
 
     @property
@@ -19,7 +19,7 @@ class CheckpointRequest(Protocol):
         """Checkpoint or savepoint."""
 
 
-R = TypeVar("R", bound=CheckpointRequest)
+R = TypeVar("R", bound=QueuedRequest)
 
 
 class CheckpointRequestDecider(Generic[R]):

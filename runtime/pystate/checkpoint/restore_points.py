@@ -11,7 +11,7 @@ from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.completed_store import CompletedCheckpointStore
 from pystate.checkpoint.confirmed_checkpoints import Confirmed
 from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
-from pystate.checkpoint.shared_state import SharedState
+from pystate.checkpoint.shared_state_files import SharedStateFiles
 from pystate.checkpoint.snapshot_claiming import SnapshotClaiming
 from pystate.checkpoint.snapshot_disposal import Discards, FailedRemains
 from pystate.checkpoint.snapshot_metadata import Parent
@@ -40,7 +40,7 @@ class RestorePoints:
         self._settings = settings
         self._job_id = job_id
         self._store = CompletedCheckpointStore(settings.retained)
-        self.shared = SharedState(settings.storage, job_id, writes=settings.incremental)
+        self.shared = SharedStateFiles(settings.storage, job_id, writes=settings.incremental)
         self._running_epochs: RunningEpochStore | None = None
         if settings.every_epoch:
             self._running_epochs = RunningEpochStore(settings.storage.task_owned_location)

@@ -26,7 +26,7 @@ from pystate.common.execution_target import local_threads
 from pystate.common.options import CheckpointingOptions, PystateOptions
 from pystate.driver.engine import Engine
 from pystate.driver.micro_batch.epoch_failures import first_line
-from pystate.driver.restored_state import RestoredState
+from pystate.driver.restored_job import RestoredJob
 from pystate.driver.slot_calls import CHECKPOINT_CALLS, answer_slot_call
 from pystate.driver.slot_pool import SlotPool
 from pystate.metrics.slot_metrics import SlotMetrics
@@ -89,7 +89,7 @@ class ExecutionAttempt:
         spark: SparkSession,
         plan: JobPlan,
         environment: JobEnvironment,
-        restored: RestoredState,
+        restored: RestoredJob,
         coordinator: CheckpointCoordinator,
         engine: Engine,
         scratch: Path,

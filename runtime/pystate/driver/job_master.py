@@ -47,7 +47,7 @@ from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.restart_strategy import restart_warnings
 from pystate.driver.restore import RestorePlan, starting_snapshot
 from pystate.driver.restore_report import RestoreReport
-from pystate.driver.restored_state import RestoredState
+from pystate.driver.restored_job import RestoredJob
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.metrics.kept import keep_metrics
 from pystate.metrics.store import DriverMetrics
@@ -432,7 +432,7 @@ class JobMaster:
         if restore is not None:
             self._say(restore.sentence(self._number))
 
-    def _restored(self, restore: RestorePlan) -> RestoredState:
+    def _restored(self, restore: RestorePlan) -> RestoredJob:
         """Return the state to start from: the latest checkpoint, else the savepoint the job was started from, else none."""
         snapshot = self.coordinator.latest_snapshot()
         if self._number > 0:

@@ -9,7 +9,7 @@ from pystate.checkpoint.running_epoch import RunningEpoch
 from pystate.common.errors import JobGraphError, PystateError, RestoreError
 from pystate.common.options import RecoveryClaimMode
 from pystate.common.type_info import TypeInformation
-from pystate.driver.restored_state import RestoredState
+from pystate.driver.restored_job import RestoredJob
 from pystate.plan.chain import OperatorSpec, needs_slot
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import TaskSpec
@@ -113,7 +113,7 @@ class RestorePlan:
                 )
                 raise JobGraphError(message, hint=f"run with -p {task.max_parallelism} or less")
 
-    def nothing(self, epoch: int, running: RunningEpoch | None = None) -> RestoredState:
+    def nothing(self, epoch: int, running: RunningEpoch | None = None) -> RestoredJob:
         """Return the start from nothing; the first epoch's number is `epoch` + 1.
 
         Args:
@@ -122,13 +122,11 @@ class RestorePlan:
         """
         operators: list[dict[str, RestoredOperator]] = [{} for _ in range(self._plan.width)]
         if running is None:
-            return RestoredState(operators, spark_files={}, epoch=epoch)
+            return RestoredJob(operators, spark_files={}, epoch=epoch)
         files = fit_sources(running.files, self._sources, allow_non_restored=self._allow_non_restored)
-        return RestoredState(operators, files, epoch=running.epoch - 1)
+        return RestoredJob(operators, files, epoch=running.epoch - 1)
 
-    def from_snapshot(
-        self, snapshot: Snapshot, epoch: int, job_id: str, running: RunningEpoch | None = None
-    ) -> RestoredState:
+    def from_snapshot(self, snapshot: Snapshot, epoch: int, job_id: str, running: RunningEpoch | None = None) -> RestoredJob:
         """Return the state of a snapshot, spread over this job's slots.
 
         Args:
@@ -157,7 +155,7 @@ class RestorePlan:
             files = {**files, **running.files}
         if files:
             files = fit_sources(files, self._sources, allow_non_restored=self._allow_non_restored)
-        return RestoredState(
+        return RestoredJob(
             operators,
             files,
             batch_id,

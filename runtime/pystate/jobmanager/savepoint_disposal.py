@@ -16,7 +16,7 @@ from pystate.common.home import PystateHome, new_job_id, parse_job_id
 from pystate.jobmanager.snapshot_owners import check_unused
 from pystate.jobmanager.storage_threads import StorageThreads
 from pystate.snapshot.metadata import read_metadata
-from pystate.snapshot.shared_folder import free_shared_files
+from pystate.snapshot.shared_state_folder import free_shared_files
 from pystate.snapshot.storage import SnapshotLocation, resolve_snapshot
 
 logger = logging.getLogger(__name__)

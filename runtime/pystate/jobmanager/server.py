@@ -34,7 +34,7 @@ from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.high_availability.leader_gate import LeaderGate
 from pystate.jobmanager.high_availability.lease import LeaseTerms
 from pystate.jobmanager.high_availability.standby import StandbyJobManager
-from pystate.jobmanager.high_availability.storage import SharedStorage, shared_storage
+from pystate.jobmanager.high_availability.storage import HighAvailabilityStorage, shared_storage
 from pystate.jobmanager.job_store import JobStoreTerms
 from pystate.jobmanager.request_guard import home_token
 from pystate.jobmanager.rest.app import create_app
@@ -176,7 +176,7 @@ class _Jobs:
             dispatcher.close()
 
     @contextmanager
-    def with_stand_ins(self, storage: SharedStorage) -> Iterator[ASGIApp]:
+    def with_stand_ins(self, storage: HighAvailabilityStorage) -> Iterator[ASGIApp]:
         """Serve the jobs in a storage that job managers share, while this one leads."""
         gate = LeaderGate(storage.lease.leader, self._address, self._entry["instance"], self._security)
         manager = StandbyJobManager(

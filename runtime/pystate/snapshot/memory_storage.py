@@ -14,7 +14,7 @@ from pystate.common.errors import SnapshotError
 from pystate.common.option_types import MemorySizeType
 from pystate.common.options import MAX_FRAME_BYTES, CheckpointingOptions, PystateOptions
 from pystate.snapshot.handles import ByteStreamStateHandle, StateHandle
-from pystate.snapshot.storage import MEMORY_SCHEME, CheckpointStorage, SnapshotLocation, no_metadata
+from pystate.snapshot.storage import MEMORY_SCHEME, CheckpointStorageAccess, SnapshotLocation, no_metadata
 
 
 class _MemorySink(io.RawIOBase):
@@ -150,7 +150,7 @@ def snapshot_location(uri: str) -> SnapshotLocation:
     return MemorySnapshotLocation(uri) if uri.startswith(MEMORY_SCHEME) else SnapshotLocation(uri)
 
 
-class MemoryCheckpointStorage(CheckpointStorage):
+class MemoryCheckpointStorage(CheckpointStorageAccess):
     """As `CheckpointStorage`, with checkpoints in memory; a checkpoint directory, where there is one, is for `_metadata`."""
 
     def initialize(self) -> None:

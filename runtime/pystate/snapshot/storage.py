@@ -35,7 +35,7 @@ __all__ = [
     "METADATA_FILE",
     "SHARED_DIRECTORY",
     "TASK_OWNED_DIRECTORY",
-    "CheckpointStorage",
+    "CheckpointStorageAccess",
     "SnapshotLocation",
     "is_snapshot_directory",
     "no_metadata",
@@ -469,7 +469,7 @@ def resolve_snapshot(text: str) -> SnapshotLocation:
     return location
 
 
-class CheckpointStorage:
+class CheckpointStorageAccess:
     """The directories of one job.
 
     Args:

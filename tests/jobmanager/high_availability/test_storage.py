@@ -13,8 +13,8 @@ from pystate.file_systems.stores import S3Store, store_of
 from pystate.jobmanager.high_availability.lease import SignOfLife
 from pystate.jobmanager.high_availability.lease_files import LeaseFiles, LeaseStore, host_and_port
 from pystate.jobmanager.high_availability.lease_objects import LeaseObjects
-from pystate.jobmanager.high_availability.object_storage import SharedObjects
-from pystate.jobmanager.high_availability.storage import SharedFolder, shared_storage
+from pystate.jobmanager.high_availability.object_storage import ObjectStorage
+from pystate.jobmanager.high_availability.storage import FolderStorage, shared_storage
 from tests.file_systems.conftest import make_place
 
 
@@ -53,10 +53,10 @@ def test_a_missing_storage_dir_is_said(tmp_path):
 
 
 def test_all_job_managers_get_the_same_token_which_nobody_else_can_read(tmp_path):
-    storage = SharedFolder(tmp_path / "ha")
+    storage = FolderStorage(tmp_path / "ha")
     assert (storage.is_there, storage.token()) == (False, None)
     tokens: set[str] = set()
-    threads = [threading.Thread(target=lambda: tokens.add(SharedFolder(tmp_path / "ha").prepare())) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: tokens.add(FolderStorage(tmp_path / "ha").prepare())) for _ in range(8)]
 
     for thread in threads:
         thread.start()
@@ -78,7 +78,7 @@ def test_a_file_system_without_links_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", no_links)
 
     with pytest.raises(PystateError, match="has no hard links"):
-        SharedFolder(tmp_path / "ha").prepare()
+        FolderStorage(tmp_path / "ha").prepare()
 
 
 def test_a_file_system_that_ignores_modes_is_refused(tmp_path, monkeypatch):
@@ -86,7 +86,7 @@ def test_a_file_system_that_ignores_modes_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", lambda path, flags, mode=0o777: real(path, flags, 0o644))
 
     with pytest.raises(PystateError, match="ignores file modes"):
-        SharedFolder(tmp_path / "ha").prepare()
+        FolderStorage(tmp_path / "ha").prepare()
 
 
 @pytest.fixture(params=["files", "local", "s3", "webhdfs", "libhdfs"])
@@ -105,11 +105,11 @@ def objects(request: pytest.FixtureRequest) -> str:
 
 def test_object_storage_holds_a_place_per_cluster_and_one_token_for_all(objects):
     storage = shared_storage(configured(f"{objects}/", cluster_id="/team/a"))
-    assert isinstance(storage, SharedObjects)
+    assert isinstance(storage, ObjectStorage)
     assert storage.uri == f"{objects}/team/a"
     assert (storage.is_there, storage.token(), storage.lease.leader()) == (False, None, None)
     tokens: set[str] = set()
-    threads = [threading.Thread(target=lambda: tokens.add(SharedObjects(storage.uri).prepare())) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: tokens.add(ObjectStorage(storage.uri).prepare())) for _ in range(4)]
 
     for thread in threads:
         thread.start()
@@ -126,7 +126,7 @@ def test_a_service_that_ignores_the_condition_is_refused(request, monkeypatch):
     monkeypatch.setattr(S3Store, "create", lambda self, path, data: self.fs.pipe_file(path, data))
 
     with pytest.raises(PystateError, match="gives the same name twice") as caught:
-        SharedObjects(place.uri).prepare()
+        ObjectStorage(place.uri).prepare()
     assert caught.value.where == place.uri
 
 
@@ -136,14 +136,14 @@ def test_a_service_that_does_not_know_the_condition_is_refused(request):
     place.s3.failures[:] = [501]
 
     with pytest.raises(PystateError, match="doesn't know conditional requests"):
-        SharedObjects(place.uri).prepare()
+        ObjectStorage(place.uri).prepare()
 
 
 def test_a_bucket_that_is_not_there_is_said(request):
     make_place("s3", request)
 
     with pytest.raises(PystateError, match="The storage for high availability can't be used"):
-        SharedObjects("s3://no-such-bucket-of-ours/ha").prepare()
+        ObjectStorage("s3://no-such-bucket-of-ours/ha").prepare()
 
 
 ENTRY = {"address": "127.0.0.1", "port": 8081}

@@ -24,7 +24,7 @@ from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 from pystate.state.rocksdb import database
 from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
-from pystate.state.rocksdb.options import SharedMemory, process_memory
+from pystate.state.rocksdb.options import RocksDBMemory, process_memory
 from pystate.state.rocksdb.rows import split_row_key
 from tests.state.conftest import MAX_PARALLELISM, written
 
@@ -329,7 +329,7 @@ def test_a_damaged_file_is_an_error_and_never_a_shorter_snapshot(bench: Bench) -
 
 
 def test_write_buffers_and_cache_stay_within_the_memory_they_share(make: Make) -> None:
-    memory = SharedMemory.of_bytes(16 << 20)
+    memory = RocksDBMemory.of_bytes(16 << 20)
     benches = [make(memory=memory), make(memory=memory)]
     largest = 0
     for epoch in range(8):

@@ -18,7 +18,7 @@ from pystate.driver.engine import EngineEvents
 from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
 from pystate.driver.micro_batch.epoch_failures import first_line, stage_failure
-from pystate.driver.restored_state import RestoredState
+from pystate.driver.restored_job import RestoredJob
 from pystate.driver.slot_pool import SlotPool
 from pystate.plan.job_plan import JobPlan, SinkPlan
 from pystate.plan.output import LINE_FIELD
@@ -66,7 +66,7 @@ class MicroBatchEngine:
         plan: JobPlan,
         frames: list[DataFrame],
         environment: JobEnvironment,
-        restored: RestoredState,
+        restored: RestoredJob,
         epochs: EpochCoordinator,
         scratch: Path,
         *,

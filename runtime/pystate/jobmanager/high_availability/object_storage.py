@@ -16,7 +16,7 @@ from pystate.jobmanager.high_availability.replicated_folders import ReplicatedJo
 _HINT = "set high-availability.storageDir to another place: a folder that all job managers mount, s3:// or hdfs://"
 
 
-class SharedObjects:
+class ObjectStorage:
     """The place of one cluster.
 
     Args:

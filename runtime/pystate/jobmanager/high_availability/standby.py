@@ -13,7 +13,7 @@ from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.high_availability.leader_election import LeaderElection, Term
 from pystate.jobmanager.high_availability.leader_gate import LeaderGate
 from pystate.jobmanager.high_availability.lease import LeaseTerms
-from pystate.jobmanager.high_availability.storage import SharedStorage
+from pystate.jobmanager.high_availability.storage import HighAvailabilityStorage
 from pystate.jobmanager.leadership import LeadershipLostError
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class StandbyJobManager:
 
     def __init__(
         self,
-        storage: SharedStorage,
+        storage: HighAvailabilityStorage,
         terms: LeaseTerms,
         entry: dict[str, Any],
         gate: LeaderGate,

@@ -20,7 +20,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _REMOTE = ("s3", "s3a", "s3n", "s3p", "hdfs")
 
 
-class SharedStorage(Protocol):
+class HighAvailabilityStorage(Protocol):
     """What job managers that stand in for each other share."""
 
     @property
@@ -45,7 +45,7 @@ class SharedStorage(Protocol):
         """
 
 
-class SharedFolder:
+class FolderStorage:
     """The folder of one cluster.
 
     Args:
@@ -132,7 +132,7 @@ class SharedFolder:
             second.unlink(missing_ok=True)
 
 
-def shared_storage(configuration: Configuration) -> SharedStorage | None:
+def shared_storage(configuration: Configuration) -> HighAvailabilityStorage | None:
     """Return what a configuration says; None without high availability.
 
     Raises:
@@ -151,10 +151,10 @@ def shared_storage(configuration: Configuration) -> SharedStorage | None:
         raise ConfigurationError(message, where=HighAvailabilityOptions.HA_CLUSTER_ID.key)
     scheme = _SCHEME.match(text)
     if scheme is not None and scheme[1].lower() in _REMOTE:
-        from pystate.jobmanager.high_availability.object_storage import SharedObjects  # fsspec takes its time
+        from pystate.jobmanager.high_availability.object_storage import ObjectStorage  # fsspec takes its time
 
-        return SharedObjects(f"{text.rstrip('/')}/{cluster}")
-    return SharedFolder(_local_path(text) / cluster)
+        return ObjectStorage(f"{text.rstrip('/')}/{cluster}")
+    return FolderStorage(_local_path(text) / cluster)
 
 
 def _local_path(text: str) -> Path:

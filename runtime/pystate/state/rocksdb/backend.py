@@ -34,7 +34,7 @@ from pystate.state.rocksdb.map_table import RocksDBMapTable
 from pystate.state.rocksdb.native_metrics import NativeMetrics
 from pystate.state.rocksdb.native_restore import RestoredDatabases
 from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta, NativeState, RocksDBNativeSnapshot
-from pystate.state.rocksdb.options import MIN_MEMORY_BYTES, SharedMemory, process_memory
+from pystate.state.rocksdb.options import MIN_MEMORY_BYTES, RocksDBMemory, process_memory
 from pystate.state.rocksdb.rows import restored_rows
 from pystate.state.rocksdb.snapshot import RocksDBSnapshot, entries_of
 from pystate.state.rocksdb.table import RocksDBTable
@@ -102,7 +102,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         working_directory: str | None = None,
         configuration: Configuration | None = None,
         clock: Callable[[], int] = current_time_ms,
-        memory: SharedMemory | None = None,
+        memory: RocksDBMemory | None = None,
     ) -> None:
         super().__init__(
             key_codec=key_codec,
@@ -423,7 +423,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._database.release()
 
 
-def _configured_memory(configuration: Configuration) -> SharedMemory:
+def _configured_memory(configuration: Configuration) -> RocksDBMemory:
     option = RocksDBOptions.FIX_PER_SLOT_MEMORY_SIZE
     size = configuration.get(option)
     if size < MIN_MEMORY_BYTES:

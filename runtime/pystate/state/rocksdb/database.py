@@ -17,7 +17,7 @@ from urllib.parse import quote
 from rocksdict import Checkpoint, Rdict, ReadOptions, WriteBatch
 
 from pystate.common.errors import PystateError, SnapshotError, StateError
-from pystate.state.rocksdb.options import SharedMemory, database_options, scan_options, sweep_options, write_options
+from pystate.state.rocksdb.options import RocksDBMemory, database_options, scan_options, sweep_options, write_options
 
 CHUNK_BYTES = 2 << 20
 """Writes go to RocksDB in batches of about this size: Python stands still while RocksDB takes one."""
@@ -88,7 +88,7 @@ class Database:
         StateError: The database can't be made or opened; its folder is removed.
     """
 
-    def __init__(self, parent: str, memory: SharedMemory, *, existing: str | None = None, statistics: bool = False) -> None:
+    def __init__(self, parent: str, memory: RocksDBMemory, *, existing: str | None = None, statistics: bool = False) -> None:
         with _explained("make a working folder", parent):
             self.directory = existing or tempfile.mkdtemp(prefix="rocksdb-", dir=parent)
         self._options = database_options(memory)

@@ -13,7 +13,7 @@ from pystate.state.base.keys import KeyCodec
 from pystate.state.base.native import NativeSource
 from pystate.state.rocksdb.database import ColumnFamily, Database
 from pystate.state.rocksdb.native_snapshot import NativeMeta, check_families
-from pystate.state.rocksdb.options import SharedMemory
+from pystate.state.rocksdb.options import RocksDBMemory
 from pystate.state.rocksdb.rows import KEY_GROUP_BYTES, split_row_key
 
 _ANOTHER = "restore from another checkpoint or savepoint"
@@ -47,7 +47,7 @@ class RestoredDatabases:
         backend: KeyedStateBackend,
         sources: Sequence[NativeSource],
         parent: str,
-        memory: SharedMemory,
+        memory: RocksDBMemory,
         *,
         statistics: bool = False,
     ) -> None:

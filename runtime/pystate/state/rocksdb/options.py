@@ -32,7 +32,7 @@ _LOG_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class SharedMemory:
+class RocksDBMemory:
     """Memory of several databases; the write buffers are charged to the cache, so that the cache's capacity bounds both.
 
     RocksDB starts to flush at 7/8 of the write buffers' share and doesn't stop writers meanwhile, so the bound is soft by
@@ -43,14 +43,14 @@ class SharedMemory:
     write_buffers: WriteBufferManager
 
     @staticmethod
-    def of_bytes(size: int, write_buffer_ratio: float = RocksDBOptions.WRITE_BUFFER_RATIO.default) -> SharedMemory:
+    def of_bytes(size: int, write_buffer_ratio: float = RocksDBOptions.WRITE_BUFFER_RATIO.default) -> RocksDBMemory:
         """Return shared memory of that many bytes, of which write buffers may take a share."""
         cache = Cache(size)
         share = int(size * write_buffer_ratio)
-        return SharedMemory(cache, WriteBufferManager.new_write_buffer_manager_with_cache(share, False, cache))
+        return RocksDBMemory(cache, WriteBufferManager.new_write_buffer_manager_with_cache(share, False, cache))
 
 
-def process_memory(size: int, write_buffer_ratio: float) -> SharedMemory:
+def process_memory(size: int, write_buffer_ratio: float) -> RocksDBMemory:
     """Return the memory that all databases of this process share which are set up alike.
 
     Args:
@@ -61,11 +61,11 @@ def process_memory(size: int, write_buffer_ratio: float) -> SharedMemory:
 
 
 @functools.lru_cache(maxsize=8)
-def _memory_of(_pid: int, size: int, ratio: float) -> SharedMemory:  # by process: a fork must not touch its parent's locks
-    return SharedMemory.of_bytes(size, ratio)
+def _memory_of(_pid: int, size: int, ratio: float) -> RocksDBMemory:  # by process: a fork must not touch its parent's locks
+    return RocksDBMemory.of_bytes(size, ratio)
 
 
-def database_options(memory: SharedMemory) -> Options:
+def database_options(memory: RocksDBMemory) -> Options:
     """Return the options of a database and of its column families."""
     table = BlockBasedOptions()
     table.set_block_cache(memory.cache)

@@ -18,11 +18,11 @@ from pystate.snapshot.handles import FileStateHandle
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.snapshot.metadata import AnyKeyedStateHandle, CheckpointMetadata, CheckpointType
 from pystate.snapshot.ownership import place_of_shared
-from pystate.snapshot.shared_folder import SHARED_FILE, SharedFolder, shared_folders
-from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation
+from pystate.snapshot.shared_state_folder import SHARED_FILE, SharedStateFolder, shared_folders
+from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation
 
 
-class SharedState:
+class SharedStateFiles:
     """The shared files of one job. Its methods may be called from any thread.
 
     Args:
@@ -31,7 +31,7 @@ class SharedState:
         writes: Whether checkpoints are to be incremental.
     """
 
-    def __init__(self, storage: CheckpointStorage, job_id: str, *, writes: bool) -> None:
+    def __init__(self, storage: CheckpointStorageAccess, job_id: str, *, writes: bool) -> None:
         self._writes = writes
         self._location = storage.shared_location if storage.has_checkpoint_directory else None
         self._job_id = job_id
@@ -121,7 +121,7 @@ class SharedState:
             PystateError: The note can't be written.
         """
         for uri in shared_folders(metadata):
-            uses = SharedFolder(uri).uses
+            uses = SharedStateFolder(uri).uses
             known = uses.read().get(self._job_id)
             if known is None or known.owned != claimed:
                 uses.remove(self._job_id)
@@ -205,7 +205,7 @@ class SharedState:
             used = {place_of_shared(handle)[0] for handle in self._registry.handles()}
         for uri, files in folders.items():
             try:
-                folder = SharedFolder(uri)
+                folder = SharedStateFolder(uri)
                 note = folder.uses.read().get(self._job_id)
                 if note is not None and note.owned:
                     folder.free(files, besides=self._job_id)

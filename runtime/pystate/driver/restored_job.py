@@ -10,7 +10,7 @@ from pystate.slot.restored_operator import RestoredOperator
 
 
 @dataclass
-class RestoredState:
+class RestoredJob:
     """Where an attempt starts from.
 
     Attributes:

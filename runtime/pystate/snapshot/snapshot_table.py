@@ -48,7 +48,7 @@ Selection = KeyedSelection | ListSelection | BroadcastSelection
 
 
 @dataclass(frozen=True)
-class StateTable:
+class SnapshotTable:
     """The rows of a state.
 
     Attributes:
@@ -104,12 +104,12 @@ def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = 
     return ListSelection(value_type, reader.list_elements(uid, name))
 
 
-def state_table(selection: Selection) -> StateTable:
+def state_table(selection: Selection) -> SnapshotTable:
     """Return a state's rows for people."""
     if isinstance(selection, BroadcastSelection):
-        return StateTable(("map_key", "value"), ((key, value) for key, _, value, _ in selection.rows))
+        return SnapshotTable(("map_key", "value"), ((key, value) for key, _, value, _ in selection.rows))
     if isinstance(selection, ListSelection):
-        return StateTable(("subtask", "value"), ((subtask, value) for subtask, value, _ in selection.rows))
+        return SnapshotTable(("subtask", "value"), ((subtask, value) for subtask, value, _ in selection.rows))
     decoder = selection.decoder
     place, timed = _PLACES.get(decoder.kind, ()), decoder.has_timestamps
 
@@ -118,4 +118,4 @@ def state_table(selection: Selection) -> StateTable:
             found = [row.key, row.key_group, *([row.sub_key] if place else []), row.value]
             yield [*found, row.timestamp] if timed else found
 
-    return StateTable(("key", "key_group", *place, "value", *(("ttl_timestamp",) if timed else ())), cells())
+    return SnapshotTable(("key", "key_group", *place, "value", *(("ttl_timestamp",) if timed else ())), cells())

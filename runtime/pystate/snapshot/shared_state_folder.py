@@ -15,7 +15,7 @@ SHARED_FILE = re.compile(r"\.?([0-9a-f]{1,16})-(\d+)-[0-9a-f]{8}-.+")
 """How a job calls shared files: the beginning of its id, the checkpoint that brought the file, a token of the driver."""
 
 
-class SharedFolder:
+class SharedStateFolder:
     """The `shared` folder of a job.
 
     Args:
@@ -100,7 +100,7 @@ def free_shared_files(metadata: CheckpointMetadata, directory: str) -> list[Pyst
         if uri.rsplit("/", 1)[-1] != SHARED_DIRECTORY:
             continue
         try:
-            folder = SharedFolder(uri)
+            folder = SharedStateFolder(uri)
             if _is_known_to(folder, metadata.job_id, directory.rstrip("/").rsplit("/", 1)[0]):
                 folder.free(handles)
             else:
@@ -111,7 +111,7 @@ def free_shared_files(metadata: CheckpointMetadata, directory: str) -> list[Pyst
     return errors
 
 
-def _is_known_to(folder: SharedFolder, job_id: str, checkpoints: str) -> bool:
+def _is_known_to(folder: SharedStateFolder, job_id: str, checkpoints: str) -> bool:
     """Whether a folder of shared files is that of the checkpoints in a directory, or has a note of their job."""
     if same_place(folder.location.uri.rstrip("/").rsplit("/", 1)[0], checkpoints):
         return True

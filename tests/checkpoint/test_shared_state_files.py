@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.shared_state import SharedState
+from pystate.checkpoint.shared_state_files import SharedStateFiles
 from pystate.common.errors import CheckpointFailedError, ControlError
 from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import key_group_range
@@ -19,7 +19,7 @@ from pystate.plan.chain import OperatorSpec
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.snapshot.metadata import OperatorSubtaskState, TaskState, read_metadata
-from pystate.snapshot.storage import CheckpointStorage, SnapshotLocation
+from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.snapshot.uploaded_files import UploadedFiles
 from tests.checkpoint.harness import SUBTASKS, Bench, wait_until
@@ -295,9 +295,9 @@ def test_a_driver_that_takes_over_knows_the_files_of_its_predecessor(bench, tmp_
 
 
 def test_files_of_another_directory_are_never_deleted(tmp_path):
-    storage = CheckpointStorage(str(tmp_path), None, JOB)
+    storage = CheckpointStorageAccess(str(tmp_path), None, JOB)
     storage.initialize()
-    state = SharedState(storage, JOB, writes=True)
+    state = SharedStateFiles(storage, JOB, writes=True)
     (tmp_path / "theirs").mkdir()
     name = f"{JOB[:16]}-1-01234567-x-11111111"
     for directory in (tmp_path / "theirs", tmp_path / JOB / "shared"):
