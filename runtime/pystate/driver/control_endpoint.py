@@ -10,10 +10,11 @@ from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.control import ControlServer
 from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
-from pystate.common.home import JobDirectory, parse_job_id, read_json, write_json
+from pystate.common.home import JobDirectory, parse_job_id, write_json
 from pystate.common.processes import started_at
 from pystate.driver.job_master import JobMaster
 from pystate.driver.status import JobStatusStore
+from pystate.driver.triggered_operations import TriggeredOperations
 from pystate.snapshot.metadata import SavepointFormatType
 
 
@@ -29,14 +30,13 @@ class ControlEndpoint:
         self._directory = directory
         self._status = status
         self._master: JobMaster | None = None
-        self._operations: dict[str, Future[CompletedCheckpoint]] = {}
-        self._results: dict[str, dict[str, Any]] = {}
+        self._operations = TriggeredOperations(directory, status.writes)
         self._server = ControlServer(directory.secret.read_bytes(), self._handle)
 
     def start(self) -> None:
         """Begin to answer, and say where."""
+        self._operations.start()
         self._server.start()
-        self._directory.operations.mkdir(exist_ok=True, mode=0o700)
         address = {
             "pid": os.getpid(),
             "started": started_at(os.getpid()),
@@ -105,7 +105,7 @@ class ControlEndpoint:
             cancel = bool(arguments.get("cancel_job"))
             said = arguments.get("message")
             future = master.savepoint(target, stop=op == "stop", cancel=cancel, message=said, format=chosen)
-        self._operations[trigger_id] = future
+        self._operations.begin(trigger_id)
         future.add_done_callback(lambda done: self._record(trigger_id, op, done))
 
     def _record(self, trigger_id: str, op: str, done: Future[CompletedCheckpoint]) -> None:
@@ -117,16 +117,15 @@ class ControlEndpoint:
             result["checkpoint_id"] = checkpoint.checkpoint_id
         else:
             result["failure"] = as_person_error(error).to_dict()
-        self._results[trigger_id] = result
-        self._status.writes.write(self._directory.operation(trigger_id), result)
+        self._operations.end(trigger_id, result)
 
     def _operation(self, trigger_id: str) -> dict[str, Any]:
-        done: dict[str, Any] | None = read_json(self._directory.operation(trigger_id))
-        if done is None:
-            done = self._results.get(trigger_id)  # on a full disk the file comes later
+        # asked in this order: one that ends meanwhile is in both
+        running = self._operations.is_running(trigger_id)
+        done = self._operations.result(trigger_id)
         if done is not None:
             return done
-        if trigger_id not in self._operations:
+        if not running:
             message = f"There is no operation with trigger id {trigger_id}."
             raise ControlError(message)
         master = self._master

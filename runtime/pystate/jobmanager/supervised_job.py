@@ -27,6 +27,7 @@ from pystate.jobmanager.kept_record import KeptRecord
 from pystate.jobmanager.leadership import Leadership, LeadershipLostError, OnlyJobManager
 from pystate.jobmanager.metric_fetcher import MetricFetcher
 from pystate.jobmanager.retried_steps import RetriedSteps
+from pystate.jobmanager.triggers import Trigger, Triggers
 from pystate.logs.pieces import is_written
 from pystate.logs.reader import read_log
 from pystate.metrics.kept import read_kept_metrics
@@ -49,14 +50,6 @@ class OperationNotFoundError(PystateError):
 
 class RequestRefusedError(PystateError):
     """The driver refuses a request at once, such as a savepoint without a directory."""
-
-
-@dataclass(frozen=True)
-class _Triggered:
-    """What was asked of a driver, and its process id."""
-
-    what: str
-    driver: int | None
 
 
 @dataclass(frozen=True)
@@ -115,7 +108,7 @@ class SupervisedJob:
         if record.cancel_requested:
             self._cancelled.set()
         self._calls = threading.BoundedSemaphore(_CALLS_AT_ONCE)
-        self._triggered: dict[str, _Triggered] = {}
+        self._triggers = Triggers()
         self._progress_unknown: str | None = None
         self.checkpoints = JobCheckpoints(self.job_id, directory, self._call, self._has_no_driver, clock)
         self.metrics = MetricFetcher(
@@ -430,14 +423,14 @@ class SupervisedJob:
         if state.is_terminal:
             message = f"Job {self.job_id} has already ended ({state.value})."
             raise JobTerminatedError(message, hint="pystate list -a")
-        triggered = _Triggered(op.removeprefix("trigger_"), self.record.pid)
+        triggered = Trigger(op.removeprefix("trigger_"), self.record.pid)
         try:
             self._call(op, trigger_id=chosen, **arguments)
         except DriverUnreachableError:
             raise
         except PystateError as error:
             raise RequestRefusedError(error.message, where=error.where, hint=error.hint) from error
-        self._triggered[chosen] = triggered
+        self._triggers.add(chosen, triggered)
         return chosen
 
     def operation(self, trigger_id: str) -> dict[str, Any]:
@@ -448,7 +441,7 @@ class SupervisedJob:
         """
         path = self.directory.operation(trigger_id)
         # asked before the file, which the driver may write as its last act
-        gone, triggered, record = self.driver_is_gone, self._triggered.get(trigger_id), self.record
+        gone, triggered, record = self.driver_is_gone, self._triggers.get(trigger_id), self.record
         if triggered is not None and (record.pid != triggered.driver or record.phase is RecordPhase.RESTARTING):
             gone = True
         done: dict[str, Any] | None = read_json(path)

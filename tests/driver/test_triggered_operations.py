@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pystate.common.home import JobDirectory, new_job_id, read_json
+from pystate.driver.late_writes import LateWrites
+from pystate.driver.triggered_operations import TriggeredOperations
+from pystate.jobmanager.triggers import Trigger, Triggers
+
+DONE = {"kind": "savepoint", "status": "COMPLETED", "location": "file:/s", "checkpoint_id": 1}
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return JobDirectory(tmp_path)
+
+
+def kept(directory):
+    return sorted(path.stem for path in directory.operations.glob("*"))
+
+
+def test_results_are_kept_in_files_and_the_oldest_go(directory):
+    operations = TriggeredOperations(directory, LateWrites(), most=3)
+    operations.start()
+    ids = [new_job_id() for _ in range(5)]
+    for trigger_id in ids:
+        operations.begin(trigger_id)
+        assert operations.is_running(trigger_id)
+        operations.end(trigger_id, DONE)
+        assert not operations.is_running(trigger_id)
+    assert kept(directory) == sorted(ids[2:])
+    assert operations.result(ids[0]) is operations.result(ids[1]) is None
+    assert operations.result(ids[4]) == DONE == read_json(directory.operation(ids[4]))
+
+
+def test_what_an_earlier_driver_left_counts_too(directory):
+    operations = TriggeredOperations(directory, LateWrites(), most=3)
+    operations.start()
+    ids = [new_job_id() for _ in range(4)]
+    for age, trigger_id in enumerate(ids[:3]):
+        operations.end(trigger_id, DONE)
+        os.utime(directory.operation(trigger_id), (age, age))
+    after = TriggeredOperations(directory, LateWrites(), most=3)
+    after.start()
+    assert after.result(ids[0]) == DONE
+    after.end(ids[3], DONE)
+    assert kept(directory) == sorted(ids[1:])
+
+
+def test_a_failure_is_not_kept_at_its_length(directory):
+    operations = TriggeredOperations(directory, LateWrites())
+    operations.start()
+    trigger_id, long = new_job_id(), "a" * (4 << 20)
+    operations.end(trigger_id, {**DONE, "failure": {"class": "E", "message": long, "where": long, "hint": None}})
+    assert directory.operation(trigger_id).stat().st_size < 8 << 10
+    assert operations.result(trigger_id)["failure"]["class"] == "E"
+    assert len(operations.result(trigger_id)["failure"]["where"]) < 4 << 10
+
+
+def test_the_job_manager_knows_as_many_triggers_as_there_are_results():
+    triggers = Triggers()
+    ids = [f"{number:032x}" for number in range(1500)]
+    for trigger_id in ids:
+        triggers.add(trigger_id, Trigger("savepoint", 1))
+    assert len(triggers) == 1000
+    assert triggers.get(ids[0]) is None
+    assert triggers.get(ids[-1]) == Trigger("savepoint", 1)
