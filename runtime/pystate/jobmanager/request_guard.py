@@ -26,6 +26,8 @@ MAX_TARGET_BYTES = 8 << 10
 MAX_HEADER_BYTES = 32 << 10
 """Of all headers together; four times what Flink reads."""
 MAX_HEADERS = 128
+_DISCARDED_BYTES = 8 << 20
+"""What is read past the bound and thrown away: who still sends would not read the refusal, and see a broken connection."""
 BODY_SECONDS = 30.0
 """How long a body may take to arrive."""
 INSTANCE_HEADER = "pystate-instance"
@@ -130,12 +132,18 @@ async def read_body(chunks: AsyncIterator[bytes], most: int, seconds: float = BO
 
 
 async def _bytes_of(chunks: AsyncIterator[bytes], most: int) -> bytes:
-    body = bytearray()
+    body, total = bytearray(), 0
     async for chunk in chunks:
-        if len(body) + len(chunk) > most:
-            message = f"The body of the request is larger than {most} bytes."
-            raise RequestTooLargeError(message)
-        body += chunk
+        total += len(chunk)
+        if total <= most:
+            body += chunk
+        else:
+            body.clear()
+            if total > most + _DISCARDED_BYTES:
+                break
+    if total > most:
+        message = f"The body of the request is larger than {most} bytes."
+        raise RequestTooLargeError(message)
     return bytes(body)
 
 

@@ -15,7 +15,7 @@ import pytest
 from pystate.common.errors import SnapshotError, UsageError
 from pystate.common.home import PystateHome
 from pystate.jobmanager import request_guard, savepoint_disposal
-from pystate.jobmanager.request_guard import RequestTooSlowError, read_body
+from pystate.jobmanager.request_guard import RequestTooLargeError, RequestTooSlowError, read_body
 from pystate.jobmanager.rest.app import ROUTES
 from pystate.jobmanager.rest.json_body import MAX_DEPTH, parse_body
 from pystate.jobmanager.rest.route import RestRoute
@@ -155,6 +155,20 @@ def test_a_body_that_does_not_come_is_not_waited_for(served: InProcess, monkeypa
     with pytest.raises(RequestTooSlowError, match=r"has not arrived within 0.01 s"):
         asyncio.run(read_body(_never(), 100, 0.01))
     assert request_guard.BODY_SECONDS <= 60
+
+
+def test_a_body_without_an_end_is_not_read_to_its_end() -> None:
+    read = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal read
+        while True:
+            read += 1 << 20
+            yield b"a" * (1 << 20)
+
+    with pytest.raises(RequestTooLargeError):
+        asyncio.run(read_body(endless(), 100))
+    assert read < 10 << 20
 
 
 def test_what_is_kept_of_disposals_is_small_and_so_is_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError, UsageError
 from pystate.jobmanager.disks import Disks
 from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.request_guard import RequestGuard, RequestTooLargeError, read_body
+from pystate.jobmanager.request_guard import RequestGuard, read_body
 from pystate.jobmanager.rest import (
     checkpoints,
     job_manager,
@@ -155,8 +155,4 @@ def _read(parameter: Parameter[Any], given: Mapping[str, Any]) -> Any:
 
 
 async def _json_body(request: Request, most: int) -> dict[str, Any]:
-    said = request.headers.get("content-length", "")
-    if said.isascii() and said.isdigit() and int(said[:20]) > most:
-        message = f"The body of the request is larger than {most} bytes."
-        raise RequestTooLargeError(message)
     return parse_body(await read_body(request.stream(), most))
