@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
+
+from prometheus_client import generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
 from pystate.metrics.catalog import system_metric
 from pystate.metrics.sample import MetricKind, MetricSample
 from pystate.metrics.store import JobMetricStore, TaskMetricStore
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 JOB_UP = "pystate_job_up"
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9:_]")
@@ -34,8 +36,7 @@ class PrometheusText:
         self._prefix = _NOT_IN_NAMES.sub("_", prefix)
         self._filter = filter_values
         self._host = host
-        self._heads: dict[str, tuple[str, str]] = {}
-        self._values: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+        self._families: dict[str, _Family] = {}
 
     def add_job_manager(self, samples: Iterable[MetricSample]) -> None:
         """Add the metrics of the job manager."""
@@ -62,13 +63,7 @@ class PrometheusText:
 
     def text(self) -> str:
         """Return everything, a family of metrics after the other."""
-        lines = []
-        for name, (meaning, kind) in self._heads.items():
-            lines += [f"# HELP {name} {_escaped(meaning)}", f"# TYPE {name} {kind}"]
-            for labels, value in self._values[name].items():
-                told = ",".join(f'{label}="{_escaped(text, quotes=True)}"' for label, text in labels)
-                lines.append(f"{name}{{{told}}} {_number(value)}" if told else f"{name} {_number(value)}")
-        return "".join(f"{line}\n" for line in lines)
+        return "".join(family.text() for family in self._families.values())
 
     def _add_task(self, job: Labels, task: TaskMetricStore) -> None:
         for subtask in task.subtasks:
@@ -104,10 +99,36 @@ class PrometheusText:
 
     def _put(self, name: str, meaning: str, kind: str, labels: Labels, value: float) -> None:
         name = _valid_name(name)
-        self._heads.setdefault(name, (meaning, kind))
-        shown = tuple((label, _NOT_IN_NAMES.sub("_", text) if self._filter else text) for label, text in labels.items())
-        # two metrics whose names differ in other characters only are one here, and a series must not be there twice
-        self._values.setdefault(name, {}).setdefault(tuple(sorted(shown)), value)
+        if name not in self._families:
+            self._families[name] = _Family(name, meaning, kind)
+        shown = {label: _NOT_IN_NAMES.sub("_", text) if self._filter else text for label, text in labels.items()}
+        self._families[name].add(shown, value)
+
+
+class _Family(Collector):
+    """The series of one name."""
+
+    def __init__(self, name: str, meaning: str, kind: str) -> None:
+        # the library would put `_total` behind the name of a counter, which Flink's names don't have
+        self._metric = Metric(name, meaning, "gauge")
+        self._kind = kind
+        self._known: set[frozenset[tuple[str, str]]] = set()
+
+    def add(self, labels: Labels, value: float) -> None:
+        """Add a series, where it isn't there: two metrics whose names differ in other characters only are one here."""
+        series = frozenset(labels.items())
+        if series not in self._known:
+            self._known.add(series)
+            self._metric.add_sample(self._metric.name, dict(labels), value)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the family as the library has it."""
+        return [self._metric]
+
+    def text(self) -> str:
+        """Return its lines."""
+        head = f"# TYPE {self._metric.name} "
+        return generate_latest(self).decode().replace(f"{head}gauge\n", f"{head}{self._kind}\n", 1)
 
 
 def _valid_name(name: str) -> str:
@@ -123,16 +144,3 @@ def _new_label(name: str, taken: Labels) -> str:
     while label in taken or label in ("le", "quantile"):
         label = f"exported_{label}"
     return label
-
-
-def _escaped(text: str, *, quotes: bool = False) -> str:
-    text = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return text.replace('"', '\\"') if quotes else text
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
 
 from pystate.common.configuration import Configuration
@@ -22,7 +23,7 @@ from pystate.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.jobmanager.rest.schemas import INTEGER, NUMBER, TEXT, TRUTH, array, either, nullable, record
 from pystate.jobmanager.supervised_job import SupervisedJob
 from pystate.metrics.catalog import system_metric
-from pystate.metrics.prometheus_text import CONTENT_TYPE, PrometheusText
+from pystate.metrics.prometheus_text import PrometheusText
 from pystate.metrics.sample import MetricKind, MetricSample, gauge, value_text
 from pystate.metrics.store import Figure, JobMetricStore, SubtaskMetricStore, TaskMetricStore, figures
 
@@ -176,7 +177,7 @@ def _prometheus(request: RestRequest) -> Response:
             store = JobMetricStore(is_up=False)
         # of a driver that should answer and doesn't, old numbers would look like new ones
         text.add_job(job.job_id, str(job.status()["name"]), store, whole=store.is_up or job.has_no_driver)
-    return Response(text.text(), media_type=CONTENT_TYPE)
+    return Response(text.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def _all_of_job(request: RestRequest) -> dict[str, Any]:
