@@ -45,9 +45,10 @@ test: lint types setup ## Lint, types and all tests but the slow ones
 test-slow: setup ## The slow tests only
 	$(BIN)/python -m pytest -m slow
 
-lint: $(INSTALLED) ## Check style and layout with ruff
+lint: $(INSTALLED) ## Check style and layout with ruff, and what may import what with import-linter
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo --cache-dir build/import-linter
 
 format: $(INSTALLED) ## Lay out the code with ruff, and repair what it can
 	$(BIN)/ruff check --fix
