@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pystate.common.errors import UsageError
 from pystate.common.home import read_json
 from pystate.common.job_manager_entry import read_job_manager
-from pystate.common.processes import is_alive
+from pystate.common.processes import is_alive, started_at
 from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def _directories(home: PystateHome) -> list[JobDirectory]:
 
 def _has_driver(directory: JobDirectory) -> bool:
     try:
-        return is_alive(int(read_json(directory.driver)["pid"]))
+        driver = read_json(directory.driver)
+        started = started_at(int(driver["pid"]))  # its number may be another process's by now
+        return started is not None and driver.get("started", started) == started
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -61,5 +61,5 @@ def test_a_damaged_one_is_told_of_where_a_job_manager_runs(home, damage):
     finally:
         os.close(descriptor)
     assert caught.value.where == str(home.jobmanager)
-    assert "try again in a moment" in str(caught.value.hint)
+    assert "the same command in a moment" in str(caught.value.hint)
     assert not is_served(home)

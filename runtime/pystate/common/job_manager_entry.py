@@ -34,7 +34,7 @@ def read_job_manager(home: PystateHome) -> dict[str, Any] | None:
     if entry is not None or not is_served(home):
         return entry
     message = "A job manager serves this home, and the file that says where is damaged."
-    hint = f"try again in a moment: the job manager writes it anew within {REWRITE_SECONDS:g} s"
+    hint = f"the same command in a moment; the job manager writes the file anew within {REWRITE_SECONDS:g} s"
     raise DamagedAddressError(message, where=str(home.jobmanager), hint=hint)
 
 
