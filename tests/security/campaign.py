@@ -28,7 +28,7 @@ from tests.security.figures import Figures, settled
 from tests.security.ground import ATTACKS, FULL_LENGTH, Ground
 from tests.security.report import HEADER, Finding, Outcome, document, write_document
 from tests.security.stranger import Stranger
-from tests.security.target import Target
+from tests.security.target import Target, tracebacks_of
 
 for found in pkgutil.iter_modules(attacks.__path__):
     importlib.import_module(f"{attacks.__name__}.{found.name}")
@@ -73,7 +73,7 @@ def _warm_up(target: Target) -> None:
 def _attack(ground: Ground, name: str) -> Finding:
     target, finding = ground.target, Finding(name)
     before = {name: Figures.of(pid) for name, pid in target.pids().items()}
-    told = target.tracebacks()
+    told, control_characters = target.tracebacks(), target.control_characters()
     began = time.monotonic()
     try:
         ATTACKS[name](ground, finding)
@@ -86,6 +86,8 @@ def _attack(ground: Ground, name: str) -> Finding:
         finding.unless(not left, f"{len(left)} processes are left, {left[:2]}")
     try:
         _check_after(target, finding, before, told)
+        more = target.control_characters() - control_characters
+        finding.unless(more <= 0, f"{more} control characters in the job manager's log")
     except Exception as error:
         traceback.print_exc()
         finding.broken(f"the job can't be looked at afterwards: {type(error).__name__}: {str(error)[:300]}")
@@ -108,7 +110,7 @@ def _check_after(target: Target, finding: Finding, before: dict[str, Figures], t
 
 def _last_traceback(path: Path) -> str:
     """Return what the last traceback of a log ends with, else how it goes on."""
-    lines = path.read_text(errors="replace").rpartition("Traceback (most recent call last)")[2].splitlines()[1:]
+    lines = tracebacks_of(path.read_text(errors="replace"))[-1].splitlines()
     return next((line for line in lines if line.strip() and not line.startswith(" ")), " / ".join(lines[-6:]))[:300]
 
 

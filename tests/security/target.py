@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -22,7 +23,8 @@ from tests.security.doors import Door, doors_of
 NO_MASK = 0
 """What `umask` a careless user has: files are as open as those who make them ask for."""
 _CLI = (sys.executable, "-m", "pystate_cli")
-_TRACEBACK = b"Traceback (most recent call last)"
+_TRACEBACK = "Traceback (most recent call last)"
+_CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 _COUNT_WORDS = REPOSITORY / "tests" / "e2e" / "count_words.py"
 _SERVE = REPOSITORY / "tests" / "security" / "serve.py"
 _FAKE_SLOT = REPOSITORY / "tests" / "security" / "fake_slot.py"
@@ -184,7 +186,12 @@ class Installation:
         """Return how many tracebacks each log has."""
         # a fake may say what it likes in its own log
         logs = [path for path in self.logs() if not (self.fake and path.name.startswith("job.log"))]
-        return {path: path.read_bytes().count(_TRACEBACK) for path in logs}
+        return {path: len(tracebacks_of(path.read_text(errors="replace"))) for path in logs}
+
+    def control_characters(self) -> int:
+        """Return how many control characters the job manager's logs have: what requests say must not forge lines."""
+        paths = self.home.root.glob("jobmanager.log*")
+        return sum(len(_CONTROL.findall(path.read_bytes())) for path in paths)
 
     def close(self) -> None:
         """End the job manager and all drivers of the home."""
@@ -310,6 +317,18 @@ class Target(Installation):
         if self._slot is not None:
             self._slot.kill()
             self._slot.wait()
+
+
+def tracebacks_of(text: str) -> list[str]:
+    """Return the tracebacks in a log, but for those that Spark's daemon writes of each idle worker that it ends."""
+    found = []
+    for part in text.split(_TRACEBACK)[1:]:
+        lines = part.splitlines()[1:]
+        frames = [line for line in lines if line.startswith("  ")] or [""]
+        end = next((line for line in lines if line and not line.startswith(" ")), "")
+        if not (end == "EOFError" and "pyspark/daemon.py" in frames[0]):
+            found.append("\n".join(lines[:80]))
+    return found
 
 
 def _is_log(path: Path) -> bool:

@@ -15,10 +15,23 @@ from tests.security.generator import RequestGenerator
 from tests.security.ground import ATTACKS
 from tests.security.report import Finding, Outcome, document
 from tests.security.stranger import Stranger
+from tests.security.target import tracebacks_of
 
 pytestmark = needs_proc
 
-SHORT = ("browsers", "tokens", "generated-handshakes")
+SHORT = (
+    "bodies",
+    "hang-ups",
+    "origin",
+    "copied-state",
+    "secrets",
+    "disposal-links",
+    "disposal-urls",
+    "browsers",
+    "tokens",
+    "generated-requests",
+    "generated-handshakes",
+)
 """What takes some seconds in all; the others are for a campaign of full length."""
 
 
@@ -69,3 +82,11 @@ def test_what_is_broken_is_in_the_table() -> None:
 def test_every_attack_says_what_it_is() -> None:
     assert all((act.__doc__ or "").splitlines()[0].endswith(".") for act in ATTACKS.values())
     assert set(SHORT) <= set(ATTACKS)
+
+
+def test_spark_s_own_tracebacks_of_idle_workers_don_t_count() -> None:
+    first, last = "Traceback (most recent call last):", "    raise EOFError\nEOFError\n"
+    spark = f'{first}\n  File "/x/pyspark/daemon.py", line 264, in manager\n{last}'
+    ours = f'{first}\n  File "/x/control.py", line 1, in receive\n{last}'
+    assert len(tracebacks_of(f"a line\n{spark}{ours}{spark}another\n")) == 1
+    assert "control.py" in tracebacks_of(ours)[0]
