@@ -176,8 +176,8 @@ def test_nginx_lets_through_what_the_job_manager_reads(job_manager: Any, in_fron
     proxy = in_front_of([job_manager("one")])
 
     for megabytes, comes_through in ((3, True), (5, False)):
-        status, answer, headers = proxy.ask("POST", "/savepoint-disposal", {"savepoint-path": "x" * (megabytes << 20)})
-        assert ("pystate-instance" in headers, status != 413) == (comes_through, comes_through), answer
+        status, answer, headers = proxy.ask("POST", "/pystate/jobs", {"job_file": "x" * (megabytes << 20)})
+        assert ("pystate-instance" in headers, status) == (comes_through, 400 if comes_through else 413), answer
 
 
 def test_requests_go_to_the_job_manager_that_leads(job_manager: Any, in_front_of: Any, tmp_path: Path) -> None:
