@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from pystate.common.errors import UsageError
+from pystate.common.job_status import JobStatus
 from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JSON_NAMES, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
@@ -22,6 +23,7 @@ from pystate_cli.arguments.snapshot_options import (
     claim_mode_property,
 )
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
+from pystate_cli.client.program_end import program_failure
 from pystate_cli.programs.program_check import check_program
 from pystate_cli.programs.program_words import (
     COMMON_FLAGS,
@@ -177,10 +179,13 @@ def run(
     if detached:
         state = DetachedStart(session.console, client, job_id, start_timeout).wait()
         show_warnings(session.console, client, job_id)
+        failure = None if state is JobStatus.RUNNING else program_failure(client, job_id)
         if as_json:
             session.console.result_json({"jobId": job_id, "state": state.value})
         else:
             session.console.result(job_id)
+        if failure is not None:
+            raise failure
         return 0
     if shutdown_on_attached_exit:
         for number in (signal.SIGTERM, signal.SIGHUP):

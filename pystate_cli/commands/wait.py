@@ -14,6 +14,7 @@ from pystate.common.job_status import JobStatus
 from pystate_cli.arguments.completions import complete_job
 from pystate_cli.arguments.job_selection import find_job, selected_job
 from pystate_cli.arguments.options import ApplicationOption, JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.client.program_end import program_failure
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.session import Session, job_failure, job_state
 
@@ -77,11 +78,15 @@ def wait(
         ids.append(selected_job(client, None, application_id, tell=console.story))
     deadline = None if timeout is None else time.monotonic() + timeout
     fates = _await_all(session, client, list(dict.fromkeys(ids)), event, deadline, tell=not as_json)
+    for fate in fates:
+        fate.look_behind(client)
     if as_json:
         console.result_json({"jobs": [fate.to_plain() for fate in fates]})
     for fate in fates:
         if fate.failure is not None:
             console.error(fate.failure)
+        elif fate.program_failure is not None:
+            console.warning(f"Job {fate.job_id}: {fate.program_failure}")
     running = [fate.job_id for fate in fates if not fate.is_decided]
     if running:
         message = f"Waited for {timeout:g} s, and {event.not_yet}: {', '.join(running)}"
@@ -96,21 +101,20 @@ class _Fate:
     Attributes:
         job_id: The job.
         event: What is waited for.
-        state: How it ended, or was when it had happened; None before.
+        state: How it ended, or was when it had happened; until then as it was at the last look.
+        is_decided: Whether nothing is left to wait for.
         failure: What is said of a job that ended otherwise.
         checkpoint_id: The checkpoint that was waited for.
+        program_failure: What its program failed of behind a job that FINISHED.
     """
 
     job_id: str
     event: Event
     state: JobStatus | None = None
+    is_decided: bool = False
     failure: PystateError | None = None
     checkpoint_id: int | None = None
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether nothing is left to wait for."""
-        return self.state is not None
+    program_failure: PystateError | None = None
 
     @property
     def is_good(self) -> bool:
@@ -126,14 +130,22 @@ class _Fate:
 
     def look(self, client: RestClient) -> bool:
         """Return whether it has just been decided."""
-        state = job_state(client, self.job_id)
+        self.is_decided = self._decide(client)
+        return self.is_decided
+
+    def look_behind(self, client: RestClient) -> None:
+        """Look whether the program has failed behind its job."""
+        if self.is_good and self.event is Event.END:
+            self.program_failure = program_failure(client, self.job_id)
+
+    def _decide(self, client: RestClient) -> bool:
+        state = self.state = job_state(client, self.job_id)
         if self._has_happened(client, state):
             # the checkpoint may have been the first sign of a job that was just starting
             self.state = state if self.event is Event.RUNNING else job_state(client, self.job_id)
             return True
         if not state.is_terminal:
             return False
-        self.state = state
         if state is JobStatus.FAILED:
             self.failure = job_failure(client, self.job_id)
             self.failure.message = f"Job {self.job_id} failed: {self.failure.message}"
@@ -159,6 +171,7 @@ class _Fate:
             "state": None if self.state is None else self.state.value,
             "checkpointId": self.checkpoint_id,
             "failure": None if self.failure is None else self.failure.to_dict(),
+            "programFailure": None if self.program_failure is None else self.program_failure.to_dict(),
         }
 
 

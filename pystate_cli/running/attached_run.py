@@ -8,6 +8,7 @@ import time
 from pystate.common.errors import JobCancelledError, JobExecutionError, PystateError
 from pystate.common.job_status import JobStatus
 from pystate_cli.client.job_output import JobOutput, lost_sentence
+from pystate_cli.client.program_end import program_failure
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.console import Console
 from pystate_cli.console.live_region import LiveRegion
@@ -115,6 +116,9 @@ class AttachedRun:
         self._console.story("Program execution finished")
         self._console.story(f"Job with JobID {self._job_id} has finished.")
         self._console.story(f"Job Runtime: {result['net-runtime']} ms")
+        failure = program_failure(self._client, self._job_id, 0.0)
+        if failure is not None:
+            raise failure
         if driver["exit_code"]:
             message = f"The program ended with exit code {driver['exit_code']} after its job had finished."
             raise JobExecutionError(message, hint=f"see {driver['log']}")

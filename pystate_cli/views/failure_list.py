@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pystate_cli.client.failures import failure_of
+from pystate_cli.client.program_end import exception_of
 from pystate_cli.console.formats import UNKNOWN, format_moment, printable
 from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
 from pystate_cli.tables.table_spec import Column, TableSpec
@@ -32,8 +32,7 @@ class FailureRow:
     def of(entry: Mapping[str, Any], job_id: str) -> FailureRow:
         """Read an entry of GET /jobs/:id/exceptions."""
         ours = entry.get("pystate")
-        cause = {"class": entry["exceptionName"], "stack-trace": entry["stacktrace"], "pystate": ours}
-        error = failure_of(cause)
+        error = exception_of(entry)
         return FailureRow(
             attempt=ours.get("attempt") if isinstance(ours, dict) else None,
             timestamp=entry["timestamp"],

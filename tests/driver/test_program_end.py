@@ -56,6 +56,23 @@ def test_what_pystate_refuses_while_the_program_is_read_names_the_programs_line(
     assert failure["where"] == f'File "{tmp_path}/job.py", line 3, in <module>'
 
 
+def test_what_a_program_fails_of_behind_its_job_is_in_the_history_of_the_job(run, tmp_path, monkeypatch):
+    store = JobStatusStore.__init__
+
+    def finished(self, directory, name):
+        store(self, directory, name)
+        self.update(JobStatus.FINISHED)
+
+    monkeypatch.setattr(JobStatusStore, "__init__", finished)
+
+    code, state = run("from pystate.common.errors import JobGraphError\nraise JobGraphError('execute() a second time')")
+
+    assert (code, state) == (1, JobStatus.FINISHED)
+    kept = read_json(JobDirectory(tmp_path).status)
+    assert (kept["state"], kept["failure"]) == ("FINISHED", None)
+    assert [failure["message"] for failure in kept["failures"]] == ["execute() a second time"]
+
+
 def test_a_program_that_gives_up_before_its_job_has_failed(run):
     code, state = run("raise SystemExit(3)")
     assert (code, state) == (1, JobStatus.FAILED)

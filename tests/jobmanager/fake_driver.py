@@ -29,6 +29,7 @@ and those in FAKE_DRIVER_ARGUMENTS.
 --own-parallelism N the operator has N subtasks, whatever -p says
 --no-directory      a savepoint without a directory is refused
 --exit CODE         the exit code behind the end
+--fail-behind TEXT  the program fails behind the end
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from pystate.common.control import ControlServer
 from pystate.common.errors import (
     CheckpointFailedError,
     ControlError,
+    JobGraphError,
     PystateError,
     RestoreError,
     SparkLostError,
@@ -202,6 +204,13 @@ class FakeDriver:
         self.move(self.end_state)
         if "--print" in self.arguments:
             print("behind the end", flush=True)
+        if "--fail-behind" in self.arguments:
+            failure = {
+                **JobGraphError(self.option("--fail-behind"), hint="make two programs of it").to_dict(),
+                "stack_trace": "",
+            }
+            self.move(self.end_state, **with_failure(self.status, failure, now()))
+            return 1
         return int(self.option("--exit", "0"))
 
     def keep_metrics(self) -> None:

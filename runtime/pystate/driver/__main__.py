@@ -161,7 +161,8 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
             add_user_frame(error, "".join(traceback.format_exception(error)))
         failed = failure_dict(error, program_trace(error, job_file))
         failed["where"] = failed["where"] or program_place(error, job_file)
-        status.update(JobStatus.FAILED, failure=failed)
+        if not status.update(JobStatus.FAILED, failure=failed):
+            status.report_program_failure(failed)
         return 1
     return 0
 

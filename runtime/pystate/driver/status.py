@@ -104,6 +104,13 @@ class JobStatusStore:
                 self._data.update(with_failure(self._data, failure, current_time_ms()), failure=failure)
                 self._write()
 
+    def report_program_failure(self, failure: dict[str, Any]) -> None:
+        """Keep what the program failed of behind its job that has FINISHED: the job's fate stays, its history knows."""
+        with self._lock:
+            if self._state is JobStatus.FINISHED:
+                self._data.update(with_failure(self._data, failure, current_time_ms()))
+                self._write()
+
     def describe_plan(
         self,
         name: str,

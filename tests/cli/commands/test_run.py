@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import signal
 import subprocess
@@ -208,6 +209,40 @@ def test_a_program_that_fails_behind_its_job(manager, pystate):
     assert code == 1
     assert "has finished.\n" in err
     assert "error: The program ended with exit code 3 after its job had finished.\n" in err
+
+
+def test_what_a_program_fails_of_behind_its_job_is_said(manager, pystate):
+    words = ("--finish", "0", "--fail-behind", "The program calls execute() a second time")
+    said = "The program failed after its job had finished: The program calls execute() a second time"
+
+    code, _, err = pystate("run", manager.job_file, *words)
+    assert code == 1
+    assert err.endswith(f"error: {said}\n  try: make two programs of it\n")
+
+    code, out, err = pystate("run", "-d", manager.job_file, *words, "--init", "0")
+    job = out.strip()
+    code, out, err = pystate("wait", job)
+    assert (code, out) == (0, f"{job} FINISHED\n")
+    assert err == f"warning: Job {job}: {said}\n  try: make two programs of it\n"
+    answer = json.loads(pystate("wait", "--json", job).out)["jobs"][0]
+    assert (answer["state"], answer["failure"], answer["programFailure"]["message"]) == ("FINISHED", None, said)
+    assert "The program calls execute() a second time" in pystate("exceptions", job).out
+
+
+def test_a_start_that_meets_the_end_of_the_job_tells_of_the_program_too(manager, pystate, monkeypatch):
+    monkeypatch.setattr("pystate_cli.running.detached_start.DetachedStart.wait", lambda self: await_end(self))
+    words = ("--finish", "0", "--fail-behind", "no second job")
+
+    code, out, err = pystate("run", "-d", manager.job_file, *words)
+
+    assert (code, out) == (1, f"{only_job(manager)}\n")
+    assert "error: The program failed after its job had finished: no second job\n" in err
+
+
+def await_end(start):
+    from pystate_cli.running.waiting import await_end as until_it_has_ended
+
+    return until_it_has_ended(start._client, start._job_id)
 
 
 def test_what_was_given_reaches_the_driver(manager, pystate, tmp_path):

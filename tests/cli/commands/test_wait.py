@@ -76,7 +76,7 @@ def test_waiting_for_a_checkpoint(manager, running, pystate):
     code, out, _ = pystate("wait", "--for", "checkpoint", "--json", running)
     assert (code, json.loads(out)) == (
         0,
-        {"jobs": [{"jobId": running, "state": "RUNNING", "checkpointId": 2, "failure": None}]},
+        {"jobs": [{"jobId": running, "state": "RUNNING", "checkpointId": 2, "failure": None, "programFailure": None}]},
     )
 
 
@@ -102,7 +102,7 @@ def test_wait_as_json(manager, running, pystate):
 
     jobs = json.loads(out)["jobs"]
     assert code == 1
-    assert [(job["jobId"], job["state"]) for job in jobs] == [(failed, "FAILED"), (running, None)]
+    assert [(job["jobId"], job["state"]) for job in jobs] == [(failed, "FAILED"), (running, "RUNNING")]
     assert jobs[0]["failure"]["where"] == "count"
 
 

@@ -1,0 +1,46 @@
+"""What a program does behind its job: it may fail there, and the job has FINISHED all the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pystate.common.errors import PystateError
+from pystate.common.job_status import JobStatus
+from pystate_cli.client.failures import failure_of
+from pystate_cli.client.rest_client import RestClient
+
+_END_SECONDS = 2.0
+"""How long the end of a program is awaited behind that of its job: a program may also go on for hours."""
+_POLL_SECONDS = 0.1
+
+
+def exception_of(entry: Mapping[str, Any]) -> PystateError:
+    """Return the error of an entry of GET /jobs/:id/exceptions."""
+    cause = {"class": entry["exceptionName"], "stack-trace": entry["stacktrace"], "pystate": entry.get("pystate")}
+    return failure_of(cause)
+
+
+def program_failure(client: RestClient, job_id: str, seconds: float = _END_SECONDS) -> PystateError | None:
+    """Return what a program has failed of behind its job that has FINISHED; None where it has not, so far.
+
+    Args:
+        client: The job manager.
+        job_id: The job.
+        seconds: How long to wait for the program's end, where it goes on.
+    """
+    details = client.get(f"/jobs/{job_id}")
+    if details["state"] != JobStatus.FINISHED.value:
+        return None
+    deadline = time.monotonic() + seconds
+    while True:
+        goes_on = client.get(f"/pystate/jobs/{job_id}")["driver_running"]  # asked first: its last words are then there
+        last = next(iter(client.get(f"/jobs/{job_id}/exceptions")["exceptionHistory"]["entries"]), None)
+        if last is not None and last["timestamp"] >= details["end-time"]:
+            error = exception_of(last)
+            error.message = f"The program failed after its job had finished: {error.message}"
+            return error
+        if not goes_on or time.monotonic() >= deadline:
+            return None
+        time.sleep(_POLL_SECONDS)
