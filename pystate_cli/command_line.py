@@ -6,7 +6,6 @@ Exit codes: 0 for success, 1 for failure, 2 for a wrong call, 130 after Ctrl-C.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
@@ -16,7 +15,8 @@ from typer.main import get_command
 from pystate.common.errors import PystateError, UsageError
 from pystate_cli.arguments.completions import COMPLETE_VARIABLE, prepare_completion
 from pystate_cli.command_table import COMMANDS, register
-from pystate_cli.console.console import Console
+from pystate_cli.console.console import Console, OutputError
+from pystate_cli.console.streams import leave_stdout
 from pystate_cli.parser.flink_flags import ACTIONS_WITHOUT_MEANING, flag_without_meaning
 from pystate_cli.parser.help_pages import WIDTH, show_whole_sentences
 from pystate_cli.parser.quick_parameters import let_pass_unchecked
@@ -82,6 +82,8 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         show_whole_sentences(command)
         result = command(prepared or ["--help"], prog_name="pystate", standalone_mode=False, obj=Session(console))
     except PystateError as error:
+        if isinstance(error, OutputError):
+            leave_stdout()
         console.error(error)
         return error.exit_code
     except _ParserError as error:
@@ -89,9 +91,13 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         return UsageError.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # nobody reads the result any more, as behind `| head`; Python would complain again at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # nobody reads the result any more, as behind `| head`
+        leave_stdout()
+        return 1
+    except OSError as error:
+        if error.filename is None:
+            leave_stdout()  # it may be this: the parser prints the help
+        console.error(_error_of_the_machine(error))
         return 1
     except Exception as error:
         if isinstance(error, OSError):
@@ -111,6 +117,14 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
     if not words:
         return UsageError.exit_code  # the help was shown instead of a command
     return result if isinstance(result, int) else 0
+
+
+def _error_of_the_machine(error: OSError) -> PystateError:
+    """Return what is said of a file that can't be read or written, where no part of a command has said it better."""
+    place = None if error.filename is None else os.fsdecode(error.filename)
+    told = PystateError(f"{error.strerror or error}.", where=place, hint="run it again with -v to see the stack trace")
+    told.__cause__ = error
+    return told
 
 
 def _prepared(words: list[str]) -> tuple[str | None, list[str]]:

@@ -11,6 +11,9 @@ _INTERRUPTED = 130
 def main() -> NoReturn:
     """Run the command line of this process."""
     try:
+        from pystate_cli.console.streams import open_closed_streams
+
+        open_closed_streams()
         from pystate_cli.command_line import run_command_line
 
         code = run_command_line(sys.argv[1:])

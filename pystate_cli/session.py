@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from pystate.common.errors import PystateError
+from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import PystateHome
 from pystate.common.job_status import JobStatus
 from pystate_cli.client.job_manager import find_job_manager
@@ -26,8 +28,21 @@ class Session:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.home = PystateHome()
         self._told: set[str] = set()
+
+    @cached_property
+    def home(self) -> PystateHome:
+        """The folder of this installation.
+
+        Raises:
+            UsageError: It is a file, or would lie below one.
+        """
+        home = PystateHome()
+        there = next(path for path in (home.root, *home.root.parents) if os.path.lexists(path))
+        if not there.is_dir():
+            message = f"The folder of this installation can't be {home.root}: {there} is not a folder."
+            raise UsageError(message, hint="PYSTATE_HOME names another one")
+        return home
 
     @staticmethod
     def of(context: typer.Context) -> Session:

@@ -9,6 +9,7 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate_cli.arguments.options import JsonOption, VerboseOption
+from pystate_cli.console.formats import printable
 from pystate_cli.session import Session
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def import_config(
     session = Session.of(context)
     source = Path(file).expanduser().absolute()
     target = Path(output).expanduser().absolute()
-    imported = sort_settings(read_flink_file(source))
+    found = read_flink_file(source)
+    imported = sort_settings(found.settings)
     text = _toml(imported, source.name)
     if output == "-":
         if not as_json:
@@ -43,6 +45,8 @@ def import_config(
             raise UsageError(message, where=str(target), hint="--force writes over it, -o names another one")
         target.parent.mkdir(parents=True, exist_ok=True)
         write_file_atomically(target, text.encode())
+    for number, word in found.unread:
+        session.console.warning(f"line {number} ({printable(word)} ...) is left out: it is no `KEY: VALUE`.")
     _tell(session, imported)
     in_force = output != "-" and _is_in_force(target)
     if output != "-":
@@ -58,6 +62,7 @@ def import_config(
                 "without_effect": imported.without_effect,
                 "refused": imported.refused,
                 "unknown": imported.unknown,
+                "unread": [{"line": number, "begins_with": word} for number, word in found.unread],
             }
         )
     elif output != "-":

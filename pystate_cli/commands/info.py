@@ -16,7 +16,7 @@ from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.home import read_json, write_json
 from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JOB_MANAGER_NAMES, JSON_NAMES, JsonOption, VerboseOption
-from pystate_cli.arguments.savepoint_places import starting_path
+from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
 from pystate_cli.arguments.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES, claim_mode_property
 from pystate_cli.client.failures import failure_of
 from pystate_cli.console.console import Console
@@ -103,12 +103,14 @@ def info(
     settings = [*(properties or ()), *python_properties(python_files, None, None)]
     settings += claim_mode_property(claim_mode, restore_mode)  # checked, as run checks it
     configuration = session.configuration(conf_dir, parse_dynamic_properties(settings)).configuration
+    starting = None if savepoint_path is None else starting_path(savepoint_path, configuration)
+    check_starting_snapshot(starting, here=True)  # what the program does on its way to execute() may take its time
     request = {
         "job_file": str(path),
         "arguments": arguments or [],
         "parallelism": parallelism,
         "configuration": configuration.to_dict(),
-        "savepoint_path": None if savepoint_path is None else starting_path(savepoint_path, configuration),
+        "savepoint_path": starting,
         "allow_non_restored_state": allow_non_restored_state,
     }
     with console.waiting(f"Executing {path.name} up to execute()"):

@@ -16,6 +16,7 @@ from pystate.common.errors import SnapshotError, UsageError
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import SnapshotArgument, find_snapshot
 from pystate_cli.console.console import Console
+from pystate_cli.console.formats import printable
 from pystate_cli.session import Session
 
 if TYPE_CHECKING:
@@ -83,7 +84,13 @@ def _format(form: StateFormat | None, as_json: bool, output: Path | None) -> Sta
         form = StateFormat.JSON
     if form is None:
         suffix = "" if output is None else output.suffix.lower().lstrip(".")
-        known = {one.value: one for one in StateFormat} | {"jsonl": StateFormat.JSON}
+        known = {one.value: one for one in StateFormat} | {"jsonl": StateFormat.JSON, "txt": StateFormat.TABLE}
+        if suffix and suffix not in known:
+            message = f"The name of the file ends with .{printable(suffix)}, which says no format."
+            hint = (
+                f"--format {', '.join(one.value for one in StateFormat)}, or a name that ends with one of them, jsonl or txt"
+            )
+            raise UsageError(message, where=str(output), hint=hint)
         form = known.get(suffix, StateFormat.TABLE)
     if form is StateFormat.PARQUET and output is None:
         message = "Parquet is written to a file."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,20 @@ from pystate.common.refused_keys import refusal_of
 
 FLAT_NAME = "flink-conf.yaml"
 _LISTS = ";"
+_FIRST_WORD = re.compile(r"[^\s=:]{0,60}")
+
+
+@dataclass(frozen=True)
+class FlinkFile:
+    """What a file says.
+
+    Attributes:
+        settings: Key -> text.
+        unread: The lines that set nothing, and are no comments: their numbers, from 1, and what they begin with.
+    """
+
+    settings: dict[str, str]
+    unread: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass
@@ -36,8 +51,8 @@ class Imported:
     unknown: list[str] = field(default_factory=list)
 
 
-def read_flink_file(path: Path) -> dict[str, str]:
-    """Return key -> text of a file of either kind: by its name, or where that says nothing by its content.
+def read_flink_file(path: Path) -> FlinkFile:
+    """Return what is in a file of either kind: by its name, or where that says nothing by its content.
 
     Raises:
         UsageError: It can't be read.
@@ -50,22 +65,26 @@ def read_flink_file(path: Path) -> dict[str, str]:
         raise UsageError(message, where=str(path), hint="give the path of a flink-conf.yaml or config.yaml") from error
     if path.name == FLAT_NAME or (path.name != "config.yaml" and not _is_nested(text)):
         return read_flat(text)
-    return read_nested(text, str(path))
+    return FlinkFile(read_nested(text, str(path)))
 
 
-def read_flat(text: str) -> dict[str, str]:
+def read_flat(text: str) -> FlinkFile:
     """Return key -> text by Flink's own rules: what is behind a # is left out, and so is a line without `: `.
 
     Of two lines with one key the later one counts.
     """
     settings: dict[str, str] = {}
-    for line in text.splitlines():
+    unread = []
+    for number, line in enumerate(text.splitlines(), 1):
         content = line.split("#", 1)[0].strip()
         key, colon, value = content.partition(": ")
         if colon and key.strip() and value.strip():
             settings.pop(key.strip(), None)
             settings[key.strip()] = value.strip()
-    return settings
+        elif content not in ("", "---"):
+            # no more than its first word: behind it may be a secret
+            unread.append((number, _FIRST_WORD.match(content).group()))  # type: ignore[union-attr]
+    return FlinkFile(settings, tuple(unread))
 
 
 def read_nested(text: str, where: str) -> dict[str, str]:

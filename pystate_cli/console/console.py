@@ -29,6 +29,10 @@ _MIN_WIDTH = 40
 _MAX_UNFINISHED_BYTES = 1 << 20
 
 
+class OutputError(PystateError):
+    """stdout takes no more: it is closed, or the disk behind it is full."""
+
+
 class Console:
     """Prints for one command.
 
@@ -56,8 +60,12 @@ class Console:
     # -- stdout
 
     def result(self, line: str) -> None:
-        """Print a line of the result."""
-        with self._above_region():
+        """Print a line of the result.
+
+        Raises:
+            OutputError: It can't be written.
+        """
+        with self._writing():
             self._stdout.write(f"{line}\n")
             self._stdout.flush()
 
@@ -76,14 +84,14 @@ class Console:
             if len(rest) >= _MAX_UNFINISHED_BYTES:
                 whole, newline, rest = whole + newline + rest, b"\n", b""
             data, self._unfinished_line = whole + newline, rest
-        with self._above_region():
+        with self._writing():
             self._stdout.flush()
             self._stdout.buffer.write(data)
             self._stdout.buffer.flush()
 
     def render(self, renderable: RenderableType) -> None:
         """Print something of rich."""
-        with self._above_region():
+        with self._writing():
             # a path that is longer than a line must not be broken: the terminal goes on below, and it can be copied
             self._rich(self._stdout).print(renderable, soft_wrap=True)
 
@@ -208,6 +216,18 @@ class Console:
                 self.story(f"{waiter} {waits}.")
 
         return show
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turn what stdout refuses into our error; that nobody reads it any more stays a signal of its own."""
+        with self._above_region():
+            try:
+                yield
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                message = f"The result can't be written to stdout: {error.strerror or error}."
+                raise OutputError(message, hint="what stderr tells of is done all the same") from error
 
     @contextlib.contextmanager
     def _above_region(self) -> Iterator[None]:

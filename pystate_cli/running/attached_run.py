@@ -10,7 +10,7 @@ from pystate.common.job_status import JobStatus
 from pystate_cli.client.job_output import JobOutput, lost_sentence
 from pystate_cli.client.program_end import program_failure
 from pystate_cli.client.rest_client import RestClient
-from pystate_cli.console.console import Console
+from pystate_cli.console.console import Console, OutputError
 from pystate_cli.console.live_region import LiveRegion
 from pystate_cli.running.waiting import await_end
 from pystate_cli.sampling.job_sampler import JobSampler
@@ -61,6 +61,9 @@ class AttachedRun:
         except BrokenPipeError:
             # nobody reads the output any more, as behind `| head`
             self._cancel()
+            raise
+        except OutputError:  # the disk that the output goes to may be full
+            self._console.story(f"Let go of job {self._job_id}, which goes on: its output can't be written here.")
             raise
         return self._report()
 

@@ -160,7 +160,9 @@ our.own: 1
 
 
 def test_the_flat_file_is_read_by_flinks_rules():
-    assert read_flat(FLAT) == {
+    found = read_flat(FLAT)
+    assert found.unread == ((9, "a"), (10, "no.blank"), (11, "empty.value"))
+    assert found.settings == {
         "state.backend": "rocksdb",
         "state.checkpoints.dir": "hdfs:///flink/checkpoints",
         "execution.checkpointing.interval": "60s",
@@ -186,6 +188,9 @@ def test_import_writes_a_file_that_pystate_reads(pystate, tmp_path, own_home):
         "execution.checkpointing.interval": "1 min",
     }
     assert err.splitlines() == [
+        "warning: line 9 (a ...) is left out: it is no `KEY: VALUE`.",
+        "warning: line 10 (no.blank ...) is left out: it is no `KEY: VALUE`.",
+        "warning: line 11 (empty.value ...) is left out: it is no `KEY: VALUE`.",
         "3 settings are taken over.",
         "'state.backend' is written as 'state.backend.type'.",
         "'state.checkpoints.dir' is written as 'execution.checkpointing.dir'.",
@@ -254,7 +259,7 @@ def test_the_nested_file_of_flink_2(tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text(NESTED)
 
-    assert read_flink_file(path) == {
+    assert read_flink_file(path).settings == {
         "state.backend.type": "hashmap",
         "execution.checkpointing.interval": "3min",
         "execution.checkpointing.num-retained": "5",
@@ -293,7 +298,18 @@ def test_without_a_yaml_parser_the_extra_is_named(tmp_path, pystate, monkeypatch
 def test_files_of_any_other_name_are_known_by_their_content(tmp_path):
     flat = tmp_path / "my.yaml"
     flat.write_text("parallelism.default: 2\n")
-    assert read_flink_file(flat) == {"parallelism.default": "2"}
+    assert read_flink_file(flat).settings == {"parallelism.default": "2"}
+
+
+def test_what_could_be_a_secret_in_a_line_that_is_left_out_is_not_said(tmp_path, pystate):
+    (tmp_path / "flink-conf.yaml").write_text("s3.secret-key=hush\n---\n# no line\n")
+
+    code, out, err = pystate("config", "import", "flink-conf.yaml", "--json")
+
+    assert code == 0
+    assert json.loads(out)["unread"] == [{"line": 1, "beginsWith": "s3.secret-key"}]
+    assert "warning: line 1 (s3.secret-key ...) is left out" in err
+    assert "hush" not in out + err
 
 
 def test_two_names_of_one_option():

@@ -103,7 +103,7 @@ def test_limit(pystate, savepoint):
 
 
 def test_files(pystate, savepoint, tmp_path):
-    for name in ("rows.csv", "rows.jsonl", "rows.parquet"):
+    for name in ("rows.csv", "rows.jsonl", "rows.parquet", "rows.txt"):
         outcome = read(pystate, savepoint, "typed", "map", "-o", tmp_path / name)
         assert outcome.out == ""
     with (tmp_path / "rows.csv").open(newline="") as file:
@@ -117,7 +117,7 @@ def test_files(pystate, savepoint, tmp_path):
     assert {row["mapKey"]: row["value"] for row in lines if row["key"] == "gnu"} == jobs.expected(numbers("gnu"), "gnu")[
         "map"
     ]
-    assert sorted(path.name for path in tmp_path.glob("*rows*")) == ["rows.csv", "rows.jsonl", "rows.parquet"]
+    assert sorted(path.name for path in tmp_path.glob("*rows*")) == ["rows.csv", "rows.jsonl", "rows.parquet", "rows.txt"]
 
 
 @pytest.mark.parametrize(
@@ -129,6 +129,7 @@ def test_files(pystate, savepoint, tmp_path):
         (["typed", "value", "--json", "--format", "csv"], 2, "contradict each other"),
         (["rules", "count", "--key", "many"], 2, "'many' is no key of type LONG"),
         (["typed", "value", "--limit", "-1"], 2, "--limit"),
+        (["typed", "value", "-o", "rows.foo"], 2, "The name of the file ends with .foo, which says no format"),
         (["typed", "value", "-o", "/nonexistent/rows.csv"], 1, "Cannot write /nonexistent/rows.csv"),
     ],
 )
