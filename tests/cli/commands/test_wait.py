@@ -37,10 +37,10 @@ def test_a_job_that_is_cancelled_meanwhile(manager, running, pystate):
 
 
 def test_several_jobs_are_told_as_they_end(manager, pystate):
-    late, failed, soon = manager.submit("--finish", "1"), manager.submit("--fail", "0.4"), manager.submit("--finish", "0")
+    late, failed, soon = manager.submit("--finish", "2"), manager.submit("--fail", "0.4"), manager.submit("--finish", "0")
     manager.wait_for(soon, "FINISHED")
 
-    code, out, err = pystate("wait", late, failed, soon, late[:8])
+    code, out, err = pystate("wait", late, soon, failed, late[:8])
 
     assert (code, out) == (1, f"{soon} FINISHED\n{failed} FAILED\n{late} FINISHED\n")
     assert err.count("error:") == 1
