@@ -164,7 +164,7 @@ def test_lists_longer_than_any_of_ours_are_not_even_allocated(make_metadata: Mak
 
 def test_a_newer_version_names_both_versions(make_metadata: MakeMetadata) -> None:
     data = framed(write_metadata(make_metadata())[HEAD.size : -4], version=9)
-    with pytest.raises(RestoreError, match=r"version 9; this pystate reads up to version 1"):
+    with pytest.raises(RestoreError, match=r"version 9; this pystate reads up to version 2"):
         read_metadata(data, "there")
 
 

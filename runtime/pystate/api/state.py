@@ -21,13 +21,14 @@ OUT = TypeVar("OUT")
 
 
 class StateKind(str, Enum):
-    """The kinds of keyed state; the values stand in snapshots."""
+    """The kinds of keyed state; the values stand in snapshots. Timers have no descriptor: timer services keep them."""
 
     VALUE = "VALUE"
     LIST = "LIST"
     MAP = "MAP"
     REDUCING = "REDUCING"
     AGGREGATING = "AGGREGATING"
+    TIMER = "TIMER"
 
 
 class State(ABC):

@@ -17,9 +17,9 @@ from pystate.common.errors import SnapshotError, UsageError
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
 from pystate.snapshot.metadata import CheckpointMetadata, OperatorState
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import CanonicalReader, Entry
+from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfo
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.schema import unpack_part
+from pystate.state.base.schema import namespace_end, unpack_part
 
 F = TypeVar("F", StateFigures, OperatorFigures)
 
@@ -270,14 +270,28 @@ class _KeyedState:
         for reader in self._readers:
             info = next(one for one in reader.header.states if one.name == self._name)
             digest = _list_digest if info.kind == "LIST" else _digest
-            for key, entries in groupby(reader.entries(self._name, key_group), itemgetter(0)):
-                found[key] = digest(entries)
+            totals: dict[bytes, int] = {}
+            for (key, namespace), entries in groupby(reader.entries(self._name, key_group), _place_in(info)):
+                one = hashlib.blake2b(namespace + digest(entries), digest_size=_DIGEST_BYTES).digest()
+                totals[key] = totals.get(key, 0) + int.from_bytes(one, "big")
+            found |= {
+                key: (total % (1 << 8 * _DIGEST_BYTES)).to_bytes(_DIGEST_BYTES, "big") for key, total in totals.items()
+            }
         return found
 
     def external(self, key: bytes) -> Any:
         """Return a key as user code knows it."""
         keys = KeyCodec(self._readers[0].header.key_type)
         return keys.external(keys.decode(key))
+
+
+def _place_in(info: StateMetaInfo) -> Callable[[Entry], tuple[bytes, bytes]]:
+    """Return what tells which entries of a state stand together: those of a key and namespace; timers each by itself."""
+    if info.timers is not None:
+        return itemgetter(0, 1)
+    if info.namespace is None:
+        return lambda entry: (entry[0], b"")
+    return lambda entry: (entry[0], entry[1][: namespace_end(info, entry[1])])
 
 
 def _digest(entries: Iterable[Entry]) -> bytes:

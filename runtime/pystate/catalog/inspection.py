@@ -20,8 +20,8 @@ from pystate.snapshot.operator_state_handle import OperatorStateHandle
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
 from pystate.state.base.keys import key_type_name
-from pystate.state.base.schema import StateSchema
 from pystate.state.base.serializers import serializer_from_snapshot
+from pystate.state.base.timer_schema import schema_of
 from pystate.state.operator.format import OperatorStateInfo, OperatorStateReader
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta
@@ -169,8 +169,7 @@ def _keyed(location: SnapshotLocation, handle: AnyKeyedStateHandle) -> Iterator[
 
 
 def _described(info: StateMetaInfo) -> StateFigures:
-    schema = StateSchema.from_meta_info(info)
-    kind, of, types = str(schema).partition(" of ")
+    kind, of, types = str(schema_of(info)).partition(" of ")
     return StateFigures(info.name, kind, types if of else "", ttl=info.ttl)
 
 

@@ -16,8 +16,9 @@ from pystate.snapshot.metadata import CheckpointMetadata, KeyedStateHandle, Oper
 from pystate.snapshot.operator_state_handle import RAW_STATE_NAME, OperatorStateHandle
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalHeader, StateMetaInfo
-from pystate.state.base.schema import StateSchema, common_schema
+from pystate.state.base.schema import common_schema
 from pystate.state.base.serializers import serializer_from_snapshot
+from pystate.state.base.timer_schema import schema_of
 from pystate.state.operator.format import OperatorStateReader
 from pystate.state.operator.raw_state import RAW_KEYED_FORMAT, RAW_OPERATOR_FORMAT, read_raw_state
 
@@ -114,7 +115,7 @@ class Verification:
         """Say which states are described in the files in ways that don't go together."""
         for (uid, name), schemas in self._schemas.items():
             if len(schemas) > 1 and common_schema(schemas) is None:
-                told = " and as ".join(str(StateSchema.from_meta_info(one)) for one in schemas)
+                told = " and as ".join(str(schema_of(one)) for one in schemas)
                 what = f"State {name!r} is described as {told}; no one of them takes over the others."
                 yield Problem(f"operator {uid!r}", "", f"{what} It can't be restored at another parallelism.")
 
@@ -181,7 +182,7 @@ class Verification:
             message = "Its keys are of another type or encoding than the metadata says."
             raise PystateError(message)
         for state in header.states:
-            StateSchema.from_meta_info(state)
+            schema_of(state)
             known = self._schemas.setdefault((operator.uid, state.name), [])
             if state.schema not in known:
                 known.append(state.schema)

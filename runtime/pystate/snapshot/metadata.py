@@ -34,8 +34,12 @@ from pystate.snapshot.plain import (
     unsound,
 )
 
-METADATA_VERSION = 1
-"""The version this module writes, and the newest it reads."""
+METADATA_VERSION = 2
+"""The version this module writes, and the newest it reads. Version 1 is the same; its keyed state has neither namespaces nor
+timers, which a pystate that writes version 1 doesn't know."""
+
+OLDEST_METADATA_VERSION = 1
+"""The oldest version this module reads."""
 
 _MAGIC = b"PYSTMETA"
 _FLINK_MAGIC = bytes.fromhex("4960672d")
@@ -527,7 +531,7 @@ def read_metadata(data: bytes, where: str) -> CheckpointMetadata:
         RestoreError: A newer version wrote it.
     """
     version, body = _open_frame(data, where)
-    if version != METADATA_VERSION:
+    if not OLDEST_METADATA_VERSION <= version <= METADATA_VERSION:
         message = f"The snapshot's metadata has version {version}; this pystate reads up to version {METADATA_VERSION}."
         raise RestoreError(message, where=where, hint="restore with the pystate version that wrote it, or a newer one")
     try:

@@ -240,22 +240,21 @@ class SnapshotReader:
     def keyed_entries(self, uid: str, state_name: str) -> Iterator[tuple[Any, Any]]:
         """Yield (key, what is stored for it), one key group after another within each subtask.
 
-        That is a value, an accumulator or a whole list; a map state yields (key, (map key, value)) for each of its entries.
+        That is a value, an accumulator, a whole list or the time of a timer; a map state yields (key, (map key, value)) for
+        each of its entries. Where a state has namespaces, (key, namespace) stands for the key.
 
         Raises:
             SnapshotError: There is no such operator or state, or a file is damaged.
         """
-        kind = self.keyed_state(uid, state_name).kind
-        rows = self.keyed_rows(uid, state_name)
-        if kind == StateKind.LIST.value:
-            for of_key in rows_by_key(rows):
-                yield of_key[0].key, [row.value for row in of_key]
-        elif kind == StateKind.MAP.value:
-            for row in rows:
-                yield row.key, (row.sub_key, row.value)
-        else:
-            for row in rows:
-                yield row.key, row.value
+        state = self.keyed_state(uid, state_name)
+        has_namespaces = state.info.namespace is not None
+        for of_key in rows_by_key(self.keyed_rows(uid, state_name), apart=state.kind != StateKind.LIST.value):
+            first = of_key[0]
+            address = (first.key, first.namespace) if has_namespaces else first.key
+            if state.kind == StateKind.LIST.value:
+                yield address, [row.value for row in of_key]
+            else:
+                yield address, (first.sub_key, first.value) if state.kind == StateKind.MAP.value else first.value
 
     # -- state that is not keyed
 
@@ -422,11 +421,12 @@ class SnapshotReader:
         return SnapshotError(message, where=self.location.uri, hint=hint)
 
 
-def rows_by_key(rows: Iterable[StateRow]) -> Iterator[list[StateRow]]:
-    """Gather the rows of each key."""
+def rows_by_key(rows: Iterable[StateRow], *, apart: bool = False) -> Iterator[list[StateRow]]:
+    """Gather the rows of each key and namespace; or none, where they are to stay apart."""
     of_key: list[StateRow] = []
     for row in rows:
-        if of_key and row.key_bytes != of_key[0].key_bytes:
+        last = of_key[0] if of_key else row
+        if of_key and (apart or row.key_bytes != last.key_bytes or row.namespace_bytes != last.namespace_bytes):
             yield of_key
             of_key = []
         of_key.append(row)

@@ -111,11 +111,13 @@ def state_table(selection: Selection) -> SnapshotTable:
     if isinstance(selection, ListSelection):
         return SnapshotTable(("subtask", "value"), ((subtask, value) for subtask, value, _ in selection.rows))
     decoder = selection.decoder
-    place, timed = _PLACES.get(decoder.kind, ()), decoder.has_timestamps
+    place, timed, is_void = _PLACES.get(decoder.kind, ()), decoder.has_timestamps, decoder.namespaces.is_void
 
     def cells() -> Iterator[Sequence[Any]]:
         for row in selection.rows:
-            found = [row.key, row.key_group, *([row.sub_key] if place else []), row.value]
+            where = [*([] if is_void else [row.namespace]), *([row.sub_key] if place else [])]
+            found = [row.key, row.key_group, *where, row.value]
             yield [*found, row.timestamp] if timed else found
 
-    return SnapshotTable(("key", "key_group", *place, "value", *(("ttl_timestamp",) if timed else ())), cells())
+    where = (*(() if is_void else ("namespace",)), *place)
+    return SnapshotTable(("key", "key_group", *where, "value", *(("ttl_timestamp",) if timed else ())), cells())

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 from pystate.api.state import StateKind
 from pystate.common.errors import RestoreError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
+from pystate.state.base.addresses import address_format
 from pystate.state.base.canonical import Entry, StateMetaInfo
 from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
-from pystate.state.base.schema import VOID_NAMESPACE, StateSchema, common_schema, kind_of, unpack_part
+from pystate.state.base.namespaces import namespaces_from_snapshot
+from pystate.state.base.schema import StateSchema, common_schema, kind_of, unpack_part
 from pystate.state.base.serializers import (
     SchemaCompatibility,
     TypeSerializer,
@@ -23,7 +25,9 @@ from pystate.state.base.serializers import (
     serializer_for,
     serializer_from_snapshot,
 )
+from pystate.state.base.timer_schema import TimerSchema, schema_of, time_from_bytes
 from pystate.state.base.ttl.serializer import time_of_mark, without_time
+from pystate.state.base.value_format import pack
 
 Decode = Callable[[bytes], Any]
 
@@ -37,9 +41,11 @@ class StateRow(NamedTuple):
         key_group: The key group of the key.
         sub_key: The map key; the index of the element in its list; None for state of one value per key.
         sub_key_bytes: Tag and payload of the map key; empty for other kinds.
-        value: The value, the accumulator of an aggregating state.
+        value: The value, the accumulator of an aggregating state; the time of a timer.
         value_bytes: The same as msgpack, without timestamp.
         timestamp: When it was last accessed, ms since 1970, for state with a time to live; else None.
+        namespace: The namespace; None for the void one.
+        namespace_bytes: The same as sub-keys begin with it.
     """
 
     key: Any
@@ -50,6 +56,8 @@ class StateRow(NamedTuple):
     value: Any
     value_bytes: bytes
     timestamp: int | None
+    namespace: Any = None
+    namespace_bytes: bytes = b""
 
 
 def without_pickle(type_info: TypeInformation | None) -> TypeInformation | None:
@@ -148,13 +156,13 @@ class PartDecoders:
         if common is None and type_info is not None:
             common = replace(parts[0].schema, ttl=any(part.ttl for part in parts))
         if common is None:
-            schemas = " and as ".join(str(StateSchema.from_meta_info(part)) for part in parts)
+            schemas = " and as ".join(str(schema_of(part)) for part in parts)
             message = f"State {parts[0].name!r} was written as {schemas}: no one of them takes over the others."
             raise RestoreError(message, hint="give type_info, or restore the job at the parallelism it had")
         self._key_type = key_type
         self._options = read_key_type, read_user_key_type
         self.common = self._decoder(common, type_info)
-        wanted = value_decoder(common.serializer, None, common.name)[0] if type_info is None else type_info
+        wanted = self.common.value_type if type_info is None else type_info
         self._decoders = [
             (part.schema, self.common if part.schema == common else self._decoder(part, wanted)) for part in parts
         ]
@@ -184,6 +192,7 @@ class RowDecoder:
         user_key_type: The type of the map keys in the rows, None for untyped or no map.
         value_type: The type of the values in the rows, None for untyped.
         has_timestamps: Whether the rows have timestamps.
+        namespaces: Of the namespaces in the rows.
 
     Raises:
         RestoreError: It can't be read so.
@@ -204,7 +213,14 @@ class RowDecoder:
         self.key_type = readable_key_type(key_type, read_key_type, f"The keys of state {info.name!r}")
         self._keys = KeyCodec(self.key_type)
         self.has_timestamps = info.ttl
-        self.value_type, self._decode = value_decoder(info.serializer, type_info, info.name)
+        self.namespaces = namespaces_from_snapshot(info.namespace, info.name)
+        self._addresses = address_format(self._keys, self.kind, self.namespaces)
+        self.value_type: TypeInformation | None
+        self._decode: Decode
+        if self.kind is StateKind.TIMER:
+            self.value_type, self._decode = TimerSchema.from_meta_info(info).time_type, serializer_for(None).deserialize
+        else:
+            self.value_type, self._decode = value_decoder(info.serializer, type_info, info.name)
         self.user_key_type: TypeInformation | None = None
         self._user_keys: KeyCodec | None = None
         if self.kind is StateKind.MAP:
@@ -222,25 +238,32 @@ class RowDecoder:
         Raises:
             CorruptSnapshotError, RestoreError: An entry can't be read.
         """
-        keys, timed, decode = self._keys, self.has_timestamps, self._value
-        last, key, index = None, None, 0
+        keys, addresses, timed, decode = self._keys, self._addresses, self.has_timestamps, self._value
+        is_void = addresses.is_void
+        last, key, index, begin, end = None, None, 0, b"", 0
+        namespace: Any = None
         for data, sub_key, stored in entries:
-            if data != last:
-                last, key, index = data, keys.external(keys.decode(data)), 0
+            if data != last or not (is_void or sub_key.startswith(begin)):
+                address, end = addresses.decode(data, sub_key)
+                last, key, index = data, keys.external(addresses.split(address)[0]), 0
+                namespace, begin = addresses.namespace_of(address), b"" if is_void else sub_key[:end]
             if self.kind is StateKind.LIST:
                 for element in unpack_part(stored):
                     value = without_time(element) if timed else element
                     time = time_of_mark(element) if timed else None
-                    yield StateRow(key, data, key_group, index, b"", decode(value), value, time)
+                    yield StateRow(key, data, key_group, index, b"", decode(value), value, time, namespace, begin)
                     index += 1
                 continue
-            value = without_time(stored) if timed else stored
-            time = time_of_mark(stored) if timed else None
+            if self.kind is StateKind.TIMER:
+                value, time = pack(time_from_bytes(sub_key[end:])), None
+            else:
+                value = without_time(stored) if timed else stored
+                time = time_of_mark(stored) if timed else None
             user_key, user_key_bytes = None, b""
             if self._user_keys is not None:
-                user_key_bytes = sub_key[len(VOID_NAMESPACE) :]
+                user_key_bytes = sub_key[end:]
                 user_key = self._user_keys.external(self._user_keys.decode(user_key_bytes))
-            yield StateRow(key, data, key_group, user_key, user_key_bytes, decode(value), value, time)
+            yield StateRow(key, data, key_group, user_key, user_key_bytes, decode(value), value, time, namespace, begin)
 
     def _value(self, data: bytes) -> Any:
         if self._user_keys is not None and data == self._nil:

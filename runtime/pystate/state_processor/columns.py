@@ -15,10 +15,12 @@ from pystate.common.type_info import TypeInformation
 from pystate.records.codec import column_converter
 from pystate.snapshot.state_rows import RowDecoder, StateRow
 from pystate.state.base.canonical import Entry
+from pystate.state.base.namespaces import KeyNamespaceSerializer, NamespaceSerializer, split_namespace
 
 KEY = "key"
 KEY_GROUP = "key_group"
 VALUE = "value"
+NAMESPACE = "namespace"
 INDEX = "index"
 MAP_KEY = "map_key"
 TIMESTAMP = "ttl_timestamp"
@@ -155,6 +157,7 @@ def keyed_columns(decoder: RowDecoder, *, per_entry: bool) -> list[Column]:
     first: Callable[[Any], StateRow] = (lambda rows: rows[0]) if gathers else (lambda row: row)
     columns = value_columns(KEY, decoder.key_type, lambda row: first(row).key, lambda row: first(row).key_bytes)
     columns.append(Column(KEY_GROUP, pa.int32(), lambda row: first(row).key_group))
+    columns += _namespace_columns(decoder.namespaces, first)
     entry_columns = _entry_columns(decoder)
     if not gathers:
         return [*columns, *_place_columns(decoder), *entry_columns]
@@ -166,8 +169,22 @@ def keyed_columns(decoder: RowDecoder, *, per_entry: bool) -> list[Column]:
     return [*columns, _structs([*_place_columns(decoder), *entry_columns])]
 
 
+def _namespace_columns(namespaces: NamespaceSerializer, first: Callable[[Any], StateRow]) -> list[Column]:
+    if namespaces.is_void:
+        return []
+    if isinstance(namespaces, KeyNamespaceSerializer):
+        return value_columns(
+            NAMESPACE,
+            namespaces.type_info,
+            lambda row: first(row).namespace,
+            lambda row: split_namespace(first(row).namespace_bytes)[0],
+        )
+    window = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
+    return [Column(NAMESPACE, window, lambda row: dict(zip(("start", "end"), first(row).namespace, strict=True)))]
+
+
 def is_gathered(decoder: RowDecoder, *, per_entry: bool) -> bool:
-    """Return whether all rows of a key become one."""
+    """Return whether all rows of a key and namespace become one."""
     return not per_entry and decoder.kind in (StateKind.LIST, StateKind.MAP)
 
 

@@ -23,7 +23,7 @@ from pystate.snapshot.metadata import KeyedStateHandle, OperatorSubtaskState
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfo
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.schema import list_parts, pack_part, part_sub_key, unpack_part
+from pystate.state.base.schema import list_parts, namespace_end, pack_part, part_sub_key, unpack_part
 from pystate.state_processor.results import collect, result_batch, result_schema
 
 if TYPE_CHECKING:
@@ -194,10 +194,10 @@ def _in_order(info: StateMetaInfo, codec: KeyCodec, entries: Iterable[Entry]) ->
     if info.kind != StateKind.LIST.value:
         yield from checked
         return
-    for key, of_key in groupby(checked, itemgetter(0)):
-        elements = (element for _, _, value in of_key for element in unpack_part(value))
+    for (key, begin), of_address in groupby(checked, lambda entry: (entry[0], entry[1][: namespace_end(info, entry[1])])):
+        elements = (element for _, _, value in of_address for element in unpack_part(value))
         for number, part in enumerate(list_parts(elements, _PART_BYTES)):
-            yield key, part_sub_key(number), pack_part(part)
+            yield key, part_sub_key(number, begin), pack_part(part)
 
 
 def _once(info: StateMetaInfo, codec: KeyCodec, entries: Iterable[Entry]) -> Iterator[Entry]:

@@ -93,7 +93,7 @@ class SavepointReader:
             decoder = RowDecoder(state.info, state.key_type)
             value = state.info.serializer.get("type")
             map_key = key_type_name(decoder.user_key_type) if state.info.user_key is not None else None
-            names = key_type_name(state.key_type), map_key, _type_name(value, True)
+            names = key_type_name(state.key_type), map_key, _type_name(value, state.info.timers is None)
             rows.append((state.name, state.kind, *names, state.info.ttl, state.entries, state.bytes))
         return self._spark.createDataFrame(rows, _STATES)
 
@@ -115,7 +115,9 @@ class SavepointReader:
         """Return a keyed state, or what a function makes of each key.
 
         The columns are `key`, `key_group`, `value`, and `ttl_timestamp` (ms since 1970) where values have a time to live.
-        What has no declared type is a JSON text for people, with its exact bytes beside it in `key_bytes` or `value_bytes`.
+        State with namespaces has a column `namespace`, for windows of time a struct of `start` and `end`. The `value` of a
+        timer is its time. What has no declared type is a JSON text for people, with its exact bytes beside it in
+        `key_bytes`, `namespace_bytes` or `value_bytes`.
         A list is an array, a map a map (an array of structs where its keys have no declared type).
 
         Args:

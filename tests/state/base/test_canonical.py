@@ -189,9 +189,9 @@ def test_bytes_that_are_no_such_file_are_refused() -> None:
 def test_a_newer_version_is_refused_as_such() -> None:
     data = written({})
     (header_length,) = struct.unpack_from(">I", data, 10)
-    body = data[:8] + struct.pack(">H", 3) + data[10 : 14 + header_length]
+    body = data[:8] + struct.pack(">H", 4) + data[10 : 14 + header_length]
     newer = body + struct.pack(">I", zlib.crc32(body)) + data[18 + header_length :]
-    with pytest.raises(RestoreError, match="version 3"):
+    with pytest.raises(RestoreError, match="version 4"):
         CanonicalReader(io.BytesIO(newer))
 
 

@@ -15,7 +15,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import RestoreError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.block_file import BlockFileFormat, BlockReader, BlockWriter
-from pystate.state.base.canonical import COMPRESSED_VERSION, CanonicalHeader, CanonicalReader, CanonicalWriter, StateMetaInfo
+from pystate.state.base.canonical import FORMAT_VERSION, CanonicalHeader, CanonicalReader, CanonicalWriter, StateMetaInfo
 from pystate.state.base.compression import LZ4, compress, decompress
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.loader import create_state_backend
@@ -58,8 +58,8 @@ def test_a_canonical_file_is_smaller_and_the_same():
         reader = CanonicalReader(io.BytesIO(data))
         assert list(reader.entries("count", 12)) == ENTRIES
         assert reader.entry_count("count") == 500
-    assert struct.unpack_from(">H", plain, 8) == (1,), "older versions read what isn't compressed"
-    assert struct.unpack_from(">H", small, 8) == (COMPRESSED_VERSION,)
+    assert struct.unpack_from(">H", plain, 8) == (FORMAT_VERSION,)
+    assert struct.unpack_from(">H", small, 8) == (FORMAT_VERSION,)
 
 
 def test_a_block_file_is_smaller_and_the_same():

@@ -1,11 +1,14 @@
-"""Any sequence of accesses to states of each kind, of epochs, snapshots and restores, against plain dicts."""
+"""Any sequence of accesses to states of each kind, of epochs, snapshots and restores, against plain dicts.
+
+With namespaces the three keys of an example stand for three addresses, of one key or of two.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -25,7 +28,9 @@ from pystate.api.state_ttl import StateTtlConfig
 from pystate.common import Types
 from pystate.state.base import backend as backend_base
 from pystate.state.base.backend import KeyedStateSnapshot
+from pystate.state.base.internal_state import InternalKvState, InternalMergingState
 from pystate.state.base.loader import state_backend_names
+from pystate.state.base.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
 from pystate.state.rocksdb import list_table
 from tests.state.conftest import SPILLING, BackendHarness, backends_to_test, written
 from tests.state.contract.ttl_states import config_of, with_ttl
@@ -64,7 +69,8 @@ DESCRIPTORS: dict[str, StateDescriptor] = {
     "sum": ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG()),
     "last": AggregatingStateDescriptor("last", Collect(), LONGS),
 }
-KEYS = st.sampled_from([1, True, ("a", 1)])
+THREE = [1, True, ("a", 1)]
+KEYS = st.sampled_from(THREE)
 NUMBERS = st.integers(-5, 5)
 USER_KEYS = {
     "counts": st.sampled_from([1, 1.0, True, "a", [1]]),
@@ -84,10 +90,28 @@ def name_of(key: Any) -> str:
     return f"{type(key).__name__} {key!r}"
 
 
+class Places(NamedTuple):
+    """Where the state of the three keys is.
+
+    Attributes:
+        namespaces: Of which type.
+        addresses: The (key, namespace) of each of them.
+    """
+
+    namespaces: NamespaceSerializer
+    addresses: list[tuple[Any, Any]]
+
+
+VOIDS = Places(VOID, [(key, None) for key in THREE])
+WINDOWS = Places(TIME_WINDOWS, [("k", (0, 10)), ("k", (-5, 5)), ("k", (5, 15))])
+TEXTS = Places(KeyNamespaceSerializer(None), [("k", ""), (7, ""), ("k", "a")])
+
+
 class _StatesMachine(RuleBasedStateMachine):
     """What all states share. Each example is about one state and three keys, so that accesses meet."""
 
     backend_name = ""
+    places = VOIDS
     names: tuple[str, ...] = ()
     ttl: StateTtlConfig | None = None
 
@@ -113,8 +137,39 @@ class _StatesMachine(RuleBasedStateMachine):
         plain = DESCRIPTORS[self.name]
         return with_ttl(plain, self.ttl) if self.ttl else plain
 
+    def handle(self, harness: BackendHarness, key: Any) -> InternalKvState:
+        number = next(number for number, one in enumerate(THREE) if one is key or (one == key and type(one) is type(key)))
+        real_key, namespace = self.places.addresses[number]
+        handle = harness.at(real_key).get_or_create_keyed_state(self.descriptor(), self.places.namespaces)
+        handle.set_current_namespace(namespace)
+        return handle
+
     def state(self, key: Any) -> Any:
-        return self.harness.use(key, self.descriptor())
+        return self.handle(self.harness, key).state
+
+    def visit_all(self, harness: BackendHarness, visit: Callable[[Any, Any], None]) -> None:
+        """Call a function for each of the three keys that has a value, with the state there."""
+        if self.places is VOIDS:
+            for backend in harness.backends:
+                backend.apply_to_all_keys(self.descriptor(), visit)
+            return
+        addresses = [(name_of(key), namespace) for key, namespace in self.places.addresses]
+        found = []
+        for backend in harness.backends:
+            backend.get_or_create_keyed_state(self.descriptor(), self.places.namespaces)
+            found += list(backend.get_keys_and_namespaces(self.name))
+        assert sorted(found, key=repr) == sorted(
+            [
+                (key, namespace)
+                for key, namespace in set(self.places.addresses)
+                for backend in harness.backends
+                if any(name_of(key) == name_of(one) for one in backend.get_keys(self.name, namespace))
+            ],
+            key=repr,
+        )
+        for key, namespace in found:
+            three = THREE[addresses.index((name_of(key), namespace))]
+            visit(three, self.handle(harness, three).state)
 
     def change(self, key: Any, empty: Any, how: Callable[[Any], object]) -> None:
         """Change the model's list or map of a key; what is empty isn't there."""
@@ -139,9 +194,22 @@ class _StatesMachine(RuleBasedStateMachine):
                 del self.running[name_of(key)]
 
         expected = sorted(self.running)
-        for backend in self.harness.backends:
-            backend.apply_to_all_keys(self.descriptor(), visit)
+        self.visit_all(self.harness, visit)
         assert sorted(visited) == expected
+
+    def moved(self, into: Any, sources: list[Any]) -> list[Any]:
+        """Merge namespaces of the key of one address into its own; return what was there, its own first."""
+        where = {name_of(one): address for one, address in zip(THREE, self.places.addresses, strict=True)}
+        key, target = where[name_of(into)]
+        mine = [name_of(one) for one in sources if where[name_of(one)][0] == key]
+        handle = self.handle(self.harness, into)
+        assert isinstance(handle, InternalMergingState)
+        handle.merge_namespaces(target, [where[name][1] for name in mine])
+        ordered = [name_of(into), *(name for name in dict.fromkeys(mine) if name != name_of(into))]
+        parts = [self.running.get(name) for name in ordered]
+        for name in ordered[1:]:
+            self.running.pop(name, None)
+        return [part for part in parts if part is not None]
 
     @rule()
     def flush(self) -> None:
@@ -207,8 +275,7 @@ class _StatesMachine(RuleBasedStateMachine):
             else:
                 found[name_of(key)] = state.value() if self.name in ("number", "list") else state.get()
 
-        for backend in harness.backends:
-            backend.apply_to_all_keys(self.descriptor(), keep)
+        self.visit_all(harness, keep)
         assert found == {key: str(value) if self.name == "last" else value for key, value in model.items()}
 
     def _end_epoch(self) -> None:
@@ -299,6 +366,13 @@ class _Lists(_StatesMachine):
         self.change(key, [], apply)
         self.kept.append(handed)
 
+    @precondition(lambda self: self.places is not VOIDS)
+    @rule(into=KEYS, sources=st.lists(KEYS, max_size=3))
+    def merge(self, into: Any, sources: list[Any]) -> None:
+        parts = self.moved(into, sources)
+        if parts:
+            self.running[name_of(into)] = [element for part in parts for element in part]
+
 
 class _Maps(_StatesMachine):
     names = ("counts", "map of lists")
@@ -375,19 +449,36 @@ class _Reduced(_StatesMachine):
         shown = str(expected) if self.name == "last" and expected is not None else expected
         assert self.state(key).get() == shown
 
+    @precondition(lambda self: self.places is not VOIDS)
+    @rule(into=KEYS, sources=st.lists(KEYS, max_size=3))
+    def merge(self, into: Any, sources: list[Any]) -> None:
+        parts = self.moved(into, sources)
+        if parts and self.name == "sum":
+            self.running[name_of(into)] = sum(parts)
+        elif parts:
+            self.running[name_of(into)] = [number for part in parts for number in part][-3:]
+
 
 _TITLES = {name: "".join(filter(str.isalpha, name.title())) for name in backends_to_test()}
+_VARIANTS: dict[str, dict[str, Any]] = {
+    "": {"ttl": None, "places": VOIDS},
+    "Timed": {"ttl": ENDLESS, "places": VOIDS},
+    "Windowed": {"ttl": None, "places": WINDOWS},
+    "TimedNamespaced": {"ttl": ENDLESS, "places": TEXTS},
+}
 
 for _name in backends_to_test():
     for _family in (_Values, _Lists, _Maps, _Reduced):
-        for _slow, _ttl in product((False, True), (None, ENDLESS)):
-            _settings = {"backend_name": _name, "ttl": _ttl}
-            _machine: Any = type(f"{_TITLES[_name]}{_family.__name__[1:]}", (_family,), _settings)
+        for _slow, (_variant, _settings) in product((False, True), _VARIANTS.items()):
+            _machine: Any = type(
+                f"{_TITLES[_name]}{_variant}{_family.__name__[1:]}", (_family,), {"backend_name": _name, **_settings}
+            )
             _case = _machine.TestCase
-            _examples = EXAMPLES.get(_name, 20) * (20 if _slow else 1)
+            if _settings["places"] is TEXTS and not _slow:
+                continue
+            _examples = EXAMPLES.get(_name, 20) * (20 if _slow else 1) // (2 if _settings["places"] is WINDOWS else 1)
             _case.settings = settings(max_examples=_examples, stateful_step_count=50, deadline=None)
             if _slow:
                 _case = pytest.mark.slow(pytest.mark.timeout(1200)(_case))
-            _title = f"{_TITLES[_name]}{'Timed' if _ttl else ''}{_family.__name__[1:]}Model{'AtLength' if _slow else ''}"
-            globals()[f"Test{_title}"] = _case
+            globals()[f"Test{_TITLES[_name]}{_variant}{_family.__name__[1:]}Model{'AtLength' if _slow else ''}"] = _case
 del _machine, _case, _family  # else pytest runs the last one twice

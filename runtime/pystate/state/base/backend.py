@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pystate.api.state import State, StateDescriptor
+from pystate.api.state import MergingState, State, StateDescriptor
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
 from pystate.common.key_groups import KeyGroupRange, check_max_parallelism
@@ -26,11 +26,16 @@ from pystate.metrics.sample import MetricSample
 from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, Entry, StateMetaInfo
 from pystate.state.base.compression import snapshot_codec
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
+from pystate.state.base.namespaces import VOID, NamespaceSerializer
 from pystate.state.base.native import NativeSnapshot, NativeSource
 from pystate.state.base.ttl.cleanup import EntryFilter, snapshot_filter
 
 if TYPE_CHECKING:
-    from pystate.state.base.overlay import OverlayState
+    from pystate.state.base.addresses import KeyContext
+    from pystate.state.base.internal_state import InternalKvState
+    from pystate.state.base.overlay import EpochOverlay, OverlayState
+    from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
+    from pystate.state.base.timer_schema import TimerSchema
 
 
 class _NoKey:
@@ -89,9 +94,9 @@ class KeyedStateBackend(ABC):
     """
 
     __slots__ = (
-        "_descriptors",
+        "_handles",
         "_overlays",
-        "_states",
+        "_queues",
         "_records",
         "_visits",
         "active_key",
@@ -126,9 +131,9 @@ class KeyedStateBackend(ABC):
         self.clock = clock
         self.active_key: Hashable = NO_KEY
         self.active_key_group = -1
-        self._descriptors: dict[str, StateDescriptor] = {}
-        self._overlays: dict[str, OverlayState] = {}
-        self._states: dict[str, State] = {}
+        self._handles: dict[str, InternalKvState] = {}
+        self._queues: dict[str, KeyGroupedPriorityQueue] = {}
+        self._overlays: dict[str, EpochOverlay] = {}  # of all that was declared, by the names of states
         self._records = 0
         self._visits = 0  # calls of apply_to_all_keys under way, one in another
 
@@ -183,29 +188,132 @@ class KeyedStateBackend(ABC):
         message = "Keyed state was used where there is no current key."
         return StateError(message, hint="use keyed state in process_element and on_timer only, not in open() or in threads")
 
+    def shown(self, key: Hashable) -> str:
+        """Return an internal key for people."""
+        return f"key {self.key_codec.external(key)!r}"
+
     def get_partitioned_state(self, descriptor: StateDescriptor) -> State:
-        """Return the state a descriptor declares; an equal descriptor gives the same object.
+        """Return the state a descriptor declares, in the void namespace; see `get_or_create_keyed_state`."""
+        state: State = self.get_or_create_keyed_state(descriptor).state
+        return state
+
+    def get_or_create_keyed_state(
+        self, descriptor: StateDescriptor, namespaces: NamespaceSerializer = VOID
+    ) -> InternalKvState:
+        """Return the state a descriptor declares, with its namespaces; an equal descriptor gives the same object.
 
         Restored values of an older type that the new one can take over are converted now, all of them.
 
+        Args:
+            descriptor: What is declared.
+            namespaces: Of the namespaces that the state is in.
+
+        Returns:
+            An `InternalMergingState` where the namespaces of the state's kind can be merged.
+
         Raises:
-            StateError: The name is taken by a state of another kind, type or function.
+            StateError: The name is taken by a state of another kind, type or function, or in other namespaces.
             RestoreError: The restored state of this name can't be read as what is declared.
         """
-        known = self._descriptors.get(descriptor.name)
+        known = self._handles.get(descriptor.name)
         if known is None:
-            state, overlay = self._create_state(descriptor)
-            self._descriptors[descriptor.name] = descriptor
-            self._overlays[descriptor.name] = overlay
-            self._states[descriptor.name] = state
-            return state
-        if known != descriptor:
-            message = f"State {descriptor.name!r} is declared twice: as {known!r} and as {descriptor!r}."
+            return self._declared(descriptor, namespaces)
+        if known.descriptor != descriptor:
+            message = f"State {descriptor.name!r} is declared twice: as {known.descriptor!r} and as {descriptor!r}."
             raise StateDeclarationError(message, hint="give one of them another name")
-        return self._states[descriptor.name]
+        if known.namespaces != namespaces:
+            types = f"{known.namespaces.name} and {namespaces.name}"
+            message = f"State {descriptor.name!r} is declared in namespaces of two types, {types}."
+            raise StateDeclarationError(message, hint="give one of them another name")
+        return known
+
+    def _declared(self, descriptor: StateDescriptor, namespaces: NamespaceSerializer) -> InternalKvState:
+        from pystate.state.base.internal_state import InternalKvState, InternalMergingState, NamespaceScope
+
+        if descriptor.name in self._queues:
+            message = f"{descriptor.name!r} is declared twice: as a state and as timers."
+            raise StateDeclarationError(message, hint="give the state another name")
+        scope = None if namespaces.is_void else NamespaceScope(self, namespaces, descriptor.name)
+        state, overlay = self._create_state(descriptor, namespaces, self if scope is None else scope)
+        handle_class = InternalMergingState if isinstance(state, MergingState) else InternalKvState
+        handle = handle_class(descriptor, namespaces, scope, state, overlay)
+        self._handles[descriptor.name] = handle
+        self._overlays[descriptor.name] = overlay
+        return handle
+
+    def get_priority_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
+        """Return the timers of a service; an equal schema gives the same object.
+
+        Raises:
+            StateError: The name is taken by other state, or by timers in other namespaces.
+            RestoreError: The restored state of this name isn't these timers.
+        """
+        known = self._queues.get(schema.name)
+        if known is None:
+            if schema.name in self._handles:
+                message = f"{schema.name!r} is declared twice: as a state and as timers."
+                raise StateDeclarationError(message, hint="give the state another name")
+            known = self._queues[schema.name] = self._create_queue(schema)
+            self._overlays[schema.name] = known
+        elif known.schema != schema:
+            message = f"Timers are declared twice: as {known.schema} and as {schema}."
+            raise StateDeclarationError(message, hint="give one of the timer services another name")
+        return known
+
+    @abstractmethod
+    def _create_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
+        """Make the queue of timers, on top of restored ones where there are any."""
+
+    def get_keys(self, state_name: str, namespace: Any = None) -> Iterator[Any]:
+        """Iterate over the keys that have a value of a declared state in a namespace by now, in no order to rely on.
+
+        What is done with state meanwhile neither shows nor harms. Close the iteration before the epoch ends.
+
+        Args:
+            state_name: The state's name.
+            namespace: One of the state's; None for the void one.
+
+        Raises:
+            StateError: No such state was declared, or its namespaces are of another type.
+        """
+        wanted = self._handle(state_name).namespaces.internal(namespace)
+        return (key for key, found in self._keys_and_namespaces(state_name) if found == wanted)
+
+    def get_keys_and_namespaces(self, state_name: str) -> Iterator[tuple[Any, Any]]:
+        """Iterate over (key, namespace) of all values of a declared state; see `get_keys`."""
+        external = self._handle(state_name).namespaces.external
+        return ((key, external(namespace)) for key, namespace in self._keys_and_namespaces(state_name))
+
+    def _handle(self, state_name: str) -> InternalKvState:
+        handle = self._handles.get(state_name)
+        if handle is None:
+            message = f"No state {state_name!r} was declared."
+            raise StateError(message, hint="declare it first: get_or_create_keyed_state")
+        return handle
+
+    def _keys_and_namespaces(self, state_name: str) -> Iterator[tuple[Any, Hashable]]:
+        handle, external = self._handle(state_name), self.key_codec.external
+        overlay = handle.overlay
+        with closing(overlay.all_keys()) as addresses:
+            for address, key_group in addresses:
+                held = overlay.holds(address)
+                has_value = self._has_value(handle, address, key_group)
+                if not held:
+                    overlay.settle(address)
+                if has_value:
+                    key, namespace = handle.split(address)
+                    yield external(key), namespace
+
+    def _has_value(self, handle: InternalKvState, address: Hashable, key_group: int) -> bool:
+        before = self.active_key, self.active_key_group
+        self.active_key, self.active_key_group = handle.split(address)[0], key_group
+        try:
+            return handle.has_value(address)
+        finally:
+            self.active_key, self.active_key_group = before
 
     def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], object]) -> None:
-        """Call a function for each key that has a value in a state by now, once, in no order to rely on.
+        """Call a function for each key that has a value of a state by now, in the void namespace, once, in any order.
 
         The function may write any state of the key it is called for. The current key is afterwards what it was before. What
         a call was handed out is cut off when it returns, as at the end of an epoch: keys that were only read leave nothing.
@@ -218,7 +326,7 @@ class KeyedStateBackend(ABC):
             StateError, RestoreError: See `get_partitioned_state`.
         """
         state = self.get_partitioned_state(descriptor)
-        overlay = self._overlays[descriptor.name]
+        overlay = self._handles[descriptor.name].overlay
         external = self.key_codec.external
         before = self.active_key, self.active_key_group
         self._visits += 1
@@ -238,13 +346,21 @@ class KeyedStateBackend(ABC):
             self.active_key, self.active_key_group = before
 
     @abstractmethod
-    def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:
-        """Make the state object and its running epoch, on top of restored values where there are any."""
+    def _create_state(
+        self, descriptor: StateDescriptor, namespaces: NamespaceSerializer, context: KeyContext
+    ) -> tuple[State, OverlayState]:
+        """Make the state object and its running epoch, on top of restored values where there are any.
+
+        Args:
+            descriptor: What is declared.
+            namespaces: Of its namespaces.
+            context: Whose current address counts.
+        """
 
     def _snapshot_filters(self) -> dict[str, EntryFilter]:
         """Return what leaves expired values out of a snapshot that is taken now, by the names of the states it is for."""
         now = self.clock()
-        filters = {name: snapshot_filter(descriptor, now) for name, descriptor in self._descriptors.items()}
+        filters = {name: snapshot_filter(handle.descriptor, now) for name, handle in self._handles.items()}
         return {name: keep for name, keep in filters.items() if keep is not None}
 
     @abstractmethod

@@ -40,7 +40,6 @@ _MAX_BLOCK_BYTES = (1 << 32) - 1
 _ITEM_OVERHEAD = 5
 _COMPRESSION = "compression"  # stands in the header of version 2
 
-_PLAIN_VERSION = 1
 COMPRESSED_VERSION = 2
 """Of files whose blocks are compressed, see `compression`."""
 
@@ -53,13 +52,15 @@ class BlockFileFormat:
 
     Attributes:
         magic: Its first eight bytes.
-        version: The newest that is read. Files whose blocks are compressed are written as version 2, others as version 1.
+        version: The newest that is read. Files whose blocks are compressed are written as version 2.
         what: What errors call it.
+        plain_version: That of the files that are written without compression.
     """
 
     magic: bytes
     version: int
     what: str
+    plain_version: int = 1
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class BlockWriter:
         self._compression = compression
         mark = {} if compression is None else {_COMPRESSION: compression}
         plain = msgpack.packb({**header, **mark}, use_bin_type=True)
-        version = _PLAIN_VERSION if compression is None else COMPRESSED_VERSION
+        version = format.plain_version if compression is None else COMPRESSED_VERSION
         start = _START.pack(format.magic, version, len(plain)) + plain
         self._header_bytes = len(plain)
         self._write(start + _CRC.pack(zlib.crc32(start)))

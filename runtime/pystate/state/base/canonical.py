@@ -2,7 +2,7 @@
 
 Layout, all numbers big-endian:
 
-    magic "PYSTKEYS", version u16
+    magic "PYSTKEYS", version u16: 3 (1 and 2 know no namespaces; 2 is 1 with compressed blocks)
     header   length u32, msgpack, crc32 u32 of everything before
     blocks   state u16, key group u16, entries u32, length u32, msgpack list [key, sub-key, value, key, ...], crc32 u32
     index    msgpack list [state, key group, offset, length, entries, ...], a row per block in file order
@@ -31,11 +31,11 @@ from pystate.common.type_info import TypeInformation
 from pystate.state.base.compression import codec_from_plain, compress, decompress
 from pystate.state.base.plain_lists import unpack_flat
 
-FORMAT_VERSION = 1
-"""Of files whose blocks are as the layout says."""
+FORMAT_VERSION = 3
+"""Of the files that are written, and the newest that is read. Older ones have neither namespaces nor timers; else they are
+the same. Where there is a `compression` in the header, the msgpack list of each block is compressed, see `compression`."""
 
-COMPRESSED_VERSION = 2
-"""Of files with a `compression` in their header: the msgpack list of each block is compressed, see `compression`."""
+OLDEST_VERSION = 1
 
 BLOCK_BYTES = 256 * 1024
 """Entries are gathered up to about this size in one block."""
@@ -63,9 +63,11 @@ class StateMetaInfo:
     Attributes:
         name: Its name.
         kind: Its kind, a `StateKind` value.
-        serializer: The snapshot of the serializer of its values, elements or map values.
+        serializer: The snapshot of the serializer of its values, elements or map values; empty for timers, which have none.
         user_key: `{"type": ...}` with the type of the map keys, None for untyped; None where the state is no map.
         ttl: Whether each value begins with the 8 bytes of a timestamp.
+        namespace: The snapshot of the serializer of its namespaces; None where it is scoped by key alone.
+        timers: What timers these are, see `TimerSchema`; None where the state is none of timers.
         part: 0, but where a file has entries of one state under several schemas: then each is a part with a number of its
             own. Such are states that came from subtasks of which some had declared them anew, and others had not.
     """
@@ -76,6 +78,8 @@ class StateMetaInfo:
     user_key: dict[str, Any] | None = None
     ttl: bool = False
     part: int = 0
+    namespace: dict[str, Any] | None = None
+    timers: dict[str, Any] | None = None
 
     @property
     def key(self) -> str:
@@ -96,6 +100,8 @@ class StateMetaInfo:
             "user_key": self.user_key,
             "ttl": self.ttl,
             **({} if self.part == 0 else {"part": self.part}),
+            **({} if self.namespace is None else {"namespace": self.namespace}),
+            **({} if self.timers is None else {"timers": self.timers}),
         }
 
     @staticmethod
@@ -109,7 +115,8 @@ class StateMetaInfo:
         texts = isinstance(info.name, str) and isinstance(info.kind, str)
         user_key = info.user_key is None or (isinstance(info.user_key, dict) and info.user_key.keys() == {"type"})
         flags = isinstance(info.ttl, bool) and type(info.part) is int and info.part >= 0
-        if not texts or not isinstance(info.serializer, dict) or not user_key or not flags:
+        more = all(one is None or isinstance(one, dict) for one in (info.namespace, info.timers))
+        if not texts or not isinstance(info.serializer, dict) or not user_key or not flags or not more:
             message = "a state is not described as it should be"
             raise ValueError(message)
         return info
@@ -194,8 +201,7 @@ class CanonicalWriter:
         self.entries = 0
         self.bytes = 0
         plain = msgpack.packb(header.to_plain(), use_bin_type=True)
-        version = FORMAT_VERSION if header.compression is None else COMPRESSED_VERSION
-        start = _START.pack(_MAGIC, version, len(plain)) + plain
+        start = _START.pack(_MAGIC, FORMAT_VERSION, len(plain)) + plain
         self._header_bytes = len(plain)
         self._write(start + _CRC.pack(zlib.crc32(start)))
 
@@ -323,8 +329,8 @@ class CanonicalReader:
         _, version, stated = _START.unpack_from(body)
         if crc != _CRC.pack(zlib.crc32(body)) or stated != length:
             raise self._damaged(what="its header is changed")
-        if not FORMAT_VERSION <= version <= COMPRESSED_VERSION:
-            message = f"The keyed-state file has version {version}; this pystate reads up to version {COMPRESSED_VERSION}."
+        if not OLDEST_VERSION <= version <= FORMAT_VERSION:
+            message = f"The keyed-state file has version {version}; this pystate reads up to version {FORMAT_VERSION}."
             raise RestoreError(
                 message, where=self._where, hint="restore with the pystate version that wrote it, or a newer one"
             )

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from pystate.api.functions import ReduceFunction
 from pystate.api.state import AggregatingState, ReducingState, ValueState
 from pystate.common.errors import StateError
 from pystate.state.base.serializers import TypeSerializer
+
+
+class TakingState(Protocol):
+    """A value state whose values can be taken out."""
+
+    def value(self) -> Any:
+        """See `ValueState`."""
+
+    def update(self, value: Any, /) -> None:
+        """See `ValueState`."""
+
+    def clear(self) -> None:
+        """See `ValueState`."""
+
+    def take(self) -> Any:
+        """Remove the current address's value and return it; None where there is none, or it has expired."""
 
 
 def _refuse_none(name: str) -> StateError:
@@ -26,12 +42,12 @@ class ValueReducingState(ReducingState[Any]):
         function: A `ReduceFunction`, or a function of two values.
     """
 
-    __slots__ = ("_checked", "_name", "_read", "_reduce", "_update", "_values")
+    __slots__ = ("_checked", "_name", "_read", "_reduce", "_update", "_values", "take")
 
     def __init__(
         self,
         name: str,
-        values: ValueState[Any],
+        values: TakingState,
         checked: Callable[[Any], Any],
         function: ReduceFunction | Callable[..., Any],
     ) -> None:
@@ -41,6 +57,7 @@ class ValueReducingState(ReducingState[Any]):
         self._update = values.update
         self._checked = checked
         self._reduce = reduce_callable(function)
+        self.take = values.take
 
     def get(self) -> Any:
         """Return the reduced value; None where nothing was added."""
@@ -55,9 +72,21 @@ class ValueReducingState(ReducingState[Any]):
         if current is not None:
             value = self._reduce(current, value)
             if value is None:
-                message = f"The reduce function of state {self._name!r} returned None."
-                raise StateError(message, hint="return what takes the place of both values")
+                raise self._no_result()
         self._update(value)
+
+    def _no_result(self) -> StateError:
+        message = f"The reduce function of state {self._name!r} returned None."
+        return StateError(message, hint="return what takes the place of both values")
+
+    def merge(self, taken: Sequence[Any]) -> None:
+        """Reduce what was taken from elsewhere into the current value."""
+        current = self.take()
+        for value in taken:
+            current = value if current is None else self._reduce(current, value)
+            if current is None:
+                raise self._no_result()
+        self._update(current)
 
     def clear(self) -> None:
         """Remove the current key's value."""
@@ -80,9 +109,9 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
         function: An `AggregateFunction`, or an object with its methods.
     """
 
-    __slots__ = ("_add", "_create", "_name", "_read", "_result", "_update", "_values")
+    __slots__ = ("_add", "_create", "_merge", "_name", "_read", "_result", "_update", "_values", "take")
 
-    def __init__(self, name: str, values: ValueState[Any], function: Any) -> None:
+    def __init__(self, name: str, values: TakingState, function: Any) -> None:
         self._name = name
         self._values = values
         self._read = values.value
@@ -90,6 +119,8 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
         self._create = function.create_accumulator
         self._add = function.add
         self._result = function.get_result
+        self._merge: Callable[[Any, Any], Any] | None = getattr(function, "merge", None)
+        self.take = values.take
 
     def get(self) -> Any:
         """Return the result; None where nothing was added."""
@@ -106,6 +137,19 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
             message = f"The aggregate function of state {self._name!r} returned None from add()."
             raise StateError(message, hint="return the accumulator, also where it is changed in place")
         self._update(accumulator)
+
+    def merge(self, taken: Sequence[Any]) -> None:
+        """Merge accumulators that were taken from elsewhere into the current one."""
+        if self._merge is None:
+            message = f"The aggregate function of state {self._name!r} has no merge()."
+            raise StateError(message, hint="give it merge(acc_a, acc_b), as windows that merge need it")
+        current = self.take()
+        for accumulator in taken:
+            current = accumulator if current is None else self._merge(current, accumulator)
+            if current is None:
+                message = f"The aggregate function of state {self._name!r} returned None from merge()."
+                raise StateError(message, hint="return the accumulator, also where it is changed in place")
+        self._update(current)
 
     def clear(self) -> None:
         """Remove the current key's accumulator."""

@@ -7,13 +7,13 @@ epoch ends, with what was read, since user code may have changed it in place.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from operator import is_
 from typing import Any, NamedTuple, Protocol
 
 from pystate.api.state import ListState
 from pystate.common.errors import StateError
-from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.addresses import KeyContext
 from pystate.state.base.epoch_size import object_size, sample_of, scaled
 from pystate.state.base.overlay import KeyStore, OverlayState
 from pystate.state.base.serializers import TypeSerializer
@@ -74,7 +74,7 @@ class OverlayListState(OverlayState, ListState[Any]):
 
     __slots__ = ("_lists", "_mutable", "_read", "_to_bytes")
 
-    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ListStore) -> None:
+    def __init__(self, name: str, backend: KeyContext, serializer: TypeSerializer, store: ListStore) -> None:
         super().__init__(name, backend, serializer, store)
         self._read: Callable[[Hashable, int], list[Any]] = store.get
         self._mutable = not serializer.immutable
@@ -142,6 +142,25 @@ class OverlayListState(OverlayState, ListState[Any]):
     def _no_element(self) -> StateError:
         message = f"None can't be an element of list state {self._name!r}."
         return StateError(message, hint="leave such elements out; clear() removes all")
+
+    def take(self) -> list[Any] | None:
+        """Remove the current key's elements and return them as the state holds them; None where there are none."""
+        elements = self._held_elements()
+        if not elements:
+            return None
+        taken = self._sound(self._backend.active_key, list(elements))
+        self._replace([])
+        return taken
+
+    def merge(self, taken: Sequence[list[Any]]) -> None:
+        """Add what was taken from elsewhere to the current key."""
+        overlay = self._lists.get(self._backend.active_key) or self._open()
+        for elements in taken:
+            overlay.added += elements
+
+    def _held_elements(self) -> list[Any]:
+        """Return the current key's elements as the state holds them."""
+        return self.get()
 
     def touched_keys(self) -> list[tuple[Hashable, int]]:
         """Return (key, key group) of all that the epoch has in its overlay."""
@@ -213,6 +232,12 @@ class OverlayListState(OverlayState, ListState[Any]):
         if None in elements and any(element is None for element in elements):
             raise self._unkeepable(key, self._no_element())
         return self._added(key, elements if self._to_bytes else list(map(self._checked, elements)))
+
+    def _sound(self, key: Hashable, elements: list[Any]) -> list[Any]:
+        """Return elements of a list that user code had in its hands, as `add` would take them."""
+        if None in elements and any(element is None for element in elements):
+            raise self._unkeepable(key, self._no_element())
+        return elements if self._mutable else list(map(self._checked, elements))
 
     def _added(self, key: Hashable, elements: list[Any]) -> list[Any]:
         """Return stored forms of checked elements."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pystate.api.state import MapState
 from pystate.common.errors import StateError
-from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.addresses import KeyContext
 from pystate.state.base.epoch_size import object_size, sample_of, scaled
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.overlay import ABSENT, KeyStore, OverlayState
@@ -104,7 +104,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
     __slots__ = ("_epoch", "_external", "_internal", "_maps", "_mutable", "_open_map", "_to_bytes")
 
     def __init__(
-        self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: MapStore, user_keys: KeyCodec
+        self, name: str, backend: KeyContext, serializer: TypeSerializer, store: MapStore, user_keys: KeyCodec
     ) -> None:
         super().__init__(name, backend, serializer, store)
         self._open_map: Callable[[Hashable, int], Any] = store.open

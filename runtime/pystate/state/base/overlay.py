@@ -13,7 +13,8 @@ from itertools import chain
 from typing import Any, Protocol
 
 from pystate.common.errors import StateError
-from pystate.state.base.backend import NO_KEY, KeyedStateBackend
+from pystate.state.base.addresses import KeyContext
+from pystate.state.base.backend import NO_KEY
 from pystate.state.base.serializers import TypeSerializer
 
 
@@ -53,34 +54,10 @@ class KeyStore(Protocol):
         """Forget what was kept for the running epoch alone."""
 
 
-class OverlayState(ABC):
-    """The running epoch of one state.
+class EpochOverlay(ABC):
+    """What the running epoch did to one state, of whichever kind."""
 
-    Args:
-        name: The state's name.
-        backend: Whose current key counts.
-        serializer: Of the values, elements or map values.
-        store: The flushed values.
-    """
-
-    __slots__ = ("_backend", "_checked", "_name", "_owned_groups", "_serializer", "_store")
-
-    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: KeyStore) -> None:
-        self._name = name
-        self._backend = backend
-        self._serializer = serializer
-        self._store: Any = store
-        self._owned_groups = frozenset(range(backend.key_group_range.start, backend.key_group_range.end + 1))
-        self._checked = value_check(name, serializer)
-
-    def _group(self, key: Hashable) -> int:
-        group = self._backend.active_key_group
-        if key is NO_KEY:
-            raise self._backend.no_key_error()
-        if group not in self._owned_groups:
-            message = f"Key group {group} isn't one of this subtask's, {self._backend.key_group_range}."
-            raise StateError(message, where=f"state {self._name!r}")
-        return group
+    __slots__ = ()
 
     @abstractmethod
     def prepare_flush(self) -> Any:
@@ -99,6 +76,42 @@ class OverlayState(ABC):
         """Forget the running epoch."""
 
     @abstractmethod
+    def held_bytes(self) -> int:
+        """Return about how much memory the running epoch takes."""
+
+
+class OverlayState(EpochOverlay):
+    """The running epoch of one state that has values.
+
+    Keys are addresses here, see `addresses`.
+
+    Args:
+        name: The state's name.
+        backend: Whose current address counts.
+        serializer: Of the values, elements or map values.
+        store: The flushed values.
+    """
+
+    __slots__ = ("_backend", "_checked", "_name", "_owned_groups", "_serializer", "_store")
+
+    def __init__(self, name: str, backend: KeyContext, serializer: TypeSerializer, store: KeyStore) -> None:
+        self._name = name
+        self._backend = backend
+        self._serializer = serializer
+        self._store: Any = store
+        self._owned_groups = frozenset(range(backend.key_group_range.start, backend.key_group_range.end + 1))
+        self._checked = value_check(name, serializer)
+
+    def _group(self, key: Hashable) -> int:
+        group = self._backend.active_key_group
+        if key is NO_KEY:
+            raise self._backend.no_key_error()
+        if group not in self._owned_groups:
+            message = f"Key group {group} isn't one of this subtask's, {self._backend.key_group_range}."
+            raise StateError(message, where=f"state {self._name!r}")
+        return group
+
+    @abstractmethod
     def touched_keys(self) -> list[tuple[Hashable, int]]:
         """Return (key, key group) of all that the epoch has in its overlay."""
 
@@ -113,10 +126,6 @@ class OverlayState(ABC):
         Raises:
             StateError: The value isn't of the type.
         """
-
-    @abstractmethod
-    def held_bytes(self) -> int:
-        """Return about how much memory the running epoch takes."""
 
     @abstractmethod
     def has_value(self) -> bool:
@@ -138,8 +147,8 @@ class OverlayState(ABC):
                     yield key, group
 
     def _unkeepable(self, key: Hashable, error: StateError, part: str = "") -> StateError:
-        shown = self._backend.key_codec.external(key)
-        message = f"The value of state {self._name!r} for key {shown!r}{part} can't be kept: {error.message}"
+        shown = self._backend.shown(key)
+        message = f"The value of state {self._name!r} for {shown}{part} can't be kept: {error.message}"
         return StateError(message, hint=error.hint)
 
 

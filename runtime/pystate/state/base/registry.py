@@ -16,28 +16,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Generic, TypeVar
 
-from pystate.api.state import StateDescriptor, StateKind
+from pystate.api.state import StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
 from pystate.state.base.backend import KeyedStateBackend, check_header_fits, restored_entries
 from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfo
-from pystate.state.base.schema import (
-    VOID_NAMESPACE,
-    Migration,
-    StateSchema,
-    kind_of,
-    part_number,
-    resolve_migration,
-)
+from pystate.state.base.namespaces import VOID_NAMESPACE
+from pystate.state.base.schema import Migration, StateSchema, check_sub_key, kind_of, resolve_migration
+from pystate.state.base.timer_schema import TimerSchema, check_timers
 
 S = TypeVar("S")
 R = TypeVar("R")
+
+Schema = StateSchema | TimerSchema
 
 
 @dataclass(frozen=True)
 class RegisteredState(Generic[S]):
     """A declared state: its schema, what snapshots say about it, and the store of its flushed values."""
 
-    schema: StateSchema
+    schema: Schema
     info: StateMetaInfo
     store: S
 
@@ -61,9 +58,9 @@ class StateRegistry(Generic[S, R]):
 
     def __init__(
         self,
-        create_store: Callable[[str, StateSchema], S],
+        create_store: Callable[[str, Schema], S],
         create_raw: Callable[[StateMetaInfo], R],
-        adopt: Callable[[str, StateSchema, Sequence[tuple[R, Migration | None]]], S],
+        adopt: Callable[[str, Schema, Sequence[tuple[R, Migration | None]]], S],
     ) -> None:
         self._create_store = create_store
         self._create_raw = create_raw
@@ -100,18 +97,18 @@ class StateRegistry(Generic[S, R]):
             message = "State can only be restored into an empty backend."
             raise StateError(message)
 
-    def declare(self, descriptor: StateDescriptor, now: int) -> RegisteredState[S]:
-        """Return the state that a descriptor declares, with its restored values if there are any.
+    def declare(self, name: str, schema: Schema, now: int) -> RegisteredState[S]:
+        """Return the state that is declared under a name, with its restored values if there are any.
 
         Args:
-            descriptor: What is declared.
+            name: Its name.
+            schema: As what it is declared.
             now: See `resolve_migration`.
 
         Raises:
             RestoreError: The restored values can't be read as what is declared.
             StateError: The state was declared as something else.
         """
-        name, schema = descriptor.name, StateSchema.of(descriptor)
         info = schema.meta_info(name)
         known = self._states.get(name)
         if isinstance(known, RegisteredState):
@@ -121,7 +118,7 @@ class StateRegistry(Generic[S, R]):
             raise StateDeclarationError(message, hint="give one of them another name")
         parts = self._parts(name)
         if parts:
-            store = self._adopt(name, schema, [(part.raw, resolve_migration(part.info, schema, now)) for part in parts])
+            store = self._adopt(name, schema, [(part.raw, _migration(part.info, schema, now)) for part in parts])
         else:
             store = self._create_store(name, schema)
         for part in parts[1:]:
@@ -159,7 +156,7 @@ class StateRegistry(Generic[S, R]):
                         if seen.setdefault((info.name, key_group), number) != number:
                             message = f"State {info.name!r} has key group {key_group} twice: the files overlap."
                             raise RestoreError(message)
-                        take(raw, key_group, _checked_sub_keys(info.name, kind, entries))
+                        take(raw, key_group, _checked_sub_keys(info, kind, entries))
         except BaseException:
             self._states.clear()
             raise
@@ -197,12 +194,28 @@ class StateRegistry(Generic[S, R]):
         return [state for state in found if state.info.name == name]
 
 
-def _checked_sub_keys(name: str, kind: StateKind, entries: Iterator[Entry]) -> Iterator[Entry]:
+def _migration(info: StateMetaInfo, schema: Schema, now: int) -> Migration | None:
+    if isinstance(schema, TimerSchema):
+        check_timers(info, schema)
+        return None
+    if info.timers is not None:
+        message = f"State {info.name!r} was written as {TimerSchema.from_meta_info(info)}; the job declares {schema}."
+        raise RestoreError(message, hint="give the new state another name")
+    return resolve_migration(info, schema, now)
+
+
+def _checked_sub_keys(info: StateMetaInfo, kind: StateKind, entries: Iterator[Entry]) -> Iterator[Entry]:
+    if info.namespace is None and kind not in (StateKind.LIST, StateKind.TIMER):  # the usual case, once per entry
+        begin = VOID_NAMESPACE if kind is StateKind.MAP else b""
+        for entry in entries:
+            if entry[1][:1] != begin:
+                message = f"State {info.name!r} has an entry with a namespace, and is said to have none."
+                raise CorruptSnapshotError(message)
+            yield entry
+        return
     for entry in entries:
-        sub_key = entry[1]
-        if kind is StateKind.LIST:
-            part_number(sub_key)
-        elif sub_key[:1] != (VOID_NAMESPACE if kind is StateKind.MAP else b""):
-            message = f"State {name!r} has an entry with a namespace, which {kind.value} state never has."
+        check_sub_key(info, kind, entry[1])
+        if kind is StateKind.TIMER and entry[2]:
+            message = f"A timer of state {info.name!r} has a value."
             raise CorruptSnapshotError(message)
         yield entry

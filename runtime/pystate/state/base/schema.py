@@ -2,13 +2,15 @@
 
 Entries of a snapshot are (key, sub-key, value), on every backend:
 
-    VALUE, REDUCING, AGGREGATING   one entry per key: an empty sub-key, and the value or accumulator
+    VALUE, REDUCING, AGGREGATING   one entry per address: the namespace; and the value or accumulator
     MAP    one entry per map entry: the namespace, then the bytes of the map key; and its value, which may be nil
-    LIST   one or more entries per key, each a part of the list: the namespace, then a number (8 bytes, big-endian) by which
-           the parts are ordered; and a msgpack list of the elements' bytes
+    LIST   one or more entries per address, each a part of the list: the namespace, then a number (8 bytes, big-endian) by
+           which the parts are ordered; and a msgpack list of the elements' bytes
+    TIMER  see `timer_schema`
 
-The namespace of state that is scoped by key alone is the byte 0: the length of a namespace, as a varint. Where values have a
-time to live, each value, element and map value begins with the time of its last access (see `ttl.serializer`).
+How a namespace is written is in `namespaces`. Where a state is scoped by key alone, it is the byte 0 in front of map keys
+and numbers, and left out else. Where values have a time to live, each value, element and map value begins with the time of
+its last access (see `ttl.serializer`).
 """
 
 from __future__ import annotations
@@ -21,8 +23,16 @@ from typing import Any
 from pystate.api.state import MapStateDescriptor, StateDescriptor, StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.type_info import TypeInformation
+from pystate.state.base.addresses import KEYED_BY_MORE, AddressFormat, address_format
 from pystate.state.base.canonical import Entry, StateMetaInfo
 from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
+from pystate.state.base.namespaces import (
+    VOID,
+    VOID_NAMESPACE,
+    NamespaceSerializer,
+    namespaces_from_snapshot,
+    split_namespace,
+)
 from pystate.state.base.nullable import NullableSerializer
 from pystate.state.base.serializers import (
     SchemaCompatibility,
@@ -35,28 +45,38 @@ from pystate.state.base.ttl.serializer import Convert, TtlSerializer, timed_conv
 from pystate.state.base.untyped_format import unpack
 from pystate.state.base.value_format import pack
 
-VOID_NAMESPACE = b"\x00"
-"""How sub-keys of state begin that is scoped by key alone."""
+_NUMBER = struct.Struct(">Q")
+pack_number: Callable[[int], bytes] = _NUMBER.pack
+"""(number of a part of a list) -> what stands behind the namespace."""
 
-_PART = struct.Struct(">cQ")
+_WITH_VOID = frozenset(kind.value for kind in KEYED_BY_MORE)
+_REST = {
+    StateKind.VALUE: 0,
+    StateKind.REDUCING: 0,
+    StateKind.AGGREGATING: 0,
+    StateKind.LIST: _NUMBER.size,
+    StateKind.TIMER: _NUMBER.size,
+}
+"""How many bytes stand behind the namespace."""
+
 _REMEDY = "declare the type it was written with, or give the new state another name"
 
 
-def part_sub_key(number: int) -> bytes:
-    """Return the sub-key of a part of a list."""
-    return _PART.pack(VOID_NAMESPACE, number)
+def part_sub_key(number: int, prefix: bytes = VOID_NAMESPACE) -> bytes:
+    """Return the sub-key of a part of a list; the prefix is its namespace."""
+    return prefix + pack_number(number)
 
 
-def part_number(sub_key: bytes) -> int:
-    """Return the number of a part of a list.
+def part_number(sub_key: bytes, start: int) -> int:
+    """Return the number of a part of a list, which begins at `start` in its sub-key.
 
     Raises:
         CorruptSnapshotError: This is no such sub-key.
     """
-    if len(sub_key) != _PART.size or sub_key[:1] != VOID_NAMESPACE:
+    if len(sub_key) != start + _NUMBER.size:
         message = "The number of a part of a list is damaged."
         raise CorruptSnapshotError(message)
-    return int.from_bytes(sub_key[1:], "big")
+    return int.from_bytes(sub_key[start:], "big")
 
 
 def pack_part(elements: list[bytes]) -> bytes:
@@ -104,23 +124,25 @@ class StateSchema:
         serializer: Of the values; of the elements of a list; of the values of a map, then with None among them. A
             `TtlSerializer` where they have a time to live.
         user_keys: Of the keys of a map; else None.
+        namespaces: Of the namespaces.
     """
 
     kind: StateKind
     serializer: TypeSerializer
     user_keys: KeyCodec | None = None
+    namespaces: NamespaceSerializer = VOID
 
     @staticmethod
-    def of(descriptor: StateDescriptor) -> StateSchema:
-        """Return what a descriptor declares.
+    def of(descriptor: StateDescriptor, namespaces: NamespaceSerializer = VOID) -> StateSchema:
+        """Return what a descriptor declares, in such namespaces.
 
         Raises:
             StateError: A type can't be the key of a map.
         """
         serializer, ttl = serializer_for(descriptor.type_info), descriptor.ttl_config is not None
         if isinstance(descriptor, MapStateDescriptor):
-            return _map_schema(serializer, descriptor.key_type_info, ttl)
-        return StateSchema(descriptor.kind, _timed(serializer, ttl))
+            return _map_schema(serializer, descriptor.key_type_info, ttl, namespaces)
+        return StateSchema(descriptor.kind, _timed(serializer, ttl), namespaces=namespaces)
 
     @staticmethod
     def from_meta_info(info: StateMetaInfo) -> StateSchema:
@@ -130,11 +152,13 @@ class StateSchema:
             CorruptSnapshotError, RestoreError: It can't be read.
         """
         serializer = serializer_from_snapshot(info.serializer)
+        namespaces = namespaces_from_snapshot(info.namespace, info.name)
         if kind_of(info) is not StateKind.MAP:
-            return StateSchema(kind_of(info), _timed(serializer, info.ttl))
+            return StateSchema(kind_of(info), _timed(serializer, info.ttl), namespaces=namespaces)
         try:
             plain = (info.user_key or {})["type"]
-            return _map_schema(serializer, None if plain is None else TypeInformation.from_plain(plain), info.ttl)
+            key_type = None if plain is None else TypeInformation.from_plain(plain)
+            return _map_schema(serializer, key_type, info.ttl, namespaces)
         except (ValueError, TypeError, LookupError) as error:
             message = f"The description of the map keys of state {info.name!r} is damaged: {error!r}"
             raise CorruptSnapshotError(message) from error
@@ -145,7 +169,13 @@ class StateSchema:
         if self.user_keys is not None:
             key_type = self.user_keys.key_type
             user_key = {"type": None if key_type is None else key_type.to_plain()}
-        return StateMetaInfo(name, self.kind.value, self.serializer.snapshot(), user_key, self.has_ttl)
+        return StateMetaInfo(
+            name, self.kind.value, self.serializer.snapshot(), user_key, self.has_ttl, namespace=self.namespaces.snapshot()
+        )
+
+    def addresses(self, codec: KeyCodec) -> AddressFormat:
+        """Return how addresses are written; the codec is that of the keys."""
+        return address_format(codec, self.kind, self.namespaces)
 
     @property
     def has_ttl(self) -> bool:
@@ -159,13 +189,16 @@ class StateSchema:
 
     def __str__(self) -> str:
         """Return kind and types, for errors."""
+        where = "" if self.namespaces.is_void else f" in namespaces of type {self.namespaces.name}"
         if self.user_keys is None:
-            return f"{self.kind.value} of {self.serializer.type_name}"
-        return f"{self.kind.value} of {key_type_name(self.user_keys.key_type)} to {self.serializer.type_name}"
+            return f"{self.kind.value} of {self.serializer.type_name}{where}"
+        return f"{self.kind.value} of {key_type_name(self.user_keys.key_type)} to {self.serializer.type_name}{where}"
 
 
-def _map_schema(serializer: TypeSerializer, key_type: TypeInformation | None, ttl: bool) -> StateSchema:
-    return StateSchema(StateKind.MAP, _timed(NullableSerializer(serializer), ttl), KeyCodec(key_type))
+def _map_schema(
+    serializer: TypeSerializer, key_type: TypeInformation | None, ttl: bool, namespaces: NamespaceSerializer
+) -> StateSchema:
+    return StateSchema(StateKind.MAP, _timed(NullableSerializer(serializer), ttl), KeyCodec(key_type), namespaces)
 
 
 def _timed(serializer: TypeSerializer, ttl: bool) -> TypeSerializer:
@@ -189,7 +222,43 @@ def kind_of(info: StateMetaInfo) -> StateKind:
     if (kind is StateKind.MAP) != (info.user_key is not None):
         message = f"State {info.name!r} is of kind {info.kind}, and its map keys are {info.user_key}."
         raise CorruptSnapshotError(message)
+    if (kind is StateKind.TIMER) != (info.timers is not None):
+        message = f"State {info.name!r} is of kind {info.kind}, and its timers are {info.timers}."
+        raise CorruptSnapshotError(message)
     return kind
+
+
+def namespace_end(info: StateMetaInfo, sub_key: bytes) -> int:
+    """Return where in a sub-key of a state what follows the namespace begins.
+
+    Raises:
+        CorruptSnapshotError: The sub-key is none of the state's.
+    """
+    if info.namespace is not None:
+        return split_namespace(sub_key)[1]
+    start = len(VOID_NAMESPACE) if info.kind in _WITH_VOID else 0
+    if start and not sub_key.startswith(VOID_NAMESPACE):
+        message = f"State {info.name!r} has an entry with a namespace, which it should not have."
+        raise CorruptSnapshotError(message)
+    return start
+
+
+def check_sub_key(info: StateMetaInfo, kind: StateKind, sub_key: bytes) -> int:
+    """Return where in a sub-key what follows the namespace begins, having looked at the whole of it.
+
+    Raises:
+        CorruptSnapshotError: The sub-key is none of the state's.
+    """
+    start = namespace_end(info, sub_key)
+    rest = _REST.get(kind)
+    if rest is not None and len(sub_key) != start + rest:
+        message = (
+            "The number of a part of a list is damaged."
+            if kind is StateKind.LIST
+            else f"An entry of state {info.name!r} has a sub-key that {kind.value} state never has."
+        )
+        raise CorruptSnapshotError(message)
+    return start
 
 
 @dataclass(frozen=True)
@@ -199,10 +268,12 @@ class Migration:
     Attributes:
         convert: Changes a value, an element or a map value; None where the bytes stay as they are.
         user_keys: Decodes map keys, to check that each is one of the declared type; None where it is known.
+        namespaces: Of the namespaces.
     """
 
     convert: Convert | None = None
     user_keys: KeyCodec | None = None
+    namespaces: NamespaceSerializer = VOID
 
     def entries(self, kind: StateKind, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Return the entries as the newer schema has them.
@@ -212,9 +283,10 @@ class Migration:
             CorruptSnapshotError: One can't be read.
         """
         convert = None if self.convert is None else _lifted(self.convert, kind)
+        start_of: Callable[[bytes], int] = (lambda _: 1) if self.namespaces.is_void else lambda key: split_namespace(key)[1]
         for key, sub_key, value in entries:
             if self.user_keys is not None:
-                self.user_keys.decode(sub_key[1:])
+                self.user_keys.decode(sub_key[start_of(sub_key) :])
             yield key, sub_key, value if convert is None else convert(value)
 
 
@@ -239,6 +311,8 @@ def resolve_migration(info: StateMetaInfo, new: StateSchema, now: int) -> Migrat
     old = StateSchema.from_meta_info(info)
     if old.kind is not new.kind:
         raise _incompatible(info.name, old, new)
+    if old.namespaces != new.namespaces:
+        raise _incompatible(info.name, old, new, "The type of a namespace never changes.")
     check_user_keys = None
     if new.user_keys is not None and old.user_keys is not None:
         old_type, new_type = old.user_keys.key_type, new.user_keys.key_type
@@ -252,7 +326,9 @@ def resolve_migration(info: StateMetaInfo, new: StateSchema, now: int) -> Migrat
     if resolution.compatibility is not SchemaCompatibility.AS_IS:
         convert = _conversion(old.values, new.values, resolution.migrate)
     convert = timed_conversion(convert, old.has_ttl, new.has_ttl, now)
-    return None if convert is None and check_user_keys is None else Migration(convert, check_user_keys)
+    if convert is None and check_user_keys is None:
+        return None
+    return Migration(convert, check_user_keys, new.namespaces)
 
 
 def common_schema(infos: Sequence[StateMetaInfo]) -> StateMetaInfo | None:
@@ -263,6 +339,8 @@ def common_schema(infos: Sequence[StateMetaInfo]) -> StateMetaInfo | None:
     Raises:
         CorruptSnapshotError, RestoreError: What the snapshot says of the state can't be read.
     """
+    if any(info.timers is not None for info in infos):  # two descriptions of timers have nothing in common
+        return None
     timed = any(info.ttl for info in infos)
     found = []
     for info in infos:

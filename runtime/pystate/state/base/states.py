@@ -12,7 +12,7 @@ from pystate.api.state import (
     StateKind,
     ValueStateDescriptor,
 )
-from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.addresses import KeyContext
 from pystate.state.base.derived_states import DefaultValueState, ValueAggregatingState, ValueReducingState
 from pystate.state.base.list_states import OverlayListState
 from pystate.state.base.map_states import OverlayMapState
@@ -27,13 +27,13 @@ from pystate.state.base.value_states import OverlayValueState, create_value_stat
 
 
 def create_state(
-    descriptor: StateDescriptor, backend: KeyedStateBackend, schema: StateSchema, store: Any
+    descriptor: StateDescriptor, backend: KeyContext, schema: StateSchema, store: Any
 ) -> tuple[State, OverlayState]:
     """Return a state as user code sees it, and its running epoch as the backend flushes it.
 
     Args:
         descriptor: What was declared.
-        backend: Whose current key counts.
+        backend: Whose current address counts.
         schema: Of the descriptor.
         store: The `MapStore`, `ListStore` or, for all other kinds, `ValueStore` of the state.
 
@@ -55,7 +55,7 @@ def create_state(
 
 
 def _create_overlay(
-    descriptor: StateDescriptor, backend: KeyedStateBackend, schema: StateSchema, store: Any
+    descriptor: StateDescriptor, backend: KeyContext, schema: StateSchema, store: Any
 ) -> OverlayMapState | OverlayListState | OverlayValueState | TtlMapState | TtlValueState:
     name, serializer = descriptor.name, schema.serializer
     if descriptor.ttl_config is not None and isinstance(serializer, TtlSerializer):

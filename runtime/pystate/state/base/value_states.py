@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from pystate.api.state import ValueState
 from pystate.common.errors import StateError
-from pystate.state.base.backend import NO_KEY, KeyedStateBackend
+from pystate.state.base.addresses import KeyContext
+from pystate.state.base.backend import NO_KEY
 from pystate.state.base.epoch_size import mapping_size
 from pystate.state.base.overlay import KeyStore, OverlayState
 from pystate.state.base.serializers import TypeSerializer
@@ -41,7 +42,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     __slots__ = ("_groups", "_overlay")
 
-    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore) -> None:
+    def __init__(self, name: str, backend: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
         super().__init__(name, backend, serializer, store)
         self._overlay: dict[Hashable, Any] = {}
         self._groups: dict[Hashable, int] = {}  # key group of each key in the overlay
@@ -61,6 +62,13 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         if key not in self._overlay:
             self._touch(key)
         self._overlay[key] = None
+
+    def take(self) -> Any:
+        """Remove the current key's value and return it; None where there is none."""
+        value = self.value()
+        if value is not None:
+            self.clear()
+        return value
 
     def _touch(self, key: Hashable) -> None:
         group = self._backend.active_key_group
@@ -117,7 +125,7 @@ class ImmutableValueState(OverlayValueState):
 
     __slots__ = ("_exact_type",)
 
-    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore) -> None:
+    def __init__(self, name: str, backend: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
         super().__init__(name, backend, serializer, store)
         self._exact_type = serializer.exact_type
 
@@ -152,7 +160,7 @@ class IntegerValueState(ImmutableValueState):
 
     __slots__ = ("_high", "_low")
 
-    def __init__(self, name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore) -> None:
+    def __init__(self, name: str, backend: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
         super().__init__(name, backend, serializer, store)
         low, high = serializer.integer_range or (0, -1)
         self._low, self._high = max(low, -_QUICK_INTEGER), min(high, _QUICK_INTEGER)
@@ -213,9 +221,7 @@ class MutableValueState(OverlayValueState):
         return changes
 
 
-def create_value_state(
-    name: str, backend: KeyedStateBackend, serializer: TypeSerializer, store: ValueStore
-) -> OverlayValueState:
+def create_value_state(name: str, backend: KeyContext, serializer: TypeSerializer, store: ValueStore) -> OverlayValueState:
     """Return the value state that suits a serializer."""
     if not serializer.immutable:
         return MutableValueState(name, backend, serializer, store)

@@ -12,16 +12,21 @@ from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.time import current_time_ms
+from pystate.state.base.addresses import KeyContext
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
 from pystate.state.base.canonical import Entry, StateMetaInfo
 from pystate.state.base.keys import KeyCodec
+from pystate.state.base.namespaces import NamespaceSerializer
 from pystate.state.base.overlay import OverlayState
-from pystate.state.base.registry import StateRegistry
+from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
+from pystate.state.base.registry import Schema, StateRegistry
 from pystate.state.base.schema import Migration, StateSchema
 from pystate.state.base.states import create_state
-from pystate.state.hashmap.forms import StoredForm, form_for
+from pystate.state.base.timer_schema import TimerSchema
+from pystate.state.hashmap.forms import TableForm, form_for
 from pystate.state.hashmap.snapshot import HashMapSnapshot, RawEntries
 from pystate.state.hashmap.table import StateTable, TableView
+from pystate.state.hashmap.timers import TimerForm
 from pystate.state.hashmap.ttl_sweep import IncrementalCleanup, incremental_cleanup
 
 
@@ -30,7 +35,7 @@ class _TableState:
     """The table of a declared state, and its form."""
 
     table: StateTable
-    form: StoredForm
+    form: TableForm
 
 
 class HashMapKeyedStateBackend(KeyedStateBackend):
@@ -67,25 +72,37 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         self._open: set[HashMapSnapshot] = set()
         self._lock = threading.Lock()  # guards _open: snapshots are released on other threads
 
-    def _create_table(self, name: str, schema: StateSchema) -> _TableState:
-        return _TableState(StateTable(self.key_group_range), form_for(name, schema, self.key_codec))
+    def _create_table(self, name: str, schema: Schema) -> _TableState:
+        form: TableForm
+        if isinstance(schema, TimerSchema):
+            form = TimerForm(name, schema.addresses(self.key_codec))
+        else:
+            form = form_for(name, schema, self.key_codec)
+        return _TableState(StateTable(self.key_group_range), form)
 
-    def _adopt(self, name: str, schema: StateSchema, parts: Sequence[tuple[RawEntries, Migration | None]]) -> _TableState:
+    def _adopt(self, name: str, schema: Schema, parts: Sequence[tuple[RawEntries, Migration | None]]) -> _TableState:
         state = self._create_table(name, schema)
         for key_group in sorted({key_group for raw, _ in parts for key_group in raw}):
             found = ((raw.get(key_group, ()), migration) for raw, migration in parts)
             migrated = (old if migration is None else migration.entries(schema.kind, old) for old, migration in found)
-            state.form.fill(state.table.base[key_group], chain.from_iterable(migrated))
+            state.form.fill(state.table.base[key_group], key_group, chain.from_iterable(migrated))
         return state
 
-    def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:
-        registered = self._registered.declare(descriptor, self.clock())
+    def _create_state(
+        self, descriptor: StateDescriptor, namespaces: NamespaceSerializer, context: KeyContext
+    ) -> tuple[State, OverlayState]:
+        schema = StateSchema.of(descriptor, namespaces)
+        registered = self._registered.declare(descriptor.name, schema, self.clock())
         table = registered.store.table
-        state, overlay = create_state(descriptor, self, registered.schema, registered.store.form.store(table))
-        cleanup = incremental_cleanup(descriptor, registered.schema, table, overlay)
+        state, overlay = create_state(descriptor, context, schema, registered.store.form.store(table))
+        cleanup = incremental_cleanup(descriptor, schema, table, overlay)
         if cleanup is not None:
             self._cleanups.append(cleanup)
         return state, overlay
+
+    def _create_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
+        store = self._registered.declare(schema.name, schema, self.clock()).store
+        return KeyGroupedPriorityQueue(schema, self, store.form.store(store.table))
 
     def flush_epoch(self) -> None:
         """End the epoch; what it wrote becomes part of the tables."""
@@ -115,7 +132,7 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
 
     def snapshot(self) -> HashMapSnapshot:
         """Freeze the tables; the running epoch isn't in them yet."""
-        views: dict[str, tuple[TableView, StoredForm] | RawEntries] = dict(self._registered.undeclared())
+        views: dict[str, tuple[TableView, TableForm] | RawEntries] = dict(self._registered.undeclared())
         for name, registered in self._registered.declared():
             views[name] = registered.store.table.freeze(), registered.store.form
         snapshot = HashMapSnapshot(
@@ -147,9 +164,9 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         self.active_key = NO_KEY
         for state in self._overlays.values():
             state.drop_epoch()
-        self._states.clear()
+        self._handles.clear()
+        self._queues.clear()
         self._overlays.clear()
-        self._descriptors.clear()
         self._cleanups.clear()
         self._registered.clear()
 

@@ -4,30 +4,49 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 from pystate.api.state import StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.state.base.canonical import Entry
 from pystate.state.base.keys import KeyCodec
-from pystate.state.base.schema import (
-    VOID_NAMESPACE,
-    StateSchema,
-    list_parts,
-    pack_part,
-    part_number,
-    part_sub_key,
-    unpack_part,
-)
+from pystate.state.base.schema import StateSchema, list_parts, pack_part, part_number, part_sub_key, unpack_part
 from pystate.state.hashmap.stores import HashMapListStore, HashMapMapStore
 from pystate.state.hashmap.table import GroupTable, StateTable
 
 PART_BYTES = 256 * 1024
 """A part of a list in a snapshot has about this many bytes of elements, or one element."""
 
+_prefix_of = itemgetter(0)
 
-class StoredForm(ABC):
-    """The form of one state.
+
+class TableForm(ABC):
+    """How one state is held, and how it looks as entries."""
+
+    @abstractmethod
+    def store(self, table: StateTable) -> Any:
+        """Return the store over a table."""
+
+    @abstractmethod
+    def fill(self, table: GroupTable, key_group: int, entries: Iterable[Entry]) -> None:
+        """Put the entries of a key group into its empty table.
+
+        Raises:
+            CorruptSnapshotError, RestoreError: An entry can't be read, or is there twice.
+        """
+
+    @abstractmethod
+    def entries(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[Entry]:
+        """Return the entries of a snapshot for (address, stored value) pairs. Safe to run on any thread."""
+
+    @abstractmethod
+    def count(self, table: StateTable) -> int:
+        """Return the number of stored values, map entries, lists or timers."""
+
+
+class StoredForm(TableForm):
+    """The form of a state that has values. The keys of its table are addresses.
 
     Args:
         name: The state's name.
@@ -38,29 +57,10 @@ class StoredForm(ABC):
     def __init__(self, name: str, schema: StateSchema, key_codec: KeyCodec) -> None:
         self._name = name
         self._keys = key_codec
+        self._addresses = schema.addresses(key_codec)
         self._immutable = schema.serializer.immutable
         self._serialize = schema.serializer.serialize
         self._deserialize = schema.serializer.deserialize
-
-    @abstractmethod
-    def store(self, table: StateTable) -> Any:
-        """Return the store over a table."""
-
-    @abstractmethod
-    def fill(self, table: GroupTable, entries: Iterable[Entry]) -> None:
-        """Put the entries of a key group into its empty table.
-
-        Raises:
-            CorruptSnapshotError, RestoreError: An entry can't be read, or is there twice.
-        """
-
-    @abstractmethod
-    def entries(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[Entry]:
-        """Return the entries of a snapshot for (key, stored value) pairs. Safe to run on any thread."""
-
-    @abstractmethod
-    def count(self, table: StateTable) -> int:
-        """Return the number of stored values, map entries or lists."""
 
     def _to_bytes(self, stored: Any) -> bytes:
         data: bytes = self._serialize(stored) if self._immutable else stored
@@ -69,12 +69,28 @@ class StoredForm(ABC):
     def _from_bytes(self, data: bytes) -> Any:
         return self._deserialize(data) if self._immutable else data
 
-    def _new_key(self, table: GroupTable, data: bytes) -> Hashable:
-        """Return a key that follows another; all entries of a key stand together."""
-        key = self._keys.decode(data)
-        if key in table:
+    def _placed(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[tuple[bytes, bytes, Any]]:
+        """Return (bytes of the key, how sub-keys begin, stored value); the namespaces of a key lie together, in order."""
+        key_bytes, prefix = self._addresses.key_bytes, self._addresses.prefix
+        if self._addresses.is_void:
+            for address, value in stored:
+                yield key_bytes(address), prefix(address), value
+            return
+        by_key: dict[Hashable, list[tuple[bytes, Hashable, Any]]] = {}
+        for address, value in stored:
+            by_key.setdefault(self._addresses.split(address)[0], []).append((prefix(address), address, value))
+        for of_key in by_key.values():
+            data = key_bytes(of_key[0][1])
+            of_key.sort(key=_prefix_of)
+            for begin, _, value in of_key:
+                yield data, begin, value
+
+    def _new_address(self, table: GroupTable, key: bytes, sub_key: bytes) -> tuple[Hashable, int]:
+        """Return an address that follows another, and where its namespace ends; its entries stand together."""
+        address, end = self._addresses.decode(key, sub_key)
+        if address in table:
             raise self._twice(what="a key")
-        return key
+        return address, end
 
     def _twice(self, what: str) -> RestoreError:
         message = f"State {self._name!r} has {what} twice."
@@ -82,41 +98,49 @@ class StoredForm(ABC):
 
 
 class ValueForm(StoredForm):
-    """One value per key."""
+    """One value per address."""
 
     def store(self, table: StateTable) -> StateTable:
         """Return the table itself."""
         return table
 
-    def fill(self, table: GroupTable, entries: Iterable[Entry]) -> None:
+    def fill(self, table: GroupTable, key_group: int, entries: Iterable[Entry]) -> None:
         """Put the entries of a key group into its empty table."""
-        decode, from_bytes = self._keys.decode, self._from_bytes
+        decode, decode_key, from_bytes, is_void = (
+            self._addresses.decode,
+            self._keys.decode,
+            self._from_bytes,
+            self._addresses.is_void,
+        )
         count = 0
-        for key, _, data in entries:
+        for key, sub_key, data in entries:
             value = from_bytes(data)
             if value is None:
                 message = f"A value of state {self._name!r} is null."
                 raise CorruptSnapshotError(message)
-            table[decode(key)] = value
+            table[decode_key(key) if is_void else decode(key, sub_key)[0]] = value
             count += 1
         if len(table) != count:
             raise self._twice(what="a key")
 
     def entries(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[Entry]:
-        """Return an entry per key."""
-        encode = self._keys.encode
+        """Return an entry per address."""
+        if not self._addresses.is_void:
+            to_bytes = self._to_bytes
+            return ((key, begin, to_bytes(value)) for key, begin, value in self._placed(stored))
+        encode = self._addresses.key_bytes
         if not self._immutable:
             return ((encode(key), b"", data) for key, data in stored)
         serialize = self._serialize
         return ((encode(key), b"", serialize(value)) for key, value in stored)
 
     def count(self, table: StateTable) -> int:
-        """Return the number of keys."""
+        """Return the number of values."""
         return len(table)
 
 
 class MapForm(StoredForm):
-    """A dict per key."""
+    """A dict per address."""
 
     def __init__(self, name: str, schema: StateSchema, key_codec: KeyCodec, user_keys: KeyCodec) -> None:
         super().__init__(name, schema, key_codec)
@@ -126,27 +150,28 @@ class MapForm(StoredForm):
         """Return a store of maps."""
         return HashMapMapStore(table)
 
-    def fill(self, table: GroupTable, entries: Iterable[Entry]) -> None:
+    def fill(self, table: GroupTable, key_group: int, entries: Iterable[Entry]) -> None:
         """Put the entries of a key group into its empty table."""
-        decode_user_key, from_bytes = self._user_keys.decode, self._from_bytes
+        decode_user_key, from_bytes, is_void = self._user_keys.decode, self._from_bytes, self._addresses.is_void
         last: bytes | None = None
+        begin, end = b"", 0
         of_key: dict[Hashable, Any] = {}
         for key, sub_key, data in entries:
-            if key != last:
-                of_key = table[self._new_key(table, key)] = {}
-                last = key
-            user_key = decode_user_key(sub_key[len(VOID_NAMESPACE) :])
+            if key != last or not (is_void or sub_key.startswith(begin)):
+                address, end = self._new_address(table, key, sub_key)
+                of_key = table[address] = {}
+                last, begin = key, sub_key[:end]
+            user_key = decode_user_key(sub_key[end:])
             if user_key in of_key:
                 raise self._twice(what="a map key")
             of_key[user_key] = from_bytes(data)
 
     def entries(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[Entry]:
         """Return an entry per map entry."""
-        encode, encode_user_key, to_bytes = self._keys.encode, self._user_keys.encode, self._to_bytes
-        for key, of_key in stored:
-            data = encode(key)
+        encode_user_key, to_bytes = self._user_keys.encode, self._to_bytes
+        for key, begin, of_key in self._placed(stored):
             for user_key, value in of_key.items():
-                yield data, VOID_NAMESPACE + encode_user_key(user_key), to_bytes(value)
+                yield key, begin + encode_user_key(user_key), to_bytes(value)
 
     def count(self, table: StateTable) -> int:
         """Return the number of map entries."""
@@ -154,35 +179,36 @@ class MapForm(StoredForm):
 
 
 class ListForm(StoredForm):
-    """A list per key."""
+    """A list per address."""
 
     def store(self, table: StateTable) -> HashMapListStore:
         """Return a store of lists."""
         return HashMapListStore(table)
 
-    def fill(self, table: GroupTable, entries: Iterable[Entry]) -> None:
+    def fill(self, table: GroupTable, key_group: int, entries: Iterable[Entry]) -> None:
         """Put the entries of a key group into its empty table."""
-        from_bytes = self._from_bytes
+        from_bytes, is_void = self._from_bytes, self._addresses.is_void
         last: bytes | None = None
+        begin, end = b"", 0
         elements: list[Any] = []
         number = -1
         for key, sub_key, data in entries:
-            if key != last:
-                elements = table[self._new_key(table, key)] = []
-                last, number = key, -1
-            if part_number(sub_key) <= number:
+            if key != last or not (is_void or sub_key.startswith(begin)):
+                address, end = self._new_address(table, key, sub_key)
+                elements = table[address] = []
+                last, begin, number = key, sub_key[:end], -1
+            if part_number(sub_key, end) <= number:
                 message = f"State {self._name!r} has a list whose parts aren't in order."
                 raise CorruptSnapshotError(message)
-            number = part_number(sub_key)
+            number = part_number(sub_key, end)
             elements += map(from_bytes, unpack_part(data))
 
     def entries(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[Entry]:
         """Return one or more entries per list."""
-        encode, to_bytes = self._keys.encode, self._to_bytes
-        for key, elements in stored:
-            data = encode(key)
+        to_bytes = self._to_bytes
+        for key, begin, elements in self._placed(stored):
             for number, part in enumerate(list_parts(map(to_bytes, elements), PART_BYTES)):
-                yield data, part_sub_key(number), pack_part(part)
+                yield key, part_sub_key(number, begin), pack_part(part)
 
     def count(self, table: StateTable) -> int:
         """Return the number of lists."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
 from pystate.state.base.counted_snapshot import CountedSnapshot
 from pystate.state.base.ttl.cleanup import EntryFilter
-from pystate.state.hashmap.forms import StoredForm
+from pystate.state.hashmap.forms import TableForm
 from pystate.state.hashmap.table import TableView
 
 RawEntries = dict[int, list[Entry]]
@@ -27,7 +27,7 @@ class HashMapSnapshot(CountedSnapshot):
     def __init__(
         self,
         header: CanonicalHeader,
-        views: dict[str, tuple[TableView, StoredForm] | RawEntries],
+        views: dict[str, tuple[TableView, TableForm] | RawEntries],
         filters: Mapping[str, EntryFilter],
         on_release: Callable[[HashMapSnapshot], None],
     ) -> None:
@@ -47,7 +47,7 @@ class HashMapSnapshot(CountedSnapshot):
         self._on_release(self)
 
 
-def _entries(view: tuple[TableView, StoredForm] | RawEntries, key_group: int) -> Iterable[Entry]:
+def _entries(view: tuple[TableView, TableForm] | RawEntries, key_group: int) -> Iterable[Entry]:
     if isinstance(view, dict):
         return view.get(key_group, ())
     table, form = view

@@ -17,15 +17,19 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.common.options import PystateOptions, RocksDBOptions
 from pystate.common.time import current_time_ms
 from pystate.metrics.sample import MetricSample
+from pystate.state.base.addresses import KeyContext
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
 from pystate.state.base.canonical import Entry, StateMetaInfo
 from pystate.state.base.epoch_size import EpochGauge
 from pystate.state.base.keys import KeyCodec
+from pystate.state.base.namespaces import NamespaceSerializer
 from pystate.state.base.native import NativeSource
-from pystate.state.base.overlay import OverlayState
-from pystate.state.base.registry import StateRegistry
-from pystate.state.base.schema import Migration, StateSchema, part_number
+from pystate.state.base.overlay import EpochOverlay, OverlayState
+from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
+from pystate.state.base.registry import Schema, StateRegistry
+from pystate.state.base.schema import Migration, StateSchema, namespace_end, part_number
 from pystate.state.base.states import create_state
+from pystate.state.base.timer_schema import TimerSchema
 from pystate.state.base.ttl.value_state import TtlValueState
 from pystate.state.base.value_states import OverlayValueState
 from pystate.state.rocksdb.database import ColumnFamily, Database
@@ -35,12 +39,13 @@ from pystate.state.rocksdb.native_metrics import NativeMetrics
 from pystate.state.rocksdb.native_restore import RestoredDatabases
 from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta, NativeState, RocksDBNativeSnapshot
 from pystate.state.rocksdb.options import MIN_MEMORY_BYTES, RocksDBMemory, process_memory
-from pystate.state.rocksdb.rows import restored_rows
+from pystate.state.rocksdb.rows import RowLayout
 from pystate.state.rocksdb.snapshot import RocksDBSnapshot, entries_of
 from pystate.state.rocksdb.table import RocksDBTable
+from pystate.state.rocksdb.timer_table import RocksDBTimerTable, layout_of
 from pystate.state.rocksdb.ttl_sweep import SweepCleanup, sweep_cleanup
 
-Table = RocksDBTable | RocksDBMapTable | RocksDBListTable
+Table = RocksDBTable | RocksDBMapTable | RocksDBListTable | RocksDBTimerTable
 
 
 @dataclass
@@ -48,13 +53,18 @@ class _RestoredRows:
     """The rows of a state that nobody has declared.
 
     Attributes:
-        is_list: Whether they are parts of lists.
-        next_number: Above the numbers of all parts.
+        info: What the snapshot says of them.
+        next_number: Above the numbers of all parts of lists.
     """
 
     family: ColumnFamily
-    is_list: bool
+    info: StateMetaInfo
     next_number: int = 0
+
+    @property
+    def layout(self) -> RowLayout:
+        """The layout of the rows."""
+        return layout_of(self.info)
 
 
 class RocksDBKeyedStateBackend(KeyedStateBackend):
@@ -130,21 +140,24 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._scratch: Database | None = None
         self._spill_failure: StateError | None = None
 
-    def _create_table(self, name: str, schema: StateSchema) -> Table:
+    def _create_table(self, name: str, schema: Schema) -> Table:
         return self._table(name, schema, self._database.family(name), 0)
 
-    def _table(self, name: str, schema: StateSchema, family: ColumnFamily, next_number: int) -> Table:
-        codec, serializer = self.key_codec, schema.serializer
+    def _table(self, name: str, schema: Schema, family: ColumnFamily, next_number: int) -> Table:
+        addresses = schema.addresses(self.key_codec)
+        if isinstance(schema, TimerSchema):
+            return RocksDBTimerTable(name, self._database, family, addresses)
+        serializer = schema.serializer
         if schema.user_keys is not None:
-            return RocksDBMapTable(name, self._database, family, codec, serializer, schema.user_keys)
+            return RocksDBMapTable(name, self._database, family, addresses, serializer, schema.user_keys)
         if schema.kind is StateKind.LIST:
-            return RocksDBListTable(name, self._database, family, codec, serializer, next_number)
-        return RocksDBTable(name, self._database, family, codec, serializer)
+            return RocksDBListTable(name, self._database, family, addresses, serializer, next_number)
+        return RocksDBTable(name, self._database, family, addresses, serializer)
 
     def _create_rows(self, info: StateMetaInfo) -> _RestoredRows:
-        return _RestoredRows(self._database.family(info.name), info.kind == StateKind.LIST.value)
+        return _RestoredRows(self._database.family(info.name), info)
 
-    def _adopt(self, name: str, schema: StateSchema, parts: Sequence[tuple[_RestoredRows, Migration | None]]) -> Table:
+    def _adopt(self, name: str, schema: Schema, parts: Sequence[tuple[_RestoredRows, Migration | None]]) -> Table:
         next_number = max(raw.next_number for raw, _ in parts)
         (first, migration), *others = parts
         if migration is None and not others:
@@ -156,9 +169,9 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         database, family = self._database, self._database.family(name)
         try:
             for raw, migration in parts:
-                for key_group, entries in entries_of(database.freeze(raw.family)):
+                for key_group, entries in entries_of(database.freeze(raw.family), raw.layout):
                     migrated = entries if migration is None else migration.entries(kind, entries)
-                    database.write(family, restored_rows(key_group, migrated))
+                    database.write(family, raw.layout.restored(key_group, migrated))
             database.end_write()
         except BaseException:
             database.discard_write()
@@ -168,14 +181,23 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             database.drop_family(raw.family)
         return family
 
-    def _create_state(self, descriptor: StateDescriptor) -> tuple[State, OverlayState]:
+    def _create_state(
+        self, descriptor: StateDescriptor, namespaces: NamespaceSerializer, context: KeyContext
+    ) -> tuple[State, OverlayState]:
         self._check_usable()
-        registered = self._registered.declare(descriptor, self.clock())
-        state, overlay = create_state(descriptor, self, registered.schema, registered.store)
+        schema = StateSchema.of(descriptor, namespaces)
+        registered = self._registered.declare(descriptor.name, schema, self.clock())
+        state, overlay = create_state(descriptor, context, schema, registered.store)
         cleanup = sweep_cleanup(descriptor, self._database, registered.store, overlay)
         if cleanup is not None:
             self._cleanups.append(cleanup)
         return state, overlay
+
+    def _create_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
+        self._check_usable()
+        table = self._registered.declare(schema.name, schema, self.clock()).store
+        assert isinstance(table, RocksDBTimerTable)  # noqa: S101 - the schema says so
+        return KeyGroupedPriorityQueue(schema, self, table)
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -189,8 +211,11 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         """Read ahead the values of states that have one value per key."""
         for name, registered in self._registered.declared():
             overlay = self._overlays.get(name)
-            if isinstance(registered.store, RocksDBTable) and isinstance(overlay, (OverlayValueState, TtlValueState)):
-                registered.store.prefetch(keys, key_groups, overlay.held)
+            table = registered.store
+            if not isinstance(table, RocksDBTable) or not isinstance(overlay, (OverlayValueState, TtlValueState)):
+                continue
+            if table.takes_lookahead:
+                table.prefetch(keys, key_groups, overlay.held)
 
     def limit_epoch(self, records: int, size: int) -> None:
         """Move the running epoch to disk if it takes more memory than it may."""
@@ -213,7 +238,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
                 continue
             changes = overlay.prepare_flush()
             if changes:
-                registered.store.check(changes, self.key_codec)
+                registered.store.check(changes)
                 try:
                     self._spill_changes(registered.store, overlay, changes)
                 except Exception as error:
@@ -222,7 +247,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
                     raise
             overlay.drop_epoch()
 
-    def _spill_changes(self, table: Table, overlay: OverlayState, changes: Any) -> None:
+    def _spill_changes(self, table: Table, overlay: EpochOverlay, changes: Any) -> None:
         if self._scratch is None:
             self._scratch = Database(self._parent, self._memory)
         table.spill_to(self._scratch)
@@ -260,7 +285,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             if name in overlays
         ]
         for _, table, changes in prepared:
-            table.check(changes, self.key_codec)
+            table.check(changes)
         try:
             for state, _, changes in prepared:
                 state.apply_flush(changes)
@@ -290,18 +315,18 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     def snapshot(self) -> RocksDBSnapshot:
         """Freeze the column families; the running epoch isn't in them yet."""
         self._check_usable()
-        rows = {name: self._database.freeze(family) for name, family in self._families()}
+        rows = {name: (self._database.freeze(family), layout) for name, family, layout in self._families()}
         self._database.retain()
         return RocksDBSnapshot(
             canonical_header(self, self._registered.meta_infos()), self._database, rows, self._snapshot_filters()
         )
 
-    def _families(self) -> Iterator[tuple[str, ColumnFamily]]:
+    def _families(self) -> Iterator[tuple[str, ColumnFamily, RowLayout]]:
         for name, raw in self._registered.undeclared():
-            yield name, raw.family
+            yield name, raw.family, raw.layout
         for name, registered in self._registered.declared():
             if registered.store.family is not None:
-                yield name, registered.store.family
+                yield name, registered.store.family, registered.store.layout
 
     def restore(self, sources: Iterable[BinaryIO]) -> None:
         """Fill the empty backend from canonical files.
@@ -321,9 +346,9 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             raise
 
     def _take(self, raw: _RestoredRows, key_group: int, entries: Iterator[Entry]) -> None:
-        if raw.is_list:
+        if raw.info.kind == StateKind.LIST.value:
             entries = _numbered(raw, entries)
-        self._database.write(raw.family, restored_rows(key_group, entries))
+        self._database.write(raw.family, raw.layout.restored(key_group, entries))
 
     @property
     def native_format(self) -> str:
@@ -371,8 +396,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             base = restored.base
             self._database = restored.database
             for info, family, next_number in restored.base_states():
-                is_list = info.kind == StateKind.LIST.value
-                self._registered.add_restored(info, _RestoredRows(family, is_list, next_number))
+                self._registered.add_restored(info, _RestoredRows(family, info, next_number))
             for info, next_number, rows in restored.other_states():
                 raw = self._registered.add_restored(info)
                 raw.next_number = max(raw.next_number, next_number)
@@ -398,11 +422,14 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     def entry_count(self) -> int:
         """Return the number of flushed entries. Reads the keys of all of them."""
         self._check_usable()
-        return sum(self._database.count(family) for _, family in self._families())
+        return sum(self._database.count(family) for _, family, _ in self._families())
 
     def metric_samples(self) -> list[MetricSample]:
         """Return what RocksDB measures and the options ask for."""
-        return [] if self._closed else list(self._native_metrics.samples(self._database, self._families()))
+        return [] if self._closed else list(self._native_metrics.samples(self._database, self._named_families()))
+
+    def _named_families(self) -> Iterator[tuple[str, ColumnFamily]]:
+        return ((name, family) for name, family, _ in self._families())
 
     def close(self) -> None:
         """Close RocksDB and remove its folder, once the open snapshots are released."""
@@ -415,9 +442,9 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         for _, registered in self._registered.declared():
             registered.store.detach()
         self._close_scratch()
-        self._states.clear()
+        self._handles.clear()
+        self._queues.clear()
         self._overlays.clear()
-        self._descriptors.clear()
         self._cleanups.clear()
         self._registered.clear()
         self._database.release()
@@ -434,5 +461,5 @@ def _configured_memory(configuration: Configuration) -> RocksDBMemory:
 
 def _numbered(raw: _RestoredRows, entries: Iterator[Entry]) -> Iterator[Entry]:
     for entry in entries:
-        raw.next_number = max(raw.next_number, part_number(entry[1]) + 1)
+        raw.next_number = max(raw.next_number, part_number(entry[1], namespace_end(raw.info, entry[1])) + 1)
         yield entry

@@ -9,10 +9,10 @@ from collections.abc import Callable, Hashable, Iterator
 from operator import itemgetter
 from typing import Any
 
+from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.epoch_size import mapping_size
-from pystate.state.base.keys import KeyCodec
 from pystate.state.base.list_states import ListChange
-from pystate.state.base.schema import VOID_NAMESPACE, list_parts, pack_part, part_sub_key, unpack_part
+from pystate.state.base.schema import list_parts, pack_number, pack_part, unpack_part
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.rows import RocksDBRows, too_large
@@ -34,7 +34,7 @@ class RocksDBListTable(RocksDBRows):
         name: See `RocksDBRows`.
         database: See `RocksDBRows`.
         family: See `RocksDBRows`.
-        codec: See `RocksDBRows`.
+        addresses: See `RocksDBRows`.
         serializer: Of the elements.
         first_number: The number of the first row that the table will write; above those of all rows that are there.
     """
@@ -46,11 +46,11 @@ class RocksDBListTable(RocksDBRows):
         name: str,
         database: rocksdb.Database,
         family: rocksdb.ColumnFamily,
-        codec: KeyCodec,
+        addresses: AddressFormat,
         serializer: TypeSerializer,
         first_number: int,
     ) -> None:
-        super().__init__(name, database, family, codec)
+        super().__init__(name, database, family, addresses)
         self._deserialize: Callable[[bytes], Any] | None = serializer.deserialize if serializer.immutable else None
         self._next_number = first_number
         self._read: dict[Hashable, tuple[list[bytes], int]] = {}  # row keys and bytes of the lists the epoch read
@@ -65,7 +65,7 @@ class RocksDBListTable(RocksDBRows):
         rows: list[bytes] = []
         elements: list[bytes] = []
         size = 0
-        for row, data in self.scan(self._head(key, key_group) + VOID_NAMESPACE):
+        for row, data in self.scan(self._begin(key, key_group)):
             rows.append(row)
             size += len(data)
             elements += unpack_part(data)
@@ -77,7 +77,7 @@ class RocksDBListTable(RocksDBRows):
         rows, size = self._read[key]
         return len(rows) > MAX_ROWS and len(rows) > 2 * (size // ROW_BYTES + 1)
 
-    def check(self, changes: list[ListChange], codec: KeyCodec) -> None:
+    def check(self, changes: list[ListChange]) -> None:
         """Refuse what RocksDB can't hold.
 
         Raises:
@@ -87,7 +87,7 @@ class RocksDBListTable(RocksDBRows):
         for change in changes:
             for element in change.elements:
                 if len(element) > limit:
-                    shown = f"an element of key {codec.external(change.key)!r}"
+                    shown = f"an element of {self._addresses.shown(change.key)}"
                     raise too_large(self._name, shown, len(element), "spread it over several elements")
 
     def put_all(self, changes: list[ListChange]) -> None:
@@ -95,20 +95,20 @@ class RocksDBListTable(RocksDBRows):
         for start in range(0, len(changes), ROWS_PER_WRITE):
             rows: list[tuple[bytes, bytes | None]] = []
             for key, key_group, replaces, elements in changes[start : start + ROWS_PER_WRITE]:
-                head = self._head(key, key_group)
+                prefix = self._begin(key, key_group)
                 if replaces and self._spilled is not None:
-                    self._clear(head + VOID_NAMESPACE)
+                    self._clear(prefix)
                 elif replaces:
-                    rows += ((row, None) for row in self._rows_of(key, head))
+                    rows += ((row, None) for row in self._rows_of(key, prefix))
                 for part in list_parts(elements, ROW_BYTES):
-                    rows.append((head + part_sub_key(self._next_number), pack_part(part)))
+                    rows.append((prefix + pack_number(self._next_number), pack_part(part)))
                     self._next_number += 1
             rows.sort(key=_row_of)
             self._write(rows)
 
-    def _rows_of(self, key: Hashable, head: bytes) -> Iterator[bytes] | list[bytes]:
+    def _rows_of(self, key: Hashable, prefix: bytes) -> Iterator[bytes] | list[bytes]:
         read = self._read.get(key)
-        return self.scan_keys(head + VOID_NAMESPACE) if read is None else read[0]
+        return self.scan_keys(prefix) if read is None else read[0]
 
     def forget(self, key: Hashable) -> None:
         """Forget what was read of a key."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Iterator
 from operator import itemgetter
 from typing import Any
 
+from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.map_states import MapChange
 from pystate.state.base.overlay import ABSENT
-from pystate.state.base.schema import VOID_NAMESPACE
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.rows import RocksDBRows, too_large
@@ -30,7 +30,7 @@ class RocksDBMapTable(RocksDBRows):
         name: See `RocksDBRows`.
         database: See `RocksDBRows`.
         family: See `RocksDBRows`.
-        codec: See `RocksDBRows`.
+        addresses: See `RocksDBRows`.
         serializer: Of the values.
         user_keys: Of the map keys.
     """
@@ -42,11 +42,11 @@ class RocksDBMapTable(RocksDBRows):
         name: str,
         database: rocksdb.Database,
         family: rocksdb.ColumnFamily,
-        codec: KeyCodec,
+        addresses: AddressFormat,
         serializer: TypeSerializer,
         user_keys: KeyCodec,
     ) -> None:
-        super().__init__(name, database, family, codec)
+        super().__init__(name, database, family, addresses)
         self._user_keys = user_keys
         self._read_bytes = 0
         self.encode_user_key = user_keys.encode
@@ -55,7 +55,7 @@ class RocksDBMapTable(RocksDBRows):
 
     def open(self, key: Hashable, key_group: int) -> RocksDBStoredMap:
         """Return the entries of a key; reads none."""
-        return RocksDBStoredMap(self, self._head(key, key_group) + VOID_NAMESPACE)
+        return RocksDBStoredMap(self, self._begin(key, key_group))
 
     def read(self, prefix: bytes, row: bytes) -> bytes | None:
         """Return the bytes in a row that begins with the prefix of its map; None where there is none."""
@@ -72,7 +72,7 @@ class RocksDBMapTable(RocksDBRows):
         except Exception as error:  # rocksdict has no class of its own
             raise self._database.read_error(error) from error
 
-    def check(self, changes: list[MapChange], codec: KeyCodec) -> None:
+    def check(self, changes: list[MapChange]) -> None:
         """Refuse what RocksDB can't hold.
 
         Raises:
@@ -82,7 +82,7 @@ class RocksDBMapTable(RocksDBRows):
         for change in changes:
             for user_key, stored in change.writes.items():
                 if stored is not ABSENT and len(stored) > limit:
-                    shown = f"key {codec.external(change.key)!r}, map key {self._user_keys.external(user_key)!r},"
+                    shown = f"{self._addresses.shown(change.key)}, map key {self._user_keys.external(user_key)!r},"
                     raise too_large(self._name, shown, len(stored), "spread it over several map keys")
 
     def put_all(self, changes: list[MapChange]) -> None:
@@ -91,7 +91,7 @@ class RocksDBMapTable(RocksDBRows):
         for start in range(0, len(changes), ROWS_PER_WRITE):
             rows: list[tuple[bytes, bytes | None]] = []
             for key, key_group, cleared, writes in changes[start : start + ROWS_PER_WRITE]:
-                prefix = self._head(key, key_group) + VOID_NAMESPACE
+                prefix = self._begin(key, key_group)
                 if cleared:
                     self._clear(prefix)
                 for user_key, stored in writes.items():

@@ -14,7 +14,8 @@ from pystate.state.base.native import NativeSource
 from pystate.state.rocksdb.database import ColumnFamily, Database
 from pystate.state.rocksdb.native_snapshot import NativeMeta, check_families
 from pystate.state.rocksdb.options import RocksDBMemory
-from pystate.state.rocksdb.rows import KEY_GROUP_BYTES, split_row_key
+from pystate.state.rocksdb.rows import KEY_GROUP_BYTES, RowLayout
+from pystate.state.rocksdb.timer_table import layout_of
 
 _ANOTHER = "restore from another checkpoint or savepoint"
 
@@ -101,7 +102,7 @@ class RestoredDatabases:
                     state = meta.states[info.key]
                     start, end = _prefix(wanted.start), _prefix(wanted.end + 1)
                     with contextlib.closing(database.scan(families[state.family], start, end)) as rows:
-                        yield info, state.next_number, self._checked(rows, meta)
+                        yield info, state.next_number, self._checked(rows, meta, info)
             finally:
                 database.release()
 
@@ -139,10 +140,12 @@ class RestoredDatabases:
             outside.append((_prefix(theirs.start), _prefix(mine.start)))
         if theirs.end > mine.end:
             outside.append((_prefix(mine.end + 1), _prefix(theirs.end + 1)))
-        for family in self.database.families().values():
+        families = self.database.families()
+        for info in meta.header.states:
+            family = families[meta.states[info.key].family]
             for start, end in outside:
                 self.database.write_range_delete(family, start, end)
-            for _ in self._checked(self._to_check(family, meta), meta):
+            for _ in self._checked(self._to_check(family, meta), meta, info):
                 pass
         self.database.end_write()
 
@@ -151,14 +154,14 @@ class RestoredDatabases:
             return iter(())
         return self.database.scan(family, _prefix(self._mine.start), _prefix(self._mine.end + 1))
 
-    def _checked(self, rows: Iterator[Row], meta: NativeMeta) -> Iterator[Row]:
+    def _checked(self, rows: Iterator[Row], meta: NativeMeta, info: StateMetaInfo) -> Iterator[Row]:
         """Where the snapshot has keys of another type than the backend, make sure that each is one of the backend's."""
-        return rows if meta.header.key_type == self._codec.key_type else _decoded(rows, self._codec)
+        return rows if meta.header.key_type == self._codec.key_type else _decoded(rows, self._codec, layout_of(info))
 
 
-def _decoded(rows: Iterator[Row], codec: KeyCodec) -> Iterator[Row]:
+def _decoded(rows: Iterator[Row], codec: KeyCodec, layout: RowLayout) -> Iterator[Row]:
     for row in rows:
-        codec.decode(split_row_key(row[0])[1])
+        codec.decode(layout.split(row[0])[1])
         yield row
 
 

@@ -19,7 +19,7 @@ from pystate.state.base.native import NativeSnapshot
 ROCKSDB_FORMAT = "rocksdb"
 """How handles call these files."""
 
-META_FORMAT = BlockFileFormat(b"PYSTROCK", 1, "the description of a RocksDB snapshot")
+META_FORMAT = BlockFileFormat(b"PYSTROCK", 2, "the description of a RocksDB snapshot", plain_version=2)
 
 _SST = ".sst"
 _MAX_NUMBER = (1 << 64) - 1

@@ -1,20 +1,23 @@
 """How rows are keyed, in every column family, and what all tables do with them.
 
 A row key is the key group (2 bytes, big-endian), the length of the key (4 bytes, big-endian), the key's bytes, and the
-sub-key (see `base.schema`). So rows are ordered by key group, and no key with its sub-key is the beginning of another's.
+sub-key (see `base.schema`), which begins with the namespace. So rows are ordered by key group, the namespaces of a key lie
+together, and no row key is the beginning of another. Rows of timers are others, see `timer_table`.
 """
 
 from __future__ import annotations
 
 import struct
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
 from pystate.common.errors import RestoreError, StateError
+from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.canonical import Entry
-from pystate.state.base.keys import KeyCodec
+from pystate.state.base.namespaces import split_namespace
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.spill import SpilledRows, remove_rows
 
@@ -32,24 +35,63 @@ def split_row_key(row: bytes) -> tuple[int, bytes, bytes]:
     return key_group, row[_HEAD.size : end], row[end:]
 
 
+def row_beginnings(addresses: AddressFormat) -> Callable[[Any, int], bytes]:
+    """Return (address, key group) -> how its row keys begin; where an address has one row, that is its row key."""
+    key_bytes, prefix = addresses.key_bytes, addresses.prefix
+
+    def of_address(address: Any, key_group: int) -> bytes:
+        data = key_bytes(address)
+        return pack_head(key_group, len(data)) + data + prefix(address)
+
+    if not addresses.is_void:
+        return of_address
+    same = prefix(None)
+
+    def of_key(key: Hashable, key_group: int) -> bytes:
+        data = key_bytes(key)
+        return pack_head(key_group, len(data)) + data + same
+
+    return of_key
+
+
 def after_prefix(prefix: bytes) -> bytes:
     """Return the lowest bytes above all that begin with a prefix; the prefix isn't all 0xff, since no key group is."""
     short = prefix.rstrip(b"\xff")
     return short[:-1] + bytes((short[-1] + 1,))
 
 
-def restored_rows(key_group: int, entries: Iterable[Entry]) -> Iterator[tuple[bytes, bytes]]:
-    """Return the rows of a canonical file's entries.
+class RowLayout(ABC):
+    """How the entries of a state stand in its rows. All row keys begin with the key group."""
 
-    Raises:
-        RestoreError: A value is too large.
-    """
-    limit = rocksdb.MAX_VALUE_BYTES
-    for key, sub_key, value in entries:
-        if len(value) > limit:
-            message = f"A value in the snapshot has {len(value):,} bytes; RocksDB takes {limit:,} at most."
-            raise RestoreError(message, hint="restore with the hashmap state backend")
-        yield pack_head(key_group, len(key)) + key + sub_key, value
+    @abstractmethod
+    def restored(self, key_group: int, entries: Iterable[Entry]) -> Iterator[tuple[bytes, bytes]]:
+        """Return the rows of a key group's entries in a canonical file.
+
+        Raises:
+            RestoreError: A value is too large.
+        """
+
+    @abstractmethod
+    def split(self, row: bytes) -> tuple[int, bytes, bytes]:
+        """Return (key group, key's bytes, sub-key) of a row key."""
+
+
+class KeyedRows(RowLayout):
+    """Rows of values, ordered by key."""
+
+    split = staticmethod(split_row_key)
+
+    def restored(self, key_group: int, entries: Iterable[Entry]) -> Iterator[tuple[bytes, bytes]]:
+        """Return the rows of a key group's entries in a canonical file."""
+        limit = rocksdb.MAX_VALUE_BYTES
+        for key, sub_key, value in entries:
+            if len(value) > limit:
+                message = f"A value in the snapshot has {len(value):,} bytes; RocksDB takes {limit:,} at most."
+                raise RestoreError(message, hint="restore with the hashmap state backend")
+            yield pack_head(key_group, len(key)) + key + sub_key, value
+
+
+KEYED_ROWS = KeyedRows()
 
 
 class RocksDBRows:
@@ -59,16 +101,19 @@ class RocksDBRows:
         name: The state's name.
         database: Where they are.
         family: The column family.
-        codec: Of the backend.
+        addresses: How the state's addresses are written.
 
     Attributes:
         family: The column family, until `detach`.
+        layout: Of the rows.
     """
 
+    layout: RowLayout = KEYED_ROWS
+
     __slots__ = (
+        "_addresses",
+        "_begin",
         "_database",
-        "_decode",
-        "_encode",
         "_get",
         "_name",
         "_scans",
@@ -78,13 +123,15 @@ class RocksDBRows:
         "stores_objects",
     )
 
-    def __init__(self, name: str, database: rocksdb.Database, family: rocksdb.ColumnFamily, codec: KeyCodec) -> None:
+    def __init__(
+        self, name: str, database: rocksdb.Database, family: rocksdb.ColumnFamily, addresses: AddressFormat
+    ) -> None:
         self.stores_objects = False
         self.family: rocksdb.ColumnFamily | None = family
         self._name = name
         self._database = database
-        self._encode = codec.encode
-        self._decode = codec.decode
+        self._addresses = addresses
+        self._begin = row_beginnings(addresses)
         self._get: Callable[[bytes], bytes | None] = family.get
         self._scans: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
         self._walks: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
@@ -137,16 +184,15 @@ class RocksDBRows:
         except Exception as error:  # rocksdict has no class of its own
             raise self._database.read_error(error) from error
 
-    def _head(self, key: Hashable, key_group: int) -> bytes:
-        data = self._encode(key)
-        return pack_head(key_group, len(data)) + data
-
     def scan(self, prefix: bytes) -> Generator[tuple[bytes, bytes], None, None]:
         """Iterate over (row key, value) of the rows that begin with a prefix, until the epoch ends."""
-        end, spilled = after_prefix(prefix), self._spilled
-        if spilled is not None:
-            return self._watched(spilled.scan(prefix, end))
-        return self._watched(self._database.scan(self._family(), prefix, end))
+        return self.scan_between(prefix, after_prefix(prefix))
+
+    def scan_between(self, start: bytes, end: bytes) -> Generator[tuple[bytes, bytes], None, None]:
+        """Iterate over (row key, value) from `start` up to `end`, until the epoch ends."""
+        if self._spilled is not None:
+            return self._watched(self._spilled.scan(start, end))
+        return self._watched(self._database.scan(self._family(), start, end))
 
     def scan_keys(self, prefix: bytes) -> Generator[bytes, None, None]:
         """Iterate over the row keys that begin with a prefix, until the epoch ends."""
@@ -166,20 +212,21 @@ class RocksDBRows:
         return self.family
 
     def keys(self) -> Generator[tuple[Hashable, int], None, None]:
-        """Iterate over (key, key group) of all that is stored, skipping over the other rows of a key.
+        """Iterate over (address, key group) of all that is stored, skipping over the other rows of an address.
 
         It goes on where the epoch is moved to disk meanwhile.
         """
-        decode, spilled = self._decode, self._spilled
+        decode, spilled = self._addresses.decode, self._spilled
+        head_of = _key_head if self._addresses.is_void else _namespace_head
         if spilled is None:
-            heads = self._database.scan_heads(self._family(), _head_of, after_prefix)
+            heads = self._database.scan_heads(self._family(), head_of, after_prefix)
         else:
-            heads = spilled.scan_heads(_head_of, after_prefix)
+            heads = spilled.scan_heads(head_of, after_prefix)
         self._walks.add(heads)
         with closing(heads):
             for row in heads:
-                key_group, key, _ = split_row_key(row)
-                yield decode(key), key_group
+                key_group, key, sub_key = split_row_key(row)
+                yield decode(key, sub_key)[0], key_group
 
     def forget(self, key: Hashable) -> None:
         """Forget what was kept of a key."""
@@ -204,8 +251,13 @@ class RocksDBRows:
         self.family = None
 
 
-def _head_of(row: bytes) -> bytes:
+def _key_head(row: bytes) -> bytes:
     return row[: _HEAD.size + int.from_bytes(row[KEY_GROUP_BYTES : _HEAD.size], "big")]
+
+
+def _namespace_head(row: bytes) -> bytes:
+    end = len(_key_head(row))
+    return row[: end + split_namespace(row[end:])[1]]
 
 
 def _closed() -> StateError:

@@ -14,7 +14,7 @@ from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
 from pystate.state.base.counted_snapshot import CountedSnapshot
 from pystate.state.base.ttl.cleanup import EntryFilter
 from pystate.state.rocksdb.database import Database, FrozenRows
-from pystate.state.rocksdb.rows import KEY_GROUP_BYTES, split_row_key
+from pystate.state.rocksdb.rows import KEY_GROUP_BYTES, RowLayout
 
 Row = tuple[bytes, bytes]
 
@@ -25,7 +25,7 @@ class RocksDBSnapshot(CountedSnapshot):
     Args:
         header: Of the file to be written.
         database: Already retained for this snapshot.
-        rows: State name -> its rows.
+        rows: State name -> its rows, and their layout.
         filters: State name -> what leaves expired values out.
     """
 
@@ -33,7 +33,7 @@ class RocksDBSnapshot(CountedSnapshot):
         self,
         header: CanonicalHeader,
         database: Database,
-        rows: dict[str, FrozenRows],
+        rows: dict[str, tuple[FrozenRows, RowLayout]],
         filters: Mapping[str, EntryFilter],
     ) -> None:
         super().__init__(header, filters)
@@ -41,9 +41,9 @@ class RocksDBSnapshot(CountedSnapshot):
         self._rows = rows
 
     def _write(self, writer: CanonicalWriter) -> None:
-        for name, frozen in self._rows.items():
+        for name, (frozen, layout) in self._rows.items():
             self._check_open()
-            for key_group, entries in entries_of(frozen):
+            for key_group, entries in entries_of(frozen, layout):
                 self._check_open()
                 self._write_entries(writer, name, key_group, entries)
 
@@ -52,18 +52,19 @@ class RocksDBSnapshot(CountedSnapshot):
         self._database.release()
 
 
-def entries_of(frozen: FrozenRows) -> Iterator[tuple[int, Iterator[Entry]]]:
+def entries_of(frozen: FrozenRows, layout: RowLayout) -> Iterator[tuple[int, Iterator[Entry]]]:
     """Iterate over (key group, entries) of all rows; each key group's entries end when the next one is asked for."""
     with closing(frozen.items()) as rows:
         for prefix, of_group in groupby(rows, _group_prefix):
-            yield int.from_bytes(prefix, "big"), _entries(of_group)
+            yield int.from_bytes(prefix, "big"), _entries(of_group, layout)
 
 
 def _group_prefix(row: Row) -> bytes:
     return row[0][:KEY_GROUP_BYTES]
 
 
-def _entries(rows: Iterator[Row]) -> Iterator[Entry]:
+def _entries(rows: Iterator[Row], layout: RowLayout) -> Iterator[Entry]:
+    split = layout.split
     for row, value in rows:
-        _, key, sub_key = split_row_key(row)
+        _, key, sub_key = split(row)
         yield key, sub_key, value

@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError
+from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.epoch_size import mapping_size
-from pystate.state.base.keys import KeyCodec
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.lookahead import Lookahead, read_ahead
@@ -29,17 +29,19 @@ class RocksDBTable(RocksDBRows):
     object once per epoch. What was read ahead waits as bytes until it is asked for.
     """
 
-    __slots__ = ("_ahead", "_deserialize", "_fetched", "_lookahead", "_read")
+    __slots__ = ("_ahead", "_deserialize", "_fetched", "_is_void", "_key_bytes", "_lookahead", "_prefix", "_read")
 
     def __init__(
         self,
         name: str,
         database: rocksdb.Database,
         family: rocksdb.ColumnFamily,
-        codec: KeyCodec,
+        addresses: AddressFormat,
         serializer: TypeSerializer,
     ) -> None:
-        super().__init__(name, database, family, codec)
+        super().__init__(name, database, family, addresses)
+        # rows are made in place: in the void namespace one call more to each is 4 % of a read
+        self._is_void, self._key_bytes, self._prefix = addresses.is_void, addresses.key_bytes, addresses.prefix
         self._deserialize = serializer.deserialize if serializer.immutable else None
         self._read: dict[Hashable, Any] = {}
         self._ahead: dict[Hashable, bytes | None] = {}
@@ -47,7 +49,7 @@ class RocksDBTable(RocksDBRows):
         self._lookahead = Lookahead()
 
     def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int], held: Mapping[Hashable, Any]) -> None:
-        """Read ahead for the keys that come next, as far as that has been worth it.
+        """Read ahead for the keys that come next, as far as that has been worth it; of the void namespace only.
 
         Args:
             keys: Internal keys; some may be there several times.
@@ -61,11 +63,11 @@ class RocksDBTable(RocksDBRows):
         fresh = set(keys).difference(held).difference(self._read)
         if not fresh:
             return
-        limit, encode = self._lookahead.limit(), self._encode
+        limit, key_bytes = self._lookahead.limit(), self._key_bytes
         wanted: dict[bytes, Hashable] = {}
         for key, key_group in zip(keys, key_groups, strict=True):
             if key in fresh:
-                data = encode(key)
+                data = key_bytes(key)
                 wanted[pack_head(key_group, len(data)) + data] = key
                 if len(wanted) == limit:
                     break
@@ -73,6 +75,11 @@ class RocksDBTable(RocksDBRows):
         values = read_ahead(rows, self._read_rows)
         self._ahead = {wanted[row]: value for row, value in zip(rows, values, strict=False)}
         self._fetched = len(self._ahead)
+
+    @property
+    def takes_lookahead(self) -> bool:
+        """Whether who knows the next keys knows what will be asked for."""
+        return self._is_void
 
     def _end_lookahead(self) -> None:
         self._lookahead.learn(self._fetched, self._fetched - len(self._ahead))
@@ -86,8 +93,9 @@ class RocksDBTable(RocksDBRows):
             return value
         value = self._ahead.pop(key, _MISSING)
         if value is _MISSING:
-            data = self._encode(key)
-            value = self._read_row(pack_head(key_group, len(data)) + data)
+            data = self._key_bytes(key)
+            row = pack_head(key_group, len(data)) + data
+            value = self._read_row(row if self._is_void else row + self._prefix(key))
         if value is not None and self._deserialize is not None:
             value = self._deserialize(value)
             if value is None:
@@ -100,7 +108,7 @@ class RocksDBTable(RocksDBRows):
         """Return a mutable value's bytes if the epoch read them."""
         return self._read.get(key, _MISSING) if self._deserialize is None else _MISSING
 
-    def check(self, changes: Iterable[tuple[Hashable, bytes | None]], codec: KeyCodec) -> None:
+    def check(self, changes: Iterable[tuple[Hashable, bytes | None]]) -> None:
         """Refuse what RocksDB can't hold.
 
         Raises:
@@ -109,17 +117,18 @@ class RocksDBTable(RocksDBRows):
         limit = rocksdb.MAX_VALUE_BYTES
         for key, stored in changes:
             if stored is not None and len(stored) > limit:
-                raise too_large(self._name, f"key {codec.external(key)!r}", len(stored), "spread it over several keys")
+                raise too_large(self._name, self._addresses.shown(key), len(stored), "spread it over several keys")
 
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
         """Write (key, bytes) pairs; None removes."""
-        encode = self._encode
+        key_bytes, is_void, prefix = self._key_bytes, self._is_void, self._prefix
         waiting = iter(changes)
         while part := list(islice(waiting, ROWS_PER_WRITE)):
             rows = []
             for key, stored in part:
-                data = encode(key)
-                rows.append((pack_head(key_groups[key], len(data)) + data, stored))
+                data = key_bytes(key)
+                row = pack_head(key_groups[key], len(data)) + data
+                rows.append((row if is_void else row + prefix(key), stored))
             rows.sort(key=_row_of)  # RocksDB takes sorted rows a tenth faster, the sort included
             self._write(rows)
 

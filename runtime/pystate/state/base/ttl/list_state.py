@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from operator import is_
 from typing import Any
 
-from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.addresses import KeyContext
 from pystate.state.base.list_states import ListChange, ListStore, OverlayListState
 from pystate.state.base.overlay import value_check
 from pystate.state.base.ttl.serializer import TtlSerializer
@@ -66,7 +66,7 @@ class TtlListState(OverlayListState, TtlState):
     __slots__ = ("_accesses", "_clock", "_handed_out", "_millis", "_refresh", "_show_expired", "_writes")
 
     def __init__(
-        self, name: str, backend: KeyedStateBackend, serializer: TtlSerializer, store: ListStore, settings: TtlSettings
+        self, name: str, backend: KeyContext, serializer: TtlSerializer, store: ListStore, settings: TtlSettings
     ) -> None:
         super().__init__(name, backend, serializer, store)
         self._checked = value_check(name, serializer.values)
@@ -158,11 +158,21 @@ class TtlListState(OverlayListState, TtlState):
         self._writes += len(changes)
         return changes
 
+    def _held_elements(self) -> list[Pair]:
+        self._accesses += 1
+        return self._current_pairs()
+
     def _stored(self, key: Hashable, elements: list[Any]) -> list[Any]:
         if any(value is None for _, value in elements):
             raise self._unkeepable(key, self._no_element())
         checked = self._checked
         return self._added(key, elements if self._to_bytes else [(time, checked(value)) for time, value in elements])
+
+    def _sound(self, key: Hashable, elements: list[Any]) -> list[Any]:
+        if any(value is None for _, value in elements):
+            raise self._unkeepable(key, self._no_element())
+        checked = self._checked
+        return elements if self._mutable else [(time, checked(value)) for time, value in elements]
 
     def drop_epoch(self) -> None:
         """Forget the running epoch."""

@@ -6,7 +6,7 @@ from collections.abc import Generator, Hashable, Iterator, Mapping
 from typing import Any
 
 from pystate.api.state import MapState
-from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.addresses import KeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.map_states import MapChange, MapStore, OverlayMapState
 from pystate.state.base.overlay import OverlayState, value_check
@@ -37,7 +37,7 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
     def __init__(
         self,
         name: str,
-        backend: KeyedStateBackend,
+        backend: KeyContext,
         serializer: TtlSerializer,
         store: MapStore,
         user_keys: KeyCodec,

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from pystate.api.state import ValueState
-from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.addresses import KeyContext
 from pystate.state.base.overlay import OverlayState, value_check
 from pystate.state.base.ttl.serializer import TtlSerializer
 from pystate.state.base.ttl.settings import TtlSettings, TtlState
@@ -33,7 +33,7 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
     )
 
     def __init__(
-        self, name: str, backend: KeyedStateBackend, serializer: TtlSerializer, store: ValueStore, settings: TtlSettings
+        self, name: str, backend: KeyContext, serializer: TtlSerializer, store: ValueStore, settings: TtlSettings
     ) -> None:
         super().__init__(name, backend, serializer, store)
         self._pairs = create_value_state(name, backend, serializer, store)
@@ -70,6 +70,12 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         """Remove the current key's value."""
         self._accesses += 1
         self._write(None)
+
+    def take(self) -> Any:
+        """Remove the current key's value and return it; None where there is none, or it has expired."""
+        self._accesses += 1
+        pair = self._pairs.take()
+        return None if pair is None or pair[0] + self._millis <= self._clock() else pair[1]
 
     def has_value(self) -> bool:
         """Return whether the current key has a value to be seen; not an access."""
