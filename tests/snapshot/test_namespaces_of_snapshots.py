@@ -10,7 +10,7 @@ import pytest
 from pystate.catalog.difference import Change, SnapshotState, key_changes
 from pystate.snapshot.metadata import read_metadata
 from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.state_table import select_state, state_table
+from pystate.snapshot.snapshot_table import select_state, state_table
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.keys import KeyCodec
 from pystate.state_processor.columns import batches_of, keyed_columns, schema_of
