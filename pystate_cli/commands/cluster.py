@@ -10,6 +10,7 @@ import typer
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.job_manager_entry import read_job_manager
 from pystate.common.job_status import JobStatus
+from pystate.common.time import current_time_ms
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
 from pystate_cli.client.job_manager import find_job_manager, own_job_manager, start_job_manager, stop_job_manager
@@ -143,7 +144,6 @@ def status(context: typer.Context, as_json: JsonOption = False, verbose: Verbose
 def _facts(
     session: Session, configuration: Configuration, entry: dict[str, Any], client: RestClient | None
 ) -> dict[str, Any]:
-    import time
 
     host, port = str(entry["address"]), entry["port"]
     facts: dict[str, Any] = {
@@ -151,7 +151,7 @@ def _facts(
         "address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         "pid": entry["pid"],
         "version": entry["version"],
-        "uptime_ms": max(0, int(time.time() * 1000) - int(entry["started_at"])),
+        "uptime_ms": max(0, current_time_ms() - int(entry["started_at"])),
         "home": str(session.home.root),
     }
     role, leader = _role(client)

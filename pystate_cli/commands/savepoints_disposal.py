@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import Annotated
 
 import typer
 
 from pystate.common.errors import PystateError, UsageError
+from pystate.common.time import current_time_ms
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import DirectoryArgument, SnapshotArgument, directories, find_snapshot
 from pystate_cli.client.rest_client import NoJobManagerError
@@ -86,7 +86,7 @@ def collect_garbage(
     console = session.console
     garbage = GarbageCollection(
         directories(session, directory, checkpoints=True),
-        now_ms=int(time.time() * 1000),
+        now_ms=current_time_ms(),
         least_age_ms=_milliseconds(older_than),
         job_state=lambda job_id: job_runs(session.home, job_id),
         jobs=jobs,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any
 
 import typer
 
 from pystate.common.errors import UsageError
+from pystate.common.time import current_time_ms
 from pystate_cli.arguments.job_selection import JOB_ID
 from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient
@@ -80,7 +80,7 @@ def tell_operation(
         console.result_json(answer)
     elif operation is None:
         progress = answer.get("pystate") or {}
-        waits = waiting_words(progress, int(time.time() * 1000))
+        waits = waiting_words(progress, current_time_ms())
         if waits is not None:
             console.story(f"It {waits}.")
         elif progress.get("total"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pystate.common.job_status import JobStatus
+from pystate.common.time import current_time_ms
 from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.console import ShowProgress
@@ -37,7 +38,7 @@ def await_operation(client: RestClient, path: str, show: ShowProgress | None = N
             return operation
         if show is not None:
             progress = answer.get("pystate") or {}
-            waits = waiting_words(progress, int(time.time() * 1000)) or ""
+            waits = waiting_words(progress, current_time_ms()) or ""
             show(progress.get("acknowledged", 0), progress.get("total", 0), progress.get("bytes", 0), waits)
         time.sleep(pause)
     raise AssertionError(path)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pystate.common.time import current_time_ms
 from pystate_cli.console.formats import UNKNOWN, format_millis, format_moment, format_size, printable
 from pystate_cli.tables.facts import flowing, labelled
 from pystate_cli.tables.fitted_table import shortened
@@ -275,7 +275,7 @@ def details_view(
     from rich.console import Group
     from rich.text import Text
 
-    now = int(time.time() * 1000) if now is None else now
+    now = current_time_ms() if now is None else now
     parts: list[RenderableType] = [*_header(details, width, now, unicode=unicode), Text("")]
     status = details.row.status
     operators = [DetailsRow(status, operator) for operator in details.operators]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pystate.common.time import current_time_ms
 from pystate_cli.console.formats import UNKNOWN, format_millis, waiting_words
 from pystate_cli.tables.facts import labelled
 from pystate_cli.tables.kinds import INSTANT, MILLIS, NUMBER, TEXT, Look
@@ -82,7 +82,7 @@ def path_lines(
     Label and text stand side by side, or one above the other where the terminal is too narrow for a path to copy.
     """
     pairs = []
-    now = int(time.time() * 1000) if now is None else now
+    now = current_time_ms() if now is None else now
     for row in rows:
         waits = row.waits(now)
         if waits is not None:
@@ -99,7 +99,7 @@ def path_lines(
 
 def wait_lines(rows: Sequence[CheckpointRow], now: int | None = None) -> list[str]:
     """Return a sentence for each that waits for the end of an epoch."""
-    now = int(time.time() * 1000) if now is None else now
+    now = current_time_ms() if now is None else now
     waiting = ((row, row.waits(now)) for row in rows)
     return [f"{row.kind.capitalize()} {row.checkpoint_id} {waits}." for row, waits in waiting if waits is not None]
 

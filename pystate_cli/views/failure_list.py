@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pystate.common.time import current_time_ms
 from pystate_cli.client.program_end import exception_of
 from pystate_cli.console.formats import UNKNOWN, format_moment, printable
 from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
@@ -58,7 +58,7 @@ class FailureRow:
 
 def trace_lines(row: FailureRow, now: int | None = None) -> list[str]:
     """Return the stack trace of a failure below a line that says of which."""
-    now = int(time.time() * 1000) if now is None else now
+    now = current_time_ms() if now is None else now
     title = f"attempt {row.shown_attempt}, {format_moment(row.timestamp, now)}:"
     return ["", title, *(f"  {line}" for line in _harmless(row.stack_trace))]
 

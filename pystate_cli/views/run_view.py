@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pystate.common.time import current_time_ms
 from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, printable
 from pystate_cli.sampling.rates import RunSample
 from pystate_cli.tables.facts import flowing
@@ -26,7 +26,7 @@ def run_view(sample: RunSample, width: int, *, unicode: bool, now: int | None = 
     from rich.rule import Rule
     from rich.text import Text
 
-    now = int(time.time() * 1000) if now is None else now
+    now = current_time_ms() if now is None else now
     state = str(sample.progress["state"])
     title = Text(printable(str(sample.progress["name"])), style="bold")
     title.append(f"  {sample.job_id}", style="dim not bold")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pystate.common.time import current_time_ms
 from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, printable
 from pystate_cli.sampling.job_history import JobLook
 from pystate_cli.tables.bars import magnitude, progress, sparkline
@@ -41,7 +41,7 @@ def watch_view(look: JobLook, width: int, height: int, *, unicode: bool, now: in
     from rich.console import Group
     from rich.text import Text
 
-    now = int(time.time() * 1000) if now is None else now
+    now = current_time_ms() if now is None else now
     head = [*_title(look, width, now, unicode=unicode), Text("")]
     head += _restore(look, width, unicode=unicode)
     head += _figures(look, width, unicode=unicode)
