@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.checkpoint_settings import CheckpointSettings
 from pystate.checkpoint.checkpoints_under_way import CheckpointsUnderWay
 from pystate.checkpoint.coordinator_steps import DiscardLateParts, PlaceBarrier, TriggerCheckpoint
@@ -13,7 +14,6 @@ from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.checkpoint.restore_points import RestorePoints
-from pystate.checkpoint.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.checkpoint.stats.file import StatisticsFile
 from pystate.common.configuration import Configuration
@@ -252,15 +252,16 @@ def state(tmp_path):
 
 def running(tmp_path, checkpoint_id=1, kind=CheckpointType.CHECKPOINT, **request):
     location = SnapshotLocation(str(tmp_path / f"chk-{checkpoint_id}"))
-    pending = PendingCheckpoint(
+    return PendingCheckpoint(
         checkpoint_id,
         checkpoint_type=kind,
         format=SavepointFormatType.CANONICAL,
         trigger_timestamp=0,
         tasks={("count", subtask) for subtask in SUBTASKS},
-        location=location.uri,
+        location=location,
+        request=CheckpointRequest(kind, **request),
+        deadline=10.0,
     )
-    return RunningCheckpoint(pending, CheckpointRequest(kind, **request), location, deadline=10.0)
 
 
 def in_turn(epochs, epoch, barrier=None):
@@ -415,7 +416,7 @@ def test_a_checkpoint_does_not_expire_while_it_waits_for_the_end_of_an_epoch_and
     (one, epochs), entry = state(), running(tmp_path)
     tracker = one._statistics.tracker
     tracker.describe_tasks([CheckpointedTask(TASK.uid, TASK.vertex_id, TASK.name)])
-    tracker.report_pending(entry.pending)
+    tracker.report_pending(entry)
     in_turn(epochs, 0)
     assert one.triggered(entry)
     one._clock.now = 10_000.0

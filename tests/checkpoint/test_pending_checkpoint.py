@@ -17,6 +17,7 @@ from pystate.snapshot.metadata import (
     SavepointFormatType,
     TaskState,
 )
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 METRICS = SubtaskCheckpointMetrics(1000, 1, 2, 3, None, 5, 5)
@@ -36,7 +37,7 @@ def pending(**changes: Any) -> PendingCheckpoint:
         "format": SavepointFormatType.CANONICAL,
         "trigger_timestamp": 900,
         "tasks": TASKS,
-        "location": "memory://c/chk-7",
+        "location": SnapshotLocation("memory://c/chk-7"),
     }
     return PendingCheckpoint(**(values | changes))
 

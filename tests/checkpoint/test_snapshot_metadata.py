@@ -42,7 +42,7 @@ def test_a_snapshot_names_the_one_its_job_was_started_from(bench, tmp_path):
         format=SavepointFormatType.CANONICAL,
         trigger_timestamp=0,
         tasks=[],
-        location="s3://bucket/savepoint-bbbbbb-0123456789ab",
+        location=SnapshotLocation("file:/bucket/savepoint-bbbbbb-0123456789ab"),
         message="é",
     )
 

@@ -78,7 +78,7 @@ def snapshot_of(old):
         format=SavepointFormatType.CANONICAL,
         trigger_timestamp=0,
         tasks=[(task.uid, index) for task in old for index in range(2)],
-        location="file:/nowhere/chk-5",
+        location=SnapshotLocation("file:/nowhere/chk-5"),
     )
     for index in range(2):
         groups = key_group_range(index, 2, 128)

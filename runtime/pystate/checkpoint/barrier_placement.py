@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pystate.checkpoint.running_checkpoint import RunningCheckpoint
+    from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 
 
 class BarrierPlacement(Protocol):
@@ -25,23 +25,23 @@ class BarrierPlacement(Protocol):
     def brings_own(self) -> bool:
         """Whether the engine is about to place a barrier that nobody has asked for, so that no other one is triggered."""
 
-    def wait_for_place(self, checkpoint: RunningCheckpoint) -> None:
+    def wait_for_place(self, checkpoint: PendingCheckpoint) -> None:
         """Take a checkpoint that was triggered; `is_open` before."""
 
-    def due(self) -> RunningCheckpoint | None:
+    def due(self) -> PendingCheckpoint | None:
         """Return the checkpoint whose barrier can be placed now by `place`; None for none."""
 
-    def place(self, checkpoint: RunningCheckpoint) -> Callable[[], None] | None:
+    def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
         """Place the barrier of a checkpoint that was due.
 
         Returns:
             What is to be run on a thread of its own, without the lock, for it may hang. None where the place is gone.
         """
 
-    def is_placing(self, checkpoint: RunningCheckpoint) -> bool:
+    def is_placing(self, checkpoint: PendingCheckpoint) -> bool:
         """Whether what `place` has returned is under way for it."""
 
-    def withdraw(self, checkpoint: RunningCheckpoint) -> None:
+    def withdraw(self, checkpoint: PendingCheckpoint) -> None:
         """Forget a checkpoint that has ended."""
 
     def waits(self) -> dict[str, int]:

@@ -17,6 +17,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
 from pystate.checkpoint.barrier_placement import BarrierPlacement
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.checkpoint_settings import CheckpointSettings
 from pystate.checkpoint.checkpoints_under_way import CheckpointsUnderWay
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
@@ -35,7 +36,6 @@ from pystate.checkpoint.id_counter import CheckpointIdCounter
 from pystate.checkpoint.live_attempt import CheckpointSlots
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.restore_points import RestorePoints
-from pystate.checkpoint.running_checkpoint import CheckpointRequest, RunningCheckpoint
 from pystate.checkpoint.running_epoch import RunningEpoch
 from pystate.checkpoint.snapshot_metadata import JobDescription, write_snapshot
 from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
@@ -344,7 +344,7 @@ class CheckpointCoordinator:
             _answer(hung.request, CheckpointFailedError(timeout, hint="look at the storage of checkpoints and of the job"))
 
     def _trigger(self, request: CheckpointRequest) -> None:
-        entry: RunningCheckpoint | None = None
+        entry: PendingCheckpoint | None = None
         try:
             with contextlib.suppress(PystateError):  # whoever asked for it knows
                 entry = self.prepare(request)
@@ -352,9 +352,9 @@ class CheckpointCoordinator:
             in_time = self.checkpoints.triggered(entry)
         if entry is not None and not in_time:
             self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
-            self._points.discard_failed({entry.pending.checkpoint_id: entry.location})  # made behind its failure
+            self._points.discard_failed({entry.checkpoint_id: entry.location})  # made behind its failure
 
-    def prepare(self, request: CheckpointRequest) -> RunningCheckpoint:
+    def prepare(self, request: CheckpointRequest) -> PendingCheckpoint:
         """Return the checkpoint for a request, with its directory made.
 
         Raises:
@@ -371,17 +371,18 @@ class CheckpointCoordinator:
             raise _over()
         location = request.location or self._storage.checkpoint_location(checkpoint_id)
         tasks = {(task.uid, index) for task in self._tasks for index in range(task.parallelism)}
-        pending = PendingCheckpoint(
+        entry = PendingCheckpoint(
             checkpoint_id,
             checkpoint_type=request.checkpoint_type,
             format=request.format,
             trigger_timestamp=current_time_ms(),
             tasks=tasks,
-            location=location.uri,
+            location=location,
             message=request.message,
+            request=request,
+            deadline=self._clock() + self._settings.timeout_s,
         )
-        entry = RunningCheckpoint(pending, request, location, deadline=self._clock() + self._settings.timeout_s)
-        self._statistics.tracker.report_pending(pending)
+        self._statistics.tracker.report_pending(entry)
         self._statistics.changed()
         if not self.checkpoints.triggering(entry):
             self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
@@ -396,36 +397,35 @@ class CheckpointCoordinator:
             raise
         return entry
 
-    def _place(self, entry: RunningCheckpoint) -> None:
+    def _place(self, entry: PendingCheckpoint) -> None:
         ask = self.checkpoints.place(entry)
         if ask is not None:
             _beside(ask)
 
-    def _complete(self, entry: RunningCheckpoint) -> None:
+    def _complete(self, entry: PendingCheckpoint) -> None:
         cut = self.checkpoints.begin_finalizing(entry)
         if cut is None:
             return
-        pending = entry.pending
         try:
             self.check_term()  # as late as can be: what is complete is what the next driver starts from
             threshold, parent = self._settings.inline_threshold(entry.location), self._points.parent
             settled = self._points.shared.settled
-            metadata = write_snapshot(pending, entry.location, cut, self._job, self._tasks, parent, threshold, settled)
+            metadata = write_snapshot(entry, entry.location, cut, self._job, self._tasks, parent, threshold, settled)
         except Exception as error:  # whatever it was: nobody may wait for this checkpoint any longer
             failure = (
                 error if isinstance(error, PystateError) else SnapshotError(f"The metadata can't be written: {error!r}")
             )
             self.fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, failure)
-            self._points.finalizing_over(pending.checkpoint_id)
+            self._points.finalizing_over(entry.checkpoint_id)
             return
         completed = self.checkpoints.settle(entry, metadata, current_time_ms())
         if completed is None:  # it expired while the storage hung
-            self._points.finalizing_over(pending.checkpoint_id)
+            self._points.finalizing_over(entry.checkpoint_id)
             return
         self._points.shared.completed(metadata)
         subsumed = self.checkpoints.complete(entry, completed)
         for older in subsumed.overtaken:
-            late = CheckpointFailedError(f"Checkpoint {pending.checkpoint_id} completed first.")
+            late = CheckpointFailedError(f"Checkpoint {entry.checkpoint_id} completed first.")
             self.fail(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED, late)
         gone = self._points.discard_subsumed(subsumed.completed, subsumed.lowest_base)
         self._statistics.tracker.report_discarded(checkpoint.checkpoint_id for checkpoint in gone)
@@ -436,7 +436,7 @@ class CheckpointCoordinator:
 
     def fail(
         self,
-        entry: RunningCheckpoint,
+        entry: PendingCheckpoint,
         reason: CheckpointFailureReason,
         error: PystateError,
         *,
@@ -448,7 +448,7 @@ class CheckpointCoordinator:
         # what stands there already is not ours to delete
         ours = entry.created and not isinstance(error, SnapshotExistsError)
         if ours:  # in front of its end: from then on nothing else keeps files that its metadata may name
-            self._points.note_failed(entry.pending.checkpoint_id, entry.location, entry.confirmed, held=entry.finalizing)
+            self._points.note_failed(entry.checkpoint_id, entry.location, entry.confirmed, held=entry.finalizing)
         end_attempt = self.checkpoints.fail(entry, reason, error, leaves_files=ours, fails_attempt=fails_attempt)
         self._tell(entry, completed=False)
         self._statistics.changed()
@@ -457,17 +457,17 @@ class CheckpointCoordinator:
         if end_attempt is not None:
             end_attempt(error if isinstance(error, SubtaskHangsError) else failure)
 
-    def _tell(self, entry: RunningCheckpoint, *, completed: bool) -> Future[None]:
+    def _tell(self, entry: PendingCheckpoint, *, completed: bool) -> Future[None]:
         """Tell the job's functions how a checkpoint ended; return what is done when those that are idle have been called.
 
         A savepoint is for people: unless the job ends behind it, functions must not commit anything because of it.
         """
         pool = self.checkpoints.pool
-        if pool is None or (completed and entry.pending.is_savepoint and not entry.request.hold):
+        if pool is None or (completed and entry.is_savepoint and not entry.request.hold):
             nobody: Future[None] = Future()
             nobody.set_result(None)
             return nobody
-        return pool.notify(entry.pending.checkpoint_id, completed=completed)
+        return pool.notify(entry.checkpoint_id, completed=completed)
 
 
 def _beside(run: Callable[[], None]) -> None:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 
 from pystate.checkpoint.barrier_placement import BarrierPlacement
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.checkpoint_settings import CheckpointSettings
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.confirmed_checkpoints import ConfirmedCheckpoints
@@ -30,10 +31,10 @@ from pystate.checkpoint.coordinator_steps import (
 from pystate.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.live_attempt import AttemptOverError, CheckpointSlots, LeftByAttempt, LiveAttempt, Subsumed
-from pystate.checkpoint.pending_checkpoint import AckResult
+from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
+from pystate.checkpoint.pending_checkpoints import PendingCheckpoints
 from pystate.checkpoint.request_decider import CheckpointRequestDecider
 from pystate.checkpoint.restore_points import RestorePoints
-from pystate.checkpoint.running_checkpoint import CheckpointRequest, RunningCheckpoint, RunningCheckpoints
 from pystate.checkpoint.snapshot_disposal import FailedCheckpoints
 from pystate.checkpoint.stats.file import StatisticsFile
 from pystate.common.errors import DriverReplacedError, PystateError
@@ -77,7 +78,7 @@ class CheckpointsUnderWay:
             max_concurrent=settings.max_concurrent,
         )
         self._failures = CheckpointFailureManager(settings.tolerable_failures)
-        self._running = RunningCheckpoints()
+        self._running = PendingCheckpoints()
         self._failed = FailedCheckpoints()
         self._confirmed = ConfirmedCheckpoints()
         self._subtasks = 0
@@ -172,11 +173,11 @@ class CheckpointsUnderWay:
                 result = AckResult.UNKNOWN
                 self._failed.report_late(checkpoint_id)
             else:
-                result = entry.pending.acknowledge(uid, subtask, state, metrics)
+                result = entry.acknowledge(uid, subtask, state, metrics)
                 entry.handed_out.pop((uid, subtask), None)
                 if result is AckResult.SUCCESS:
                     self._statistics.tracker.report_ack(checkpoint_id, uid, subtask, metrics)
-                    entry.error = entry.error or self._settings.check_size(entry.location, entry.pending.state_size)
+                    entry.error = entry.error or self._settings.check_size(entry.location, entry.state_size)
             self.lock.notify_all()
         return result
 
@@ -217,7 +218,7 @@ class CheckpointsUnderWay:
                     return step
                 self.lock.wait(self._wait_s())
 
-    def triggering(self, entry: RunningCheckpoint) -> bool:
+    def triggering(self, entry: PendingCheckpoint) -> bool:
         """Take in a checkpoint whose directory is about to be made; return whether the attempt still runs."""
         with self.lock:
             in_time = self._attempt is not None
@@ -226,7 +227,7 @@ class CheckpointsUnderWay:
             self.lock.notify_all()
         return in_time
 
-    def triggered(self, entry: RunningCheckpoint | None) -> bool:
+    def triggered(self, entry: PendingCheckpoint | None) -> bool:
         """Let a checkpoint that was triggered wait for its place, None for one that couldn't be.
 
         Returns:
@@ -236,7 +237,7 @@ class CheckpointsUnderWay:
         with self.lock:
             barriers = self._barriers
             in_time = barriers is not None and barriers.is_open
-            in_time = in_time and not (entry is not None and entry.pending.is_aborted)
+            in_time = in_time and not (entry is not None and entry.is_aborted)
             if barriers is not None and entry is not None and in_time:
                 self._running.add(entry)
                 barriers.wait_for_place(entry)
@@ -256,25 +257,25 @@ class CheckpointsUnderWay:
             self.lock.wait_for(lambda: self._storage_step is None, timeout_s)
             return self._failed.take_late()
 
-    def place(self, entry: RunningCheckpoint) -> Callable[[], None] | None:
+    def place(self, entry: PendingCheckpoint) -> Callable[[], None] | None:
         """Have the engine place a barrier, see `BarrierPlacement.place`; None where that is not possible any more."""
         with self.lock:
             barriers = self._barriers
             return None if barriers is None else barriers.place(entry)
 
-    def let_time_run(self, entry: RunningCheckpoint) -> None:
+    def let_time_run(self, entry: PendingCheckpoint) -> None:
         """Let a checkpoint's time run from now on: its barrier is placed, or can be."""
         with self.lock:
             entry.deadline = self._clock() + self._settings.timeout_s
-            self._statistics.tracker.report_waiting(entry.pending.checkpoint_id, None)
+            self._statistics.tracker.report_waiting(entry.checkpoint_id, None)
 
-    def let_time_stand(self, entry: RunningCheckpoint, epoch: int) -> None:
+    def let_time_stand(self, entry: PendingCheckpoint, epoch: int) -> None:
         """Let a checkpoint's time stand still while an epoch runs, whose end its barrier waits for."""
         with self.lock:
             entry.deadline = None
-            self._statistics.tracker.report_waiting(entry.pending.checkpoint_id, epoch)
+            self._statistics.tracker.report_waiting(entry.checkpoint_id, epoch)
 
-    def take(self, entry: RunningCheckpoint) -> None:
+    def take(self, entry: PendingCheckpoint) -> None:
         """Take in a checkpoint whose barrier the engine places by itself."""
         with self.lock:
             self._running.add(entry)
@@ -286,7 +287,7 @@ class CheckpointsUnderWay:
         for entry in open_cuts:
             entry.settle_cut()
 
-    def of_epoch(self, epoch: int) -> list[RunningCheckpoint]:
+    def of_epoch(self, epoch: int) -> list[PendingCheckpoint]:
         """Return those whose barrier stands behind that epoch."""
         with self.lock:
             return self._running.of_epoch(epoch)
@@ -297,7 +298,7 @@ class CheckpointsUnderWay:
             for entry in self._running:
                 entry.handed_out = {subtask: since for subtask, since in entry.handed_out.items() if subtask[1] != index}
 
-    def barrier(self, entry: RunningCheckpoint, epoch: int | None = None) -> CheckpointBarrier:
+    def barrier(self, entry: PendingCheckpoint, epoch: int | None = None) -> CheckpointBarrier:
         """Return the barrier of a checkpoint, the same each time.
 
         Args:
@@ -305,8 +306,8 @@ class CheckpointsUnderWay:
             epoch: Behind which epoch it stands, for an engine that has epochs.
         """
         with self.lock:
-            target = self._points.shared.target(entry.pending.checkpoint_id)
-            if entry.confirmed is None and target[0] is not None and not entry.pending.is_savepoint:
+            target = self._points.shared.target(entry.checkpoint_id)
+            if entry.confirmed is None and target[0] is not None and not entry.is_savepoint:
                 entry.confirmed = self._confirmed.barrier()  # once: all subtasks get the same answer
             return entry.barrier(epoch, target, self._settings.inline_threshold(entry.location))
 
@@ -328,7 +329,7 @@ class CheckpointsUnderWay:
         with self.lock:
             return self._running.for_recovery
 
-    def begin_finalizing(self, entry: RunningCheckpoint) -> SourceCut | None:
+    def begin_finalizing(self, entry: PendingCheckpoint) -> SourceCut | None:
         """Let a checkpoint outlive its attempt from now on: its metadata is about to be written.
 
         Returns:
@@ -336,44 +337,44 @@ class CheckpointsUnderWay:
         """
         with self.lock:
             cut = entry.cut
-            if cut is None or self._attempt is None or entry.pending.is_aborted:
+            if cut is None or self._attempt is None or entry.is_aborted:
                 return None
             entry.finalizing = True
             return cut
 
     def settle(
-        self, entry: RunningCheckpoint, metadata: CheckpointMetadata, completion_timestamp: int
+        self, entry: PendingCheckpoint, metadata: CheckpointMetadata, completion_timestamp: int
     ) -> CompletedCheckpoint | None:
         """Decide that a checkpoint whose metadata is written has ended well; None where it expired meanwhile."""
         with self.lock:
-            return None if entry.pending.is_aborted else entry.pending.complete(metadata, completion_timestamp)
+            return None if entry.is_aborted else entry.complete(metadata, completion_timestamp)
 
-    def abort(self, entry: RunningCheckpoint, reason: CheckpointFailureReason) -> bool:
+    def abort(self, entry: PendingCheckpoint, reason: CheckpointFailureReason) -> bool:
         """Decide that a checkpoint has failed; return whether it hadn't ended before. `fail` has to be called behind it."""
         with self.lock:
-            return entry.pending.abort(reason)
+            return entry.abort(reason)
 
-    def complete(self, entry: RunningCheckpoint, completed: CompletedCheckpoint) -> Subsumed:
+    def complete(self, entry: PendingCheckpoint, completed: CompletedCheckpoint) -> Subsumed:
         """Take in a checkpoint whose metadata is written; return those it subsumes."""
-        pending, tracker = entry.pending, self._statistics.tracker
+        tracker = self._statistics.tracker
         with self.lock:
             self._let_go(entry)
             self._stopped = self._stopped or (entry.request.hold and self._attempt is not None)
             subsumed = self._points.add(completed)
             self._failures.handle_success()
-            if not pending.is_savepoint:
-                self._confirmed.add(pending.checkpoint_id, entry.confirmed)
-            self._decider.report_completed(pending.checkpoint_type)
-            tracker.report_alignment(pending.checkpoint_id, entry.alignment)
+            if not entry.is_savepoint:
+                self._confirmed.add(entry.checkpoint_id, entry.confirmed)
+            self._decider.report_completed(entry.checkpoint_type)
+            tracker.report_alignment(entry.checkpoint_id, entry.alignment)
             tracker.report_completed(completed)
-            overtaken = [] if pending.is_savepoint else self._running.older_than(pending.checkpoint_id)
+            overtaken = [] if entry.is_savepoint else self._running.older_than(entry.checkpoint_id)
             lowest_base = self._running.lowest_base(besides=overtaken)
             self.lock.notify_all()
         return Subsumed(subsumed, overtaken, lowest_base)
 
     def fail(
         self,
-        entry: RunningCheckpoint,
+        entry: PendingCheckpoint,
         reason: CheckpointFailureReason,
         error: PystateError,
         *,
@@ -389,19 +390,18 @@ class CheckpointsUnderWay:
             leaves_files: Whether what lies at its location is to be deleted, also what comes late.
             fails_attempt: Whether the attempt can't go on, however many failures are tolerated.
         """
-        pending = entry.pending
         with self.lock:
             self._let_go(entry)
             if leaves_files:
-                self._failed.add(pending.checkpoint_id, entry.location)
+                self._failed.add(entry.checkpoint_id, entry.location)
                 if not entry.finalizing:  # else it is deleted behind the write of its metadata
-                    self._failed.report_late(pending.checkpoint_id)
-            counts = not pending.is_savepoint and self._attempt is not None
-            decision = self._failures.handle_failure(pending.checkpoint_id, reason, is_savepoint=pending.is_savepoint)
-            if self._job_ends and not pending.is_savepoint:
-                self._statistics.tracker.withdraw(pending.checkpoint_id)
+                    self._failed.report_late(entry.checkpoint_id)
+            counts = not entry.is_savepoint and self._attempt is not None
+            decision = self._failures.handle_failure(entry.checkpoint_id, reason, is_savepoint=entry.is_savepoint)
+            if self._job_ends and not entry.is_savepoint:
+                self._statistics.tracker.withdraw(entry.checkpoint_id)
             else:
-                self._statistics.tracker.report_failed(pending, reason, error.message)
+                self._statistics.tracker.report_failed(entry, reason, error.message)
             # without its checkpoint an epoch that carries a barrier could not be run again
             if fails_attempt or isinstance(error, DriverReplacedError) or (self._settings.every_epoch and counts):
                 decision = CheckpointFailureDecision.FAIL_JOB
@@ -422,11 +422,10 @@ class CheckpointsUnderWay:
             waits = {} if barriers is None or (entry is not None and entry.cut is not None) else barriers.waits()
             if entry is None:
                 return {"acknowledged": 0, "total": self._subtasks, "bytes": 0, **waits}
-            pending = entry.pending
             if waits:
-                waits["waits_since"] = pending.trigger_timestamp
-            counts = {"acknowledged": pending.acknowledged_count, "total": pending.total_count}
-            return {**counts, "bytes": pending.state_size, **waits}
+                waits["waits_since"] = entry.trigger_timestamp
+            counts = {"acknowledged": entry.acknowledged_count, "total": entry.total_count}
+            return {**counts, "bytes": entry.state_size, **waits}
 
     # -- under the lock
 
@@ -434,7 +433,7 @@ class CheckpointsUnderWay:
     def _barriers(self) -> BarrierPlacement | None:
         return None if self._attempt is None else self._attempt.barriers
 
-    def _let_go(self, entry: RunningCheckpoint) -> None:
+    def _let_go(self, entry: PendingCheckpoint) -> None:
         self._running.remove(entry)
         if self._attempt is not None:
             self._attempt.barriers.withdraw(entry)
@@ -469,7 +468,7 @@ class CheckpointsUnderWay:
 
     def _next_storage_step(self) -> StorageStep | None:
         for entry in self._running:
-            whole = entry.committed and entry.pending.is_fully_acknowledged
+            whole = entry.committed and entry.is_fully_acknowledged
             if whole and self._attempt is not None and not entry.finalizing:
                 return CompleteCheckpoint(entry)
         late = self._failed.take_late()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.running_checkpoint import CheckpointRequest, RunningCheckpoint
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.common.errors import PystateError
 from pystate.snapshot.storage import SnapshotLocation
 
@@ -22,21 +23,21 @@ class TriggerCheckpoint:
 class PlaceBarrier:
     """The engine can place its barrier, if nothing has come between since."""
 
-    checkpoint: RunningCheckpoint
+    checkpoint: PendingCheckpoint
 
 
 @dataclass(frozen=True)
 class CompleteCheckpoint:
     """All subtasks have acknowledged it, and its cut can be restored from."""
 
-    checkpoint: RunningCheckpoint
+    checkpoint: PendingCheckpoint
 
 
 @dataclass(frozen=True)
 class FailCheckpoint:
     """It can't complete any more; nor can the attempt go on where a subtask hangs in it (`fails_attempt`)."""
 
-    checkpoint: RunningCheckpoint
+    checkpoint: PendingCheckpoint
     reason: CheckpointFailureReason
     error: PystateError
     fails_attempt: bool = False

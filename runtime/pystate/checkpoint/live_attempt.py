@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pystate.checkpoint.barrier_placement import BarrierPlacement
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.checkpoint.running_checkpoint import CheckpointRequest, RunningCheckpoint
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.common.errors import ControlError
 
 
@@ -45,7 +46,7 @@ class LeftByAttempt:
         requests: Those that waited.
     """
 
-    checkpoints: list[RunningCheckpoint]
+    checkpoints: list[PendingCheckpoint]
     requests: list[CheckpointRequest]
 
 
@@ -60,5 +61,5 @@ class Subsumed:
     """
 
     completed: list[CompletedCheckpoint]
-    overtaken: list[RunningCheckpoint]
+    overtaken: list[PendingCheckpoint]
     lowest_base: int | None

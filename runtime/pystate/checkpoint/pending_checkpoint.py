@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.checkpoint.confirmed_checkpoints import Confirmed
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.common.errors import CheckpointFailedError, PystateError, SnapshotError, SubtaskHangsError
+from pystate.common.options import CheckpointingOptions
+from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
@@ -15,7 +20,11 @@ from pystate.snapshot.metadata import (
     SourcePosition,
     TaskState,
 )
+from pystate.snapshot.source_cut import SourceCut
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+
+_NAMED = 5
 
 
 class AckResult(Enum):
@@ -37,14 +46,24 @@ class PendingCheckpoint:
         format: How keyed state is written.
         trigger_timestamp: When it was triggered, ms since 1970.
         tasks: The (uid, subtask index) that must acknowledge.
-        location: URI of its directory.
+        location: Its directory.
         trigger_ids: The requests it answers.
         message: What it says about itself.
+        request: Who asked for it; None for nobody who waits.
+        deadline: When it expires, on the coordinator's clock; None while its barrier waits for its place.
 
     Attributes:
         source_position: How far the sources were read; None until it is known, and where nothing has been read.
         metrics: What each subtask measured.
         failure_reason: Why it was aborted, None if it wasn't.
+        cut: How far the sources were read where its barrier stands, once that is known.
+        committed: The cut can be restored from.
+        handed_out: When its barrier was handed to which subtasks, on the coordinator's clock.
+        error: Why it has to be given up.
+        alignment: Milliseconds by task.
+        created: Its directory is the job's own: what lies there is deleted if it fails.
+        finalizing: Its `_metadata` is being written: too late to be given up by the end of the attempt.
+        confirmed: What its barrier tells of completed checkpoints, once it is placed.
     """
 
     def __init__(
@@ -56,9 +75,11 @@ class PendingCheckpoint:
         format: SavepointFormatType,
         trigger_timestamp: int,
         tasks: Iterable[tuple[str, int]],
-        location: str,
+        location: SnapshotLocation,
         trigger_ids: Iterable[str] = (),
         message: str | None = None,
+        request: CheckpointRequest | None = None,
+        deadline: float | None = None,
     ) -> None:
         self.checkpoint_id = checkpoint_id
         self.epoch = epoch
@@ -71,6 +92,16 @@ class PendingCheckpoint:
         self.source_position: SourcePosition | None = None
         self.metrics: dict[tuple[str, int], SubtaskCheckpointMetrics] = {}
         self.failure_reason: CheckpointFailureReason | None = None
+        self.request = request or CheckpointRequest(checkpoint_type)
+        self.deadline = deadline
+        self.cut: SourceCut | None = None
+        self.committed = False
+        self.handed_out: dict[tuple[str, int], float] = {}
+        self.error: PystateError | None = None
+        self.alignment: dict[str, int | None] = {}
+        self.created = False
+        self.finalizing = False
+        self.confirmed: Confirmed | None = None
         self._tasks = frozenset(tasks)
         self._states: dict[tuple[str, int], TaskState] = {}
         self._state_size = 0
@@ -179,7 +210,7 @@ class PendingCheckpoint:
             message = f"The metadata of checkpoint {metadata.checkpoint_id} is not that of {self.checkpoint_id}."
             raise ValueError(message)
         self._completed = True
-        return CompletedCheckpoint(metadata, self.location, completion_timestamp)
+        return CompletedCheckpoint(metadata, self.location.uri, completion_timestamp)
 
     def abort(self, reason: CheckpointFailureReason) -> bool:
         """End it badly; return whether this call did. The first reason stays."""
@@ -187,6 +218,75 @@ class PendingCheckpoint:
             return False
         self.failure_reason = reason
         return True
+
+    def barrier(self, epoch: int | None, shared: tuple[str | None, str], inline_threshold: int) -> CheckpointBarrier:
+        """Return what the subtasks get.
+
+        Args:
+            epoch: Behind which one the cut stands, for an engine that has epochs.
+            shared: The URI of the directory for a checkpoint's shared files, or None, and how their names begin.
+            inline_threshold: Up to this many bytes of one state travel in its handle.
+        """
+        directory, prefix = (None, "") if self.is_savepoint else shared
+        return CheckpointBarrier(
+            checkpoint_id=self.checkpoint_id,
+            epoch=epoch,
+            location=self.location.state_uri,
+            inline_threshold=inline_threshold,
+            trigger_timestamp=self.trigger_timestamp,
+            shared=directory,
+            shared_prefix=prefix,
+            savepoint=self.is_savepoint,
+            native=self.is_savepoint and self.format is SavepointFormatType.NATIVE,
+            full=self.request.full,
+            completed=() if self.confirmed is None else self.confirmed.completed,
+        )
+
+    def capture(self, cut: Callable[[], SourceCut]) -> None:
+        """Take in how far the sources were read at the cut."""
+        try:
+            self.cut = cut()
+        except SnapshotError as error:
+            self.error = error
+
+    def settle_cut(self) -> None:
+        """Take note whether the cut can be restored from by now."""
+        if self.committed or self.cut is None:
+            return
+        try:
+            self.committed = self.cut.settle()
+        except SnapshotError as error:
+            self.error = self.error or error
+
+    def deadlines(self, timeout_s: float) -> list[float]:
+        """Return when it, or a subtask in its synchronous part, will have taken too long."""
+        own = [] if self.deadline is None else [self.deadline]
+        return own + [since + timeout_s for since in self.handed_out.values()]
+
+    def failure(
+        self, now: float, timeout_s: float, *, syncing: bool
+    ) -> tuple[CheckpointFailureReason, PystateError, bool] | None:
+        """Return why it must be given up, and whether a subtask hangs; None where it needn't be.
+
+        Args:
+            now: On the coordinator's clock.
+            timeout_s: How long it may take.
+            syncing: All subtasks were asked between two epochs, and some have not answered.
+        """
+        if self.is_completed:
+            return None
+        if self.error is not None:
+            return CheckpointFailureReason.CHECKPOINT_DECLINED, self.error, False
+        expired = self.deadline is not None and now >= self.deadline
+        hanging = {subtask for subtask, since in self.handed_out.items() if now >= since + timeout_s}
+        if expired and syncing:
+            hanging |= self.missing
+        if not expired and not hanging:
+            return None
+        error: PystateError = CheckpointFailedError(f"The checkpoint did not complete within {timeout_s:g} s.")
+        if hanging:
+            error = _hang(hanging, self.checkpoint_id, timeout_s)
+        return CheckpointFailureReason.CHECKPOINT_EXPIRED, error, bool(hanging)
 
     def _standing(self) -> str:
         if self._completed:
@@ -197,3 +297,14 @@ class PendingCheckpoint:
             f"{self.acknowledged_count} of {self.total_count} subtasks acknowledged, epoch {self.epoch}, source position "
             f"{'known' if self._source_committed else 'unknown'}"
         )
+
+
+def _hang(subtasks: set[tuple[str, int]], checkpoint_id: int, timeout_s: float) -> SubtaskHangsError:
+    named = ", ".join(f"subtask {index} of {uid!r}" for uid, index in sorted(subtasks)[:_NAMED])
+    more = f" and {len(subtasks) - _NAMED} more" if len(subtasks) > _NAMED else ""
+    message = f"Not all took their part of checkpoint {checkpoint_id} within {timeout_s:g} s. Missing: {named}{more}."
+    hint = (
+        "look where their functions wait (snapshot_state, notify_checkpoint_complete), or raise "
+        f"{CheckpointingOptions.CHECKPOINTING_TIMEOUT.key}"
+    )
+    return SubtaskHangsError(message, hint=hint)

@@ -101,7 +101,7 @@ def snapshot_metadata(
         source_position=pending.source_position,
         parent=None if parent is None else parent.uri,
         parent_id=None if parent is None else parent.snapshot_id,
-        snapshot_id=snapshot_id_of(pending.location, job.job_id),
+        snapshot_id=snapshot_id_of(pending.location.uri, job.job_id),
         message=pending.message,
         code_fingerprint=job.code_fingerprint,
         configuration=without_secrets(job.configuration),

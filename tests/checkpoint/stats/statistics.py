@@ -14,6 +14,7 @@ from pystate.checkpoint.stats.file import encode_statistics
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.home import write_file_atomically
 from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 COUNT = CheckpointedTask("count", "a" * 32, "count -> print")
@@ -49,7 +50,7 @@ class Statistics:
             format=SavepointFormatType.CANONICAL,
             trigger_timestamp=self.now if at is None else at,
             tasks=[("count", 0), ("count", 1), ("total", 0)],
-            location=f"file:/sp/savepoint-{number}" if savepoint else f"file:{self._folder}/chk-{number}",
+            location=SnapshotLocation(f"file:/sp/savepoint-{number}" if savepoint else f"file:{self._folder}/chk-{number}"),
         )
         self.tracker.report_pending(self._pending[number])
         return self
@@ -61,7 +62,7 @@ class Statistics:
 
     def complete(self, number: int) -> Statistics:
         pending = self._pending[number]
-        done: Any = SimpleNamespace(checkpoint_id=number, epoch=pending.epoch, path=pending.location)
+        done: Any = SimpleNamespace(checkpoint_id=number, epoch=pending.epoch, path=pending.location.uri)
         self.tracker.report_completed(done)
         return self
 

@@ -16,6 +16,7 @@ from pystate.checkpoint.stats.summary import StatsSummary, percentile
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError
 from pystate.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 SAVEPOINT = CheckpointType.SAVEPOINT
@@ -69,7 +70,7 @@ class Driver:
             format=SavepointFormatType.CANONICAL,
             trigger_timestamp=at,
             tasks={("count", index) for index in range(subtasks)},
-            location=f"file:/ckpt/chk-{checkpoint_id}",
+            location=SnapshotLocation(f"file:/ckpt/chk-{checkpoint_id}"),
         )
         self.tracker.report_pending(pending)
         return pending
@@ -78,7 +79,7 @@ class Driver:
         metadata = self._make_metadata(
             checkpoint_id=pending.checkpoint_id, epoch=pending.epoch, checkpoint_type=pending.checkpoint_type
         )
-        self.tracker.report_completed(CompletedCheckpoint(metadata, pending.location, self.now))
+        self.tracker.report_completed(CompletedCheckpoint(metadata, pending.location.uri, self.now))
 
     def run(self, checkpoint_id: int, at: int = 1_000, duration: int = 50, size: int = 100, **options: Any) -> None:
         pending = self.trigger(checkpoint_id, at, **options)
@@ -432,7 +433,7 @@ def test_operators_stand_in_the_order_of_the_job_and_must_be_described(driver: D
         format=SavepointFormatType.CANONICAL,
         trigger_timestamp=0,
         tasks=[("a", 0), ("z", 0)],
-        location="file:/ckpt/chk-1",
+        location=SnapshotLocation("file:/ckpt/chk-1"),
     )
     driver.tracker.report_pending(pending)
     details = driver.tracker.details(1)

@@ -82,7 +82,7 @@ class CheckpointStatsTracker:
                 trigger_timestamp=pending.trigger_timestamp,
                 tasks=tasks,
                 epoch=pending.epoch,
-                path=pending.location,
+                path=pending.location.uri,
             )
             self._count(total=1)
             self._in_progress[stats.checkpoint_id] = stats

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from pystate.checkpoint.checkpoints_under_way import CheckpointsUnderWay
 from pystate.checkpoint.live_attempt import AttemptOverError
-from pystate.checkpoint.running_checkpoint import RunningCheckpoint
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.common.errors import CheckpointFailedError, PystateError
 from pystate.driver.micro_batch.epoch_tracker import EpochTracker
 from pystate.driver.slot_pool import SlotPool
@@ -63,8 +63,8 @@ class EpochBarriers:
         self._over = False
         self._epoch_begun = 0.0  # by the clock, of the running epoch
         self._beginning = False  # an epoch is about to begin: no barrier may be placed in front of it any more
-        self._rider: RunningCheckpoint | None = None  # its place among the epochs is still open
-        self._syncing: RunningCheckpoint | None = None  # between two epochs
+        self._rider: PendingCheckpoint | None = None  # its place among the epochs is still open
+        self._syncing: PendingCheckpoint | None = None  # between two epochs
 
     # -- where the next barrier goes: `BarrierPlacement`
 
@@ -78,17 +78,17 @@ class EpochBarriers:
         """Whether an epoch is about to begin that brings a barrier of its own."""
         return self._beginning and self._every_epoch
 
-    def wait_for_place(self, checkpoint: RunningCheckpoint) -> None:
+    def wait_for_place(self, checkpoint: PendingCheckpoint) -> None:
         """Let a barrier ride on the epoch that runs, or stand behind it."""
         self._rider = checkpoint
         self._wait_for_epoch()
 
-    def due(self) -> RunningCheckpoint | None:
+    def due(self) -> PendingCheckpoint | None:
         """Return the barrier that can stand behind the last finished epoch."""
         between = self._tracker.running is None and not self._beginning and self._syncing is None
         return self._rider if between else None
 
-    def place(self, checkpoint: RunningCheckpoint) -> Callable[[], None] | None:
+    def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
         """Place a barrier behind the last finished epoch, and let no epoch begin until all have taken it.
 
         Returns:
@@ -101,15 +101,15 @@ class EpochBarriers:
         self._syncing = checkpoint
         self._checkpoints.let_time_run(checkpoint)
         checkpoint.alignment = {task.uid: 0 for task in self._tasks}  # no row is under way that could be waited for
-        checkpoint.pending.epoch = epoch
+        checkpoint.epoch = epoch
         barrier = self._checkpoints.barrier(checkpoint, epoch)
         return lambda: self._ask_slots(checkpoint, barrier, batch)
 
-    def is_placing(self, checkpoint: RunningCheckpoint) -> bool:
+    def is_placing(self, checkpoint: PendingCheckpoint) -> bool:
         """Whether the slots are being asked for it between two epochs."""
         return self._syncing is checkpoint
 
-    def withdraw(self, checkpoint: RunningCheckpoint) -> None:
+    def withdraw(self, checkpoint: PendingCheckpoint) -> None:
         """Forget a checkpoint that has ended."""
         if self._rider is checkpoint:
             self._rider = None
@@ -128,7 +128,7 @@ class EpochBarriers:
         self._over = True
         self._rider = self._syncing = None
 
-    def _ask_slots(self, checkpoint: RunningCheckpoint, barrier: CheckpointBarrier, batch: int) -> None:
+    def _ask_slots(self, checkpoint: PendingCheckpoint, barrier: CheckpointBarrier, batch: int) -> None:
         error: PystateError | None = None
         checkpoint.capture(lambda: SparkSourceCut.behind(self.spark, batch))  # no epoch begins meanwhile
         try:
@@ -165,7 +165,7 @@ class EpochBarriers:
             self.turn_over()
             raise
 
-    def begin_epoch(self, epoch: int, barrier: RunningCheckpoint | None) -> None:
+    def begin_epoch(self, epoch: int, barrier: PendingCheckpoint | None) -> None:
         """Begin an epoch whose turn it is.
 
         Args:
@@ -178,8 +178,8 @@ class EpochBarriers:
         self._checkpoints.settle_cuts()  # Spark has committed the epoch before, and keeps commits for a while
         with self._lock:
             self._check_live()
-            if barrier is not None and barrier.pending.is_aborted:
-                message = f"Checkpoint {barrier.pending.checkpoint_id}, which epoch {epoch} was to carry, has failed."
+            if barrier is not None and barrier.is_aborted:
+                message = f"Checkpoint {barrier.checkpoint_id}, which epoch {epoch} was to carry, has failed."
                 raise AttemptOverError(message)
             self._tracker.begin(epoch)
             self._epoch_begun = self._clock()
@@ -227,8 +227,8 @@ class EpochBarriers:
             first = self._tracker.decide(epoch)
             rider = self._rider
             if first and rider is not None:
-                rider.pending.epoch = epoch
-            if rider is None or rider.pending.epoch != epoch:
+                rider.epoch = epoch
+            if rider is None or rider.epoch != epoch:
                 return None
             if first:
                 rider.handed_out = dict.fromkeys(self._subtasks, self._clock())
@@ -259,7 +259,7 @@ class EpochBarriers:
                 return {}, 0
             self._check_live()
             prepared = self._tracker.prepared
-            return {uid: share.stage_id for (uid, _), share in prepared.items()}, riding[0].pending.trigger_timestamp
+            return {uid: share.stage_id for (uid, _), share in prepared.items()}, riding[0].trigger_timestamp
 
     def report_alignment(self, epoch: int, milliseconds: dict[str, int | None]) -> None:
         """Take note, by task, how long the epoch's upstream partitions were apart at their ends."""

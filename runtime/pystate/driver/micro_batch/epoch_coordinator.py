@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.live_attempt import AttemptOverError
-from pystate.checkpoint.running_checkpoint import CheckpointRequest, RunningCheckpoint
+from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.common.errors import ControlError, PystateError
 from pystate.driver.micro_batch.epoch_barriers import EpochBarriers
 from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
@@ -92,7 +93,7 @@ class EpochCoordinator:
         """
         barriers = self._live()
         barriers.await_turn(lambda: self._numbers.reserve(epoch))
-        barrier: RunningCheckpoint | None = None
+        barrier: PendingCheckpoint | None = None
         try:
             if self._coordinator.every_epoch:
                 barrier = self._barrier_of(epoch, batch, barriers)
@@ -104,7 +105,7 @@ class EpochCoordinator:
         finally:
             barriers.turn_over()
 
-    def _barrier_of(self, epoch: int, batch: int, barriers: EpochBarriers) -> RunningCheckpoint:
+    def _barrier_of(self, epoch: int, batch: int, barriers: EpochBarriers) -> PendingCheckpoint:
         """Write down the epoch that is about to run, and prepare the checkpoint that rides on it."""
         self._coordinator.write_down_epoch(epoch, batch, barriers.spark.capture_running)
         return self._coordinator.prepare(CheckpointRequest(CheckpointType.CHECKPOINT))
