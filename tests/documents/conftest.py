@@ -1,4 +1,4 @@
-"""Sources for tests with known answers."""
+"""Sources for tests with known answers, and the command line for tests of pages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+
+from tests.cli.conftest import manager, own_home, pystate
+
+__all__ = ["manager", "own_home", "pystate"]
 
 
 class WordSource(DataSource):

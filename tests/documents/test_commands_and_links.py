@@ -13,7 +13,7 @@ import typer.main
 
 from pystate_cli.command_line import application
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "README.zh.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/design/*.md")])
 COMMAND = re.compile(r"^\$ pystate (.+)$|`pystate ([^`\n]+)`", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([^)\s]+))?\)")
