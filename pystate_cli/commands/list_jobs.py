@@ -8,8 +8,8 @@ import typer
 
 from pystate.common.job_status import JobStatus
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.client.low_disks import low_disks
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
+from pystate_cli.doctor.low_disks import low_disks
 from pystate_cli.session import Session
 from pystate_cli.views.job_lines import JobGroups, plain_lines
 

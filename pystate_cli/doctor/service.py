@@ -37,7 +37,7 @@ def check_job_manager(home: PystateHome, configuration: Configuration, address: 
     """Ask the job manager, and where there is none look at the port it would take."""
     from pystate.common.service_options import ClientOptions, RestOptions
     from pystate_cli.client.job_manager import find_job_manager
-    from pystate_cli.client.low_disks import low_disks
+    from pystate_cli.doctor.low_disks import low_disks
 
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     try:
