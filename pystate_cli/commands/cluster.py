@@ -15,14 +15,13 @@ from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
 from pystate_cli.client.job_manager import find_job_manager, own_job_manager, start_job_manager, stop_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
-from pystate_cli.console.formats import format_millis
 from pystate_cli.programs.program_words import ConfDirOption, PropertyOption
 from pystate_cli.running.waiting import await_end
 from pystate_cli.session import Session
-from pystate_cli.tables.facts import labelled
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration
+    from pystate_cli.views.cluster_status import ClusterStatus
 
 _STOP_SECONDS = 30.0
 _LEADER_TIMEOUT_SECONDS = 5.0
@@ -118,7 +117,7 @@ def stop(
 @cluster.command("status")
 def status(context: typer.Context, as_json: JsonOption = False, verbose: VerboseOption = False) -> None:
     """Show whether the job manager runs, where, since when, and its jobs by state; exit code 1 where none runs."""
-    from pystate_cli.views.cluster_status import status_table
+    from pystate_cli.views.cluster_status import spec_for, status_lines, status_table
 
     session = Session.of(context)
     console = session.console
@@ -130,36 +129,35 @@ def status(context: typer.Context, as_json: JsonOption = False, verbose: Verbose
         raise absent_job_manager(session.home)
     facts = _facts(session, configuration, *found)
     if as_json:
-        console.result_json(facts)
+        console.result_json(spec_for(facts).json_object(facts))
     elif console.is_terminal:
         console.render(status_table(facts, unicode=console.has_unicode))
     else:
-        for line in labelled([(name.removesuffix("_ms"), _plain(name, value)) for name, value in facts.items()], 10_000):
+        for line in status_lines(facts):
             console.result(line)
-    if facts["status"] != "running":
-        message = f"The job manager (process {facts['pid']}) runs, and does not answer."
-        raise ControlError(message, where=facts["address"], hint=f"see {session.home.jobmanager_log}")
+    if facts.status != "running":
+        message = f"The job manager (process {facts.pid}) runs, and does not answer."
+        raise ControlError(message, where=facts.address, hint=f"see {session.home.jobmanager_log}")
 
 
 def _facts(
     session: Session, configuration: Configuration, entry: dict[str, Any], client: RestClient | None
-) -> dict[str, Any]:
+) -> ClusterStatus:
+    from pystate_cli.views.cluster_status import ClusterStatus
 
     host, port = str(entry["address"]), entry["port"]
-    facts: dict[str, Any] = {
-        "status": "running" if client is not None else "unresponsive",
-        "address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
-        "pid": entry["pid"],
-        "version": entry["version"],
-        "uptime_ms": max(0, current_time_ms() - int(entry["started_at"])),
-        "home": str(session.home.root),
-    }
     role, leader = _role(client)
-    facts["role"] = role
-    if leader is not None:
-        facts["leader"] = leader
-    facts["jobs"] = None if client is None else _jobs_of_leader(session, configuration)
-    return facts
+    return ClusterStatus(
+        status="running" if client is not None else "unresponsive",
+        role=role,
+        address=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        pid=entry["pid"],
+        version=entry["version"],
+        uptime_ms=max(0, current_time_ms() - int(entry["started_at"])),
+        home=str(session.home.root),
+        leader=leader,
+        jobs=None if client is None else _jobs_of_leader(session, configuration),
+    )
 
 
 def _role(client: RestClient | None) -> tuple[str, str | None]:
@@ -195,14 +193,6 @@ def _cancel(session: Session, client: RestClient, jobs: list[str]) -> None:
         for job_id in jobs:
             state = await_end(client, job_id)
             session.console.story(f"Job {job_id} has ended ({state.value}).")
-
-
-def _plain(name: str, value: Any) -> str:
-    if name == "uptime_ms":
-        return format_millis(value)
-    if name == "jobs":
-        return "unknown" if value is None else ", ".join(f"{count} {state}" for state, count in value.items()) or "none"
-    return str(value)
 
 
 def _timeout(configuration: Configuration) -> float:

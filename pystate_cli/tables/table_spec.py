@@ -146,6 +146,10 @@ class TableSpec(Generic[Row]):
         widths[-1] = 0
         return ["  ".join(f"{cell:<{size}}" for cell, size in zip(line, widths, strict=True)).rstrip() for line in lines]
 
+    def facts(self, row: Row) -> list[tuple[str, str]]:
+        """Return name and value of each column of a single row, to stand one below the other."""
+        return [(column.plain or "", column.plain_text(row)) for column in self._plain_columns()]
+
     def tabbed(self, rows: Iterable[Row]) -> list[str]:
         """Return a line per row, without a header, with tabs between the cells."""
         shown = self._plain_columns()

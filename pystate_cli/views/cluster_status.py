@@ -1,10 +1,15 @@
-"""The job manager at a glance."""
+"""The job manager at a glance: facts, one below the other."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import format_millis
+from pystate_cli.console.formats import UNKNOWN, format_millis
+from pystate_cli.tables.facts import labelled
+from pystate_cli.tables.kinds import TEXT, Kind
+from pystate_cli.tables.table_spec import Column, TableSpec
 from pystate_cli.views.job_list import STATE_STYLES
 
 if TYPE_CHECKING:
@@ -12,13 +17,80 @@ if TYPE_CHECKING:
 
 _ROLE_STYLES = {"leader": "green", "standby": "cyan"}
 _STATUS_STYLES = {"running": "green", "unresponsive": "bold red"}
+_NO_LIMIT = 10_000
 
 
-def status_table(facts: dict[str, Any], *, unicode: bool) -> Table:
-    """Return the facts of `pystate cluster status`, one below the other.
+@dataclass(frozen=True)
+class ClusterStatus:
+    """A job manager.
+
+    Attributes:
+        status: `running`, or `unresponsive`.
+        role: `leader`, `standby`, or `unknown` of one that doesn't answer.
+        address: Where it listens.
+        pid: Its process.
+        version: Of which it is.
+        uptime_ms: Since when it runs, in ms.
+        home: Its home.
+        leader: Where the leader is, of a standby.
+        jobs: How many are in which state; None where nobody says.
+    """
+
+    status: str
+    role: str
+    address: str
+    pid: int
+    version: str
+    uptime_ms: int
+    home: str
+    leader: str | None
+    jobs: Mapping[str, int] | None
+
+
+def _counts(jobs: Mapping[str, int] | None) -> str:
+    return "unknown" if jobs is None else ", ".join(f"{count} {state}" for state, count in jobs.items()) or "none"
+
+
+_SPAN = Kind(lambda value, _: format_millis(value), format_millis)
+_JOBS = Kind(lambda value, _: _counts(value), _counts)
+STATUS: TableSpec[ClusterStatus] = TableSpec(
+    (
+        Column(
+            "status", lambda one: one.status, TEXT, "Status", plain="status", json="status",
+            style=lambda one: _STATUS_STYLES[one.status],
+        ),
+        Column(
+            "role", lambda one: one.role, TEXT, "Role", plain="role", json="role",
+            style=lambda one: _ROLE_STYLES.get(one.role, ""),
+        ),
+        Column("address", lambda one: one.address, TEXT, "Address", plain="address", json="address"),
+        Column("pid", lambda one: one.pid, TEXT, "Process", plain="pid", json="pid"),
+        Column("version", lambda one: one.version, TEXT, "Version", plain="version", json="version"),
+        Column("uptime", lambda one: one.uptime_ms, _SPAN, "Uptime", plain="uptime", json="uptimeMs"),
+        Column("home", lambda one: one.home, TEXT, "Home", plain="home", json="home"),
+        Column("leader", lambda one: one.leader, TEXT, "Leader", plain="leader", json="leader"),
+        Column("jobs", lambda one: one.jobs, _JOBS, "Jobs", plain="jobs", json="jobs"),
+    ),
+    plain_order=("status", "address", "pid", "version", "uptime", "home", "role", "leader", "jobs"),
+)  # fmt: skip
+"""`pystate cluster status`: a fact per column, one below the other."""
+
+
+def spec_for(one: ClusterStatus) -> TableSpec[ClusterStatus]:
+    """Return what is told: of a leader not where it is once more."""
+    return STATUS.without("leader") if one.leader is None else STATUS
+
+
+def status_lines(one: ClusterStatus) -> list[str]:
+    """Return the facts for a pipe."""
+    return labelled(spec_for(one).facts(one), _NO_LIMIT)
+
+
+def status_table(one: ClusterStatus, *, unicode: bool) -> Table:
+    """Return the facts for a terminal.
 
     Args:
-        facts: As `--json` prints them.
+        one: The job manager.
         unicode: Whether the terminal can show more than ASCII.
     """
     from rich import box
@@ -28,29 +100,16 @@ def status_table(facts: dict[str, Any], *, unicode: bool) -> Table:
     table = Table(box=box.ROUNDED if unicode else box.ASCII, show_header=False, title="Job manager", title_justify="left")
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    rows = {
-        "Status": Text(facts["status"], style=_STATUS_STYLES[facts["status"]]),
-        "Role": Text(facts["role"], style=_ROLE_STYLES.get(facts["role"], "")),
-        "Address": Text(facts["address"]),
-        "Process": Text(str(facts["pid"])),
-        "Version": Text(facts["version"]),
-        "Uptime": Text(format_millis(facts["uptime_ms"])),
-        "Home": Text(facts["home"]),
-    }
-    if "leader" in facts:
-        rows["Leader"] = Text(facts["leader"])
-    for label, text in rows.items():
-        table.add_row(label, text)
-    table.add_row("Jobs", _jobs(facts["jobs"]))
+    for column in spec_for(one).columns:
+        shown = _jobs(one.jobs) if column.name == "jobs" else Text(column.plain_text(one), style=column.text_style(one))
+        table.add_row(column.heading or UNKNOWN, shown)
     return table
 
 
-def _jobs(counts: dict[str, int] | None) -> Any:
+def _jobs(counts: Mapping[str, int] | None) -> Any:
     from rich.text import Text
 
-    if counts is None:
-        return Text("unknown", style="dim")
     if not counts:
-        return Text("none", style="dim")
+        return Text(_counts(counts), style="dim")
     parts = [Text(f"{count} {state}", style=STATE_STYLES.get(state, "")) for state, count in counts.items()]
     return Text(", ").join(parts)

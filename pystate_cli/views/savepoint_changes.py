@@ -73,7 +73,11 @@ def _sides(
         return of
 
     def changed(row: ChangeRow, look: Look) -> str:
-        return _arrow(look).join(dict.fromkeys(kind.shown(value(figures), look) for figures in row.known))
+        values = list(dict.fromkeys(value(figures) for figures in row.known))
+        texts = [kind.shown(each, look) for each in values]
+        if len(set(texts)) < len(texts):  # the same but for what was rounded away
+            texts = [COUNT.shown(each, look) for each in values]
+        return _arrow(look).join(texts)
 
     return (
         Column(name, side(1), kind, heading, shown=changed),

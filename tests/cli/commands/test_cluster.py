@@ -211,7 +211,7 @@ def read_port(shown: dict) -> str:
 
 
 def test_a_damaged_address_stops_no_command(home, pystate):
-    home.root.mkdir()
+    home.root.mkdir(mode=0o700)
     for damage in (b"", b"{", b"[]", b"{}"):
         home.jobmanager.write_bytes(damage)
         for words in (("list",), ("cluster", "status")):

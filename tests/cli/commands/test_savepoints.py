@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from pystate.catalog.difference import compare
+from pystate.catalog.inspection import OperatorFigures, StateFigures
 from pystate.snapshot.ownership import claim
 from pystate.snapshot.storage import SnapshotLocation
+from pystate_cli.views.savepoint_changes import CHANGES, ChangeRow
 from tests.cli.terminal import TerminalCommand
 from tests.cli.views.test_views import rendered
 from tests.snapshot.snapshots import COUNT, V1, WORDS, write_checkpoint, write_savepoint
@@ -143,6 +146,18 @@ def test_a_parent_without_an_id_is_one_in_every_form_of_the_list(own_home, pysta
     assert dict(zip(lines[0].split(), lines[1].split(), strict=False))["parent"] == "?"
     assert " ? " in on_terminal("savepoints", "list", columns=120).splitlines()[2]
     assert (told["parentId"], told["parentPath"]) == (None, "/renamed/by-hand")
+
+
+def test_a_difference_that_rounding_would_hide_is_shown_to_people_too():
+    def figures(size):
+        return StateFigures("count", "VALUE", "LONG", 325, size, False)
+
+    before, after = (OperatorFigures("a", "a", 2, 128, "STRING", size, [figures(size)]) for size in (6542, 6547))
+    (one,) = compare([before], [after])
+    rows = [ChangeRow(one, state) for state in one.states]
+
+    assert "6,542 -> 6,547" in rendered(CHANGES.table(rows, 80, unicode=False), 80, "ascii")
+    assert CHANGES.plain(rows)[1].split()[3:7] == ["325", "325", "6542", "6547"]
 
 
 def test_the_list_as_json(history, pystate):
