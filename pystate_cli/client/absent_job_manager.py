@@ -31,7 +31,7 @@ def absent_job_manager(home: PystateHome) -> NoJobManagerError:
 
 def _jobs_left(home: PystateHome) -> str:
     """Return the sentence about jobs that have not ended."""
-    from pystate.driver.job_liveness import has_ended
+    from pystate.job_folder.job_liveness import has_ended
 
     left = [directory for directory in _directories(home) if not has_ended(directory)]
     running = sum(map(_has_driver, left))

@@ -80,7 +80,7 @@ def collect_garbage(
 ) -> None:
     """Delete what belongs to no savepoint or checkpoint: snapshots that never completed, half-written and unnamed files."""
     from pystate.catalog.garbage import GarbageCollection
-    from pystate.driver.job_liveness import job_runs
+    from pystate.job_folder.job_liveness import job_runs
 
     session = Session.of(context)
     console = session.console

@@ -6,7 +6,7 @@ from pystate.common.configuration import load_configuration
 from pystate.common.home import PystateHome
 from pystate.common.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
 from pystate.driver.embedded import with_own_restarts_only
-from pystate.driver.restart_strategy import restart_strategy
+from pystate.job_folder.restart_strategy import restart_strategy
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pystate.common.errors import (
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.driver.execution_failure_handler import ExecutionFailureHandler
-from pystate.driver.recovery_terms import RecoveryTerms
+from pystate.job_folder.recovery_terms import RecoveryTerms
 
 TWICE = {
     "restart-strategy.type": "fixed-delay",

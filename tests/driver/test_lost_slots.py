@@ -17,8 +17,8 @@ from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ConnectionLostError, ControlError, DriverReplacedError, JobExecutionError
 from pystate.common.processes import can_run
 from pystate.driver import slot_pool
-from pystate.driver.driver_term import DriverTerm
 from pystate.driver.slot_pool import SlotPool
+from pystate.job_folder.driver_term import DriverTerm
 from pystate.slot.gateway import CoordinatorGateway
 from tests.faults.processes import needs_proc
 

@@ -5,8 +5,8 @@ import pytest
 from pystate.common.errors import JobExecutionError, UserFunctionError
 from pystate.common.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
-from pystate.driver.failure_history import MAX_FAILURES, MAX_STACK_TRACE, bounded_trace, has_failed, with_failure
 from pystate.driver.status import JobStatusStore, failure_dict
+from pystate.job_folder.failure_history import MAX_FAILURES, MAX_STACK_TRACE, bounded_trace, has_failed, with_failure
 
 
 @pytest.fixture

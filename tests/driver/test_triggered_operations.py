@@ -5,8 +5,8 @@ import os
 import pytest
 
 from pystate.common.home import JobDirectory, new_job_id, read_json
-from pystate.driver.late_writes import LateWrites
 from pystate.driver.triggered_operations import TriggeredOperations
+from pystate.job_folder.late_writes import LateWrites
 from pystate.jobmanager.triggers import Trigger, Triggers
 
 DONE = {"kind": "savepoint", "status": "COMPLETED", "location": "file:/s", "checkpoint_id": 1}

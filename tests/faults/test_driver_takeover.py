@@ -9,8 +9,8 @@ import pytest
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, DriverReplacedError, JobCancelledError
 from pystate.common.home import read_json, write_json
-from pystate.driver.recovery_terms import RecoveryTerms
-from pystate.driver.restart_strategy import restart_strategy
+from pystate.job_folder.recovery_terms import RecoveryTerms
+from pystate.job_folder.restart_strategy import restart_strategy
 from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill, needs_proc

@@ -61,11 +61,11 @@ from pystate.common.errors import (
 from pystate.common.home import PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
 from pystate.common.processes import started_at
-from pystate.driver.driver_term import leader_of_this_process
-from pystate.driver.failure_history import with_failure
-from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.replicated_directory import job_directory
-from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from pystate.job_folder.driver_term import leader_of_this_process
+from pystate.job_folder.failure_history import with_failure
+from pystate.job_folder.recovery_terms import RecoveryTerms
+from pystate.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from pystate.metrics.kept import keep_metrics
 from tests.metrics.metrics_answer import driver_metrics, metrics_answer
 

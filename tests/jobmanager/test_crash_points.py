@@ -12,12 +12,12 @@ import pytest
 
 from pystate.common.home import PystateHome, write_json
 from pystate.common.job_status import JobStatus
-from pystate.driver.recovery_terms import RecoveryTerms
-from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from pystate.job_folder.job_record import JobRecord, RecordPhase, Submission
+from pystate.job_folder.recovery_terms import RecoveryTerms
+from pystate.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
-from pystate.jobmanager.job_record import JobRecord, RecordPhase, Submission
 from pystate.jobmanager.job_store import JobStoreTerms
 from pystate.jobmanager.supervised_job import SupervisedJob
 from tests.jobmanager.dying_process import DyingProcess, FakeDrivers

@@ -9,8 +9,8 @@ import pytest
 from pystate.common.control import ControlServer, new_secret
 from pystate.common.errors import CheckpointFailedError
 from pystate.common.home import JobDirectory, PystateHome, new_job_id, write_json
+from pystate.job_folder.job_record import JobRecord
 from pystate.jobmanager.driver_process import DriverUnreachableError, call_driver
-from pystate.jobmanager.job_record import JobRecord
 from pystate.jobmanager.supervised_job import SupervisedJob
 
 

@@ -11,8 +11,8 @@ import pytest
 from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.job_status import JobStatus
-from pystate.driver.recovery_terms import RecoveryTerms
-from pystate.driver.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from pystate.job_folder.recovery_terms import RecoveryTerms
+from pystate.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from pystate.jobmanager.driver_process import JOB_ID_VARIABLE, DriverLauncher
 from tests.jobmanager.harness import eventually
 

@@ -10,9 +10,9 @@ import pytest
 
 from pystate.common.home import PystateHome
 from pystate.common.time import current_time_ms, steady_ms
+from pystate.job_folder.job_record import JobRecord
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.job_record import JobRecord
 from pystate.jobmanager.job_store import JobStoreTerms
 from tests.jobmanager.harness import FAKE_DRIVER, eventually
 

@@ -13,9 +13,9 @@ import pytest
 from pystate.common.control import ControlServer, new_secret
 from pystate.common.home import JobDirectory, PystateHome, new_job_id, write_json
 from pystate.common.processes import signal_process, started_at
+from pystate.job_folder.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher
-from pystate.jobmanager.job_record import JobRecord, RecordPhase
 from tests.faults.processes import needs_proc
 from tests.jobmanager.harness import eventually
 

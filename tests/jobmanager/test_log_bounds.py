@@ -11,8 +11,8 @@ import pytest
 
 from pystate.common.control import new_secret
 from pystate.common.home import PystateHome, new_job_id, read_json
+from pystate.job_folder.job_record import Submission
 from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.job_record import Submission
 from pystate.logs.pieces import is_written, pieces
 from pystate.logs.reader import log_extent
 from tests.faults.processes import needs_proc

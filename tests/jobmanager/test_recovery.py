@@ -4,8 +4,8 @@ import os
 import signal
 
 from pystate.common.home import read_json
+from pystate.job_folder.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.job_record import JobRecord, RecordPhase
 from tests.jobmanager.harness import eventually
 
 

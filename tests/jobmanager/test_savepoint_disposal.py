@@ -16,7 +16,7 @@ import pytest
 from pystate.catalog.listing import find_snapshots
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.home import PystateHome, write_json
-from pystate.driver.job_liveness import job_runs
+from pystate.job_folder.job_liveness import job_runs
 from pystate.jobmanager.savepoint_disposal import SavepointDisposals, dispose
 from pystate.jobmanager.snapshot_owners import SnapshotInUseError, check_unused
 from pystate.jobmanager.storage_threads import StorageThreads

@@ -24,11 +24,11 @@ from pystate.common.options import CoreOptions, StateRecoveryOptions
 from pystate.common.user_frames import add_user_frame
 from pystate.datastream.executor import JobExecutionResult, register_executor
 from pystate.driver.control_endpoint import ControlEndpoint
-from pystate.driver.driver_term import leader_of_this_process
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.status import JobStatusStore, failure_dict
+from pystate.job_folder.driver_term import leader_of_this_process
 from pystate.logs.pipes import log_bounds, print_into
 from pystate.spark.python_files import add_python_files
 

@@ -11,9 +11,9 @@ from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.state_settings import is_checkpointing_enabled
 from pystate.common.time import current_time_ms
-from pystate.driver.recovery_terms import RecoveryTerms
 from pystate.driver.repeated_failures import MOST_FAILURES, FailureSite, RepeatedFailures
-from pystate.driver.restart_strategy import is_fatal, restart_strategy
+from pystate.job_folder.recovery_terms import RecoveryTerms
+from pystate.job_folder.restart_strategy import is_fatal, restart_strategy
 from pystate.plan.task import task_in
 
 OF_USER_CODE = (UserFunctionError, StateError, RecordError)

@@ -35,20 +35,20 @@ from pystate.common.options import CoreOptions, PystateOptions, StateRecoveryOpt
 from pystate.common.state_settings import StateSettings
 from pystate.common.user_frames import add_user_frame
 from pystate.driver.code_fingerprint import code_fingerprint
-from pystate.driver.driver_term import DriverTerm
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
 from pystate.driver.execution_failure_handler import OF_USER_CODE, ExecutionFailureHandler
-from pystate.driver.failure_history import bounded_trace
 from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.job_planning import plan_job
 from pystate.driver.micro_batch.engine import MicroBatchEngine
 from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
 from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
-from pystate.driver.restart_strategy import restart_warnings
 from pystate.driver.restore import RestorePlan, starting_snapshot
 from pystate.driver.restore_report import RestoreReport
 from pystate.driver.restored_job import RestoredJob
 from pystate.driver.status import JobStatusStore, failure_dict
+from pystate.job_folder.driver_term import DriverTerm
+from pystate.job_folder.failure_history import bounded_trace
+from pystate.job_folder.restart_strategy import restart_warnings
 from pystate.metrics.kept import keep_metrics
 from pystate.metrics.store import DriverMetrics
 from pystate.plan.job_plan import JobPlan

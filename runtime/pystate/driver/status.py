@@ -9,8 +9,8 @@ from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
-from pystate.driver.failure_history import with_failure
-from pystate.driver.late_writes import LateWrites
+from pystate.job_folder.failure_history import with_failure
+from pystate.job_folder.late_writes import LateWrites
 from pystate.plan.task import TaskSpec
 
 

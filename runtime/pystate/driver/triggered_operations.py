@@ -9,7 +9,7 @@ from typing import Any
 
 from pystate.common.bounded_text import bounded_text
 from pystate.common.home import JobDirectory, parse_job_id, read_json
-from pystate.driver.late_writes import LateWrites
+from pystate.job_folder.late_writes import LateWrites
 
 MOST_RESULTS = 1000
 """Operations whose result is kept; anybody may ask for one more."""

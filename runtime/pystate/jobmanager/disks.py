@@ -14,8 +14,8 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
 from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
 from pystate.common.options import CheckpointingOptions
+from pystate.job_folder.job_record import Submission
 from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.job_record import Submission
 from pystate.jobmanager.supervised_job import SupervisedJob
 
 logger = logging.getLogger(__name__)

@@ -23,10 +23,7 @@ from pystate.common.job_files import check_room
 from pystate.common.processes import this_machine
 from pystate.common.refused_files import refused
 from pystate.common.time import current_time_ms, steady_ms
-from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher, DriverProcess, DriverRefusedError
-from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
-from pystate.jobmanager.job_leftovers import remove_job_copies
-from pystate.jobmanager.job_record import (
+from pystate.job_folder.job_record import (
     DamagedRecordError,
     JobRecord,
     RecordPhase,
@@ -34,6 +31,9 @@ from pystate.jobmanager.job_record import (
     record_token,
     remove_older_records,
 )
+from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher, DriverProcess, DriverRefusedError
+from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
+from pystate.jobmanager.job_leftovers import remove_job_copies
 from pystate.jobmanager.job_store import EndedJob, JobStoreTerms
 from pystate.jobmanager.leadership import (
     Leadership,

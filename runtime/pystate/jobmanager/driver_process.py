@@ -20,9 +20,9 @@ from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.file_system_settings import settings_environment
 from pystate.common.home import JobDirectory, PystateHome, read_json, write_json
 from pystate.common.processes import signal_process, started_at
-from pystate.driver.driver_term import LEADER_VARIABLE
+from pystate.job_folder.driver_term import LEADER_VARIABLE
+from pystate.job_folder.job_record import Submission
 from pystate.jobmanager.found_drivers import PATIENCE_SECONDS, candidates, find_drivers
-from pystate.jobmanager.job_record import Submission
 
 DRIVER_COMMAND = ("-m", "pystate.driver")
 JOB_ID_VARIABLE = "PYSTATE_JOB_ID"

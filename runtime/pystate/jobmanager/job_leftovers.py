@@ -6,7 +6,7 @@ import logging
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
-from pystate.jobmanager.job_record import Submission
+from pystate.job_folder.job_record import Submission
 from pystate.jobmanager.supervised_job import SupervisedJob
 from pystate.snapshot.local_copies import remove_local_copies
 

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from pystate.common.home import JobDirectory
-from pystate.jobmanager.job_record import JobRecord
+from pystate.job_folder.job_record import JobRecord
 from pystate.jobmanager.leadership import Leadership
 from pystate.jobmanager.retried_steps import RetriedSteps
 

@@ -13,8 +13,8 @@ from typing import Any
 from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json, write_json
 from pystate.common.options import CoreOptions
+from pystate.job_folder.job_record import Submission, environment_from_json
 from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.job_record import Submission, environment_from_json
 from pystate.jobmanager.supervised_job import SupervisedJob
 
 VERSION = 1

@@ -15,7 +15,7 @@ from pystate.checkpoint.stats.file import read_statistics
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.options import StateRecoveryOptions
-from pystate.driver.job_liveness import has_ended, job_runs
+from pystate.job_folder.job_liveness import has_ended, job_runs
 from pystate.snapshot.metadata import CheckpointType
 from pystate.snapshot.ownership import claimant
 from pystate.snapshot.storage import MEMORY_SCHEME, METADATA_FILE, SnapshotLocation, parse_location

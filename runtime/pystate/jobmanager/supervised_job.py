@@ -17,12 +17,12 @@ from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_jso
 from pystate.common.job_status import JobStatus
 from pystate.common.processes import this_machine
 from pystate.common.time import current_time_ms
-from pystate.driver.driver_term import begin_term
-from pystate.driver.failure_history import has_failed, with_failure
-from pystate.driver.recovery_terms import RecoveryTerms
+from pystate.job_folder.driver_term import begin_term
+from pystate.job_folder.failure_history import has_failed, with_failure
+from pystate.job_folder.job_record import JobRecord, RecordPhase
+from pystate.job_folder.recovery_terms import RecoveryTerms
 from pystate.jobmanager.driver_process import DriverProcess, DriverRefusedError, DriverUnreachableError, call_driver
 from pystate.jobmanager.job_checkpoints import JobCheckpoints
-from pystate.jobmanager.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.kept_record import KeptRecord
 from pystate.jobmanager.leadership import Leadership, LeadershipLostError, OnlyJobManager
 from pystate.jobmanager.metric_fetcher import MetricFetcher

@@ -9,9 +9,9 @@ import pytest
 from pystate.common.errors import DriverReplacedError, JobNotFoundError
 from pystate.common.home import PystateHome, read_json
 from pystate.common.processes import this_machine
-from pystate.driver.driver_term import LEADER_VARIABLE, DriverTerm, begin_term
+from pystate.job_folder.driver_term import LEADER_VARIABLE, DriverTerm, begin_term
+from pystate.job_folder.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.leadership import LeadershipLostError
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.test_crash_points import Leading, World

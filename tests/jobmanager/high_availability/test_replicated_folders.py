@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pystate.common.home import JobDirectory, PystateHome, read_json, write_file_atomically, write_json
-from pystate.driver.driver_term import DriverTerm
 from pystate.driver.replicated_directory import job_directory
+from pystate.job_folder.driver_term import DriverTerm
+from pystate.job_folder.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
-from pystate.jobmanager.job_record import JobRecord, RecordPhase
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.test_crash_points import STATUS, World
 

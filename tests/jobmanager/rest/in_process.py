@@ -12,9 +12,9 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from pystate.common.home import PystateHome
+from pystate.job_folder.job_record import Submission
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.job_record import Submission
 from pystate.jobmanager.rest.app import create_app
 from pystate.jobmanager.rest_security import RestSecurity
 from tests.jobmanager.harness import FAKE_DRIVER, PYTHON_PATH, eventually

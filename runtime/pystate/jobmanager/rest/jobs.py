@@ -9,7 +9,7 @@ from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import read_json
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
-from pystate.driver.restart_strategy import restart_strategy
+from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.jobmanager.rest import messages, vertices
 from pystate.jobmanager.rest.errors import NotFoundError
 from pystate.jobmanager.rest.parameters import VERTEX_ID, Parameter, number

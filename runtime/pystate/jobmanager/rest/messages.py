@@ -11,7 +11,7 @@ import pystate
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.sensitive_keys import without_secrets
-from pystate.driver.failure_history import MAX_FAILURES
+from pystate.job_folder.failure_history import MAX_FAILURES
 from pystate.jobmanager.rest.serialized_throwable import serialized_throwable
 from pystate.jobmanager.rest.vertices import Status, plan, task_counts, vertex
 

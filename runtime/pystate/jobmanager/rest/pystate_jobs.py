@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from pystate.common.job_status import JobStatus
-from pystate.jobmanager.job_record import Submission, environment_from_json
+from pystate.job_folder.job_record import Submission, environment_from_json
 from pystate.jobmanager.request_guard import MAX_BODY_BYTES
 from pystate.jobmanager.rest import messages
 from pystate.jobmanager.rest.parameters import Parameter, number

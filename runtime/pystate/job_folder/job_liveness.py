@@ -6,8 +6,7 @@ from pystate.common.errors import UsageError
 from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.job_status import JobStatus
 from pystate.common.processes import is_alive
-
-_ENDED_RECORD = "ENDED"  # `RecordPhase.ENDED` of the job manager's record
+from pystate.job_folder.job_record import RecordPhase
 
 
 def has_ended(directory: JobDirectory) -> bool:
@@ -17,7 +16,7 @@ def has_ended(directory: JobDirectory) -> bool:
         if status is not None and JobStatus(status["state"]).is_terminal:
             return True
         if record is not None:
-            return bool(record["phase"] == _ENDED_RECORD)
+            return bool(record["phase"] == RecordPhase.ENDED)
         # a plain `python job.py` has no record, and leaves an old status when it is killed
         term = read_json(directory.term)
         return term is None or not is_alive(int(term["pid"]))

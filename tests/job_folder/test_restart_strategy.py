@@ -6,7 +6,7 @@ import pytest
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, CorruptSnapshotError, PystateError, RestoreError
-from pystate.driver.restart_strategy import (
+from pystate.job_folder.restart_strategy import (
     ExponentialDelayRestartBackoffTimeStrategy,
     FailureRateRestartBackoffTimeStrategy,
     FixedDelayRestartBackoffTimeStrategy,

@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import PystateHome, new_job_id, write_json
-from pystate.jobmanager.job_record import (
+from pystate.job_folder.job_record import (
     JobRecord,
     RecordPhase,
     Submission,

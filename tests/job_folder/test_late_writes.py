@@ -14,8 +14,8 @@ from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
 from pystate.driver.control_endpoint import ControlEndpoint
-from pystate.driver.late_writes import LateWrites
 from pystate.driver.status import JobStatusStore
+from pystate.job_folder.late_writes import LateWrites
 from tests.jobmanager.harness import eventually
 
 

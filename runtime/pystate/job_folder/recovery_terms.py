@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json, write_json
 from pystate.common.job_status import JobStatus
-from pystate.driver.restart_strategy import RestartBackoffTimeStrategy, strategy_from_plain
+from pystate.job_folder.restart_strategy import RestartBackoffTimeStrategy, strategy_from_plain
 
 TERMS_VERSION = 2
 

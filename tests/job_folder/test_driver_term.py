@@ -6,8 +6,8 @@ import pytest
 
 from pystate.common.errors import DriverReplacedError, SnapshotError
 from pystate.common.job_files import FencingFile
-from pystate.driver import driver_term
-from pystate.driver.driver_term import DriverTerm, begin_term
+from pystate.job_folder import driver_term
+from pystate.job_folder.driver_term import DriverTerm, begin_term
 
 
 class Replica:
