@@ -124,7 +124,7 @@ def test_after_an_abort_late_acknowledgements_are_discarded(metadata: Checkpoint
     checkpoint.acknowledge("map", 0, state(b"1"), METRICS)
     assert checkpoint.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED)
     assert checkpoint.acknowledge("count", 0, state(b"1"), METRICS) is AckResult.DISCARDED
-    assert not checkpoint.abort(CheckpointFailureReason.TASK_FAILURE)
+    assert not checkpoint.abort(CheckpointFailureReason.CHECKPOINT_SUBSUMED)
     assert checkpoint.failure_reason is CheckpointFailureReason.CHECKPOINT_EXPIRED
     assert checkpoint.missing == {("count", 0), ("count", 1)}
     with pytest.raises(ValueError, match="CHECKPOINT_EXPIRED"):

@@ -66,6 +66,7 @@ class RecordingCoordinator:
         self.asked: list[int] = []
         self.acknowledged: dict[int, Any] = {}
         self.declined: dict[int, Any] = {}
+        self.reasons: dict[int, Any] = {}
         self.failures: list[tuple[Any, str]] = []
         self.hold = threading.Event()
         self.hold.set()
@@ -81,8 +82,9 @@ class RecordingCoordinator:
     def acknowledge(self, checkpoint_id, uid, subtask, state, metrics):
         self.acknowledged[checkpoint_id] = (state, metrics)
 
-    def decline(self, checkpoint_id, uid, subtask, error):
+    def decline(self, checkpoint_id, uid, subtask, error, reason):
         self.declined[checkpoint_id] = error
+        self.reasons[checkpoint_id] = reason
 
     def task_failed(self, uid, subtask, error, stack_trace):
         self.failures.append((error, stack_trace))

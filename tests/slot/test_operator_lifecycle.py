@@ -9,6 +9,7 @@ from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener
 from pystate.api.functions import FilterFunction, SinkFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ListStateDescriptor
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common import Types
 from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
@@ -197,6 +198,7 @@ def test_a_snapshot_that_a_function_fails_is_declined_and_fails_the_task(make_sl
     assert slot.run_epoch(0, ["a"], barrier=request(tmp_path, 1, 0)) == [("a", 1)]
     assert "ValueError: no snapshot today" in slot.coordinator.declined[1].message
     assert "subtask 0" in slot.coordinator.declined[1].where
+    assert slot.coordinator.reasons == {1: CheckpointFailureReason.TASK_CHECKPOINT_FAILURE}
     assert slot.coordinator.acknowledged == {}
     ((error, trace),) = slot.coordinator.failures
     assert isinstance(error, UserFunctionError)

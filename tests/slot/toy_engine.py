@@ -206,7 +206,7 @@ class ToyEngine:
     def acknowledge(self, checkpoint_id, uid, subtask, state, metrics):
         self.acknowledged[uid, subtask] = state
 
-    def decline(self, checkpoint_id, uid, subtask, error):
+    def decline(self, checkpoint_id, uid, subtask, error, reason):
         self.failures.append(error)
 
     def task_failed(self, uid, subtask, error, stack_trace):

@@ -204,8 +204,11 @@ class CheckpointCoordinator:
             job_ends: The job was cancelled, or is finished: a checkpoint that was under way has not failed, it isn't wanted.
         """
         left = self.checkpoints.end_attempt(pool, job_ends=job_ends)
+        reason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND
+        if job_ends:
+            reason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
         for entry in left.checkpoints:
-            self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+            self.fail(entry, reason, _over())
         for request in left.requests:
             request.future.set_exception(_over())
 

@@ -177,16 +177,23 @@ class CheckpointsUnderWay:
                 entry.handed_out.pop((uid, subtask), None)
                 if result is AckResult.SUCCESS:
                     self._statistics.tracker.report_ack(checkpoint_id, uid, subtask, metrics)
-                    entry.error = entry.error or self._settings.check_size(entry.location, entry.state_size)
+                    too_large = self._settings.check_size(entry.location, entry.state_size)
+                    if too_large is not None:
+                        entry.give_up(too_large)
             self.lock.notify_all()
         return result
 
-    def decline(self, checkpoint_id: int, error: PystateError) -> None:
+    def decline(
+        self,
+        checkpoint_id: int,
+        error: PystateError,
+        reason: CheckpointFailureReason = CheckpointFailureReason.CHECKPOINT_DECLINED,
+    ) -> None:
         """Take note that a subtask's part of a checkpoint failed."""
         with self.lock:
             entry = self._running.get(checkpoint_id)
             if entry is not None:
-                entry.error = error
+                entry.give_up(error, reason)
             else:
                 self._failed.report_late(checkpoint_id)
             self.lock.notify_all()

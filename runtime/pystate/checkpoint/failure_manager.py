@@ -15,7 +15,7 @@ class CheckpointFailureDecision(Enum):
     FAIL_JOB = "fail job"
 
 
-# those that Flink counts; TRIGGER_CHECKPOINT_FAILURE isn't among them
+# those that Flink counts
 _COUNTED = frozenset(
     {
         CheckpointFailureReason.IO_EXCEPTION,

@@ -98,6 +98,7 @@ class PendingCheckpoint:
         self.committed = False
         self.handed_out: dict[tuple[str, int], float] = {}
         self.error: PystateError | None = None
+        self._error_reason = CheckpointFailureReason.CHECKPOINT_DECLINED
         self.alignment: dict[str, int | None] = {}
         self.created = False
         self.finalizing = False
@@ -242,12 +243,19 @@ class PendingCheckpoint:
             completed=() if self.confirmed is None else self.confirmed.completed,
         )
 
+    def give_up(
+        self, error: PystateError, reason: CheckpointFailureReason = CheckpointFailureReason.CHECKPOINT_DECLINED
+    ) -> None:
+        """Take note why it can't complete; the first reason stays."""
+        if self.error is None:
+            self.error, self._error_reason = error, reason
+
     def capture(self, cut: Callable[[], SourceCut]) -> None:
         """Take in how far the sources were read at the cut."""
         try:
             self.cut = cut()
         except SnapshotError as error:
-            self.error = error
+            self.give_up(error)
 
     def settle_cut(self) -> None:
         """Take note whether the cut can be restored from by now."""
@@ -256,7 +264,7 @@ class PendingCheckpoint:
         try:
             self.committed = self.cut.settle()
         except SnapshotError as error:
-            self.error = self.error or error
+            self.give_up(error)
 
     def deadlines(self, timeout_s: float) -> list[float]:
         """Return when it, or a subtask in its synchronous part, will have taken too long."""
@@ -276,7 +284,7 @@ class PendingCheckpoint:
         if self.is_completed:
             return None
         if self.error is not None:
-            return CheckpointFailureReason.CHECKPOINT_DECLINED, self.error, False
+            return self._error_reason, self.error, False
         expired = self.deadline is not None and now >= self.deadline
         hanging = {subtask for subtask, since in self.handed_out.items() if now >= since + timeout_s}
         if expired and syncing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common.errors import ControlError, error_from_dict
 from pystate.snapshot.metadata import TaskState
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
@@ -27,6 +28,7 @@ def answer_slot_call(coordinator: CheckpointCoordinator, op: str, arguments: dic
         metrics = SubtaskCheckpointMetrics.from_plain(arguments["metrics"])
         return coordinator.checkpoints.acknowledge(arguments["checkpoint_id"], uid, subtask, state, metrics).value
     if op == "decline":
-        return coordinator.checkpoints.decline(arguments["checkpoint_id"], error_from_dict(arguments["error"]))
+        reason = CheckpointFailureReason[arguments["reason"]]
+        return coordinator.checkpoints.decline(arguments["checkpoint_id"], error_from_dict(arguments["error"]), reason)
     message = f"The coordinator does not know the op {op!r}."
     raise ControlError(message)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common.control import ControlClient
 from pystate.common.errors import ConnectionLostError, PystateError
 from pystate.slot.micro_batch.epoch_ledger import Asker, TaskOutcome
@@ -85,9 +86,13 @@ class CoordinatorGateway(EpochGateway):
             metrics=metrics.to_plain(),
         )
 
-    def decline(self, checkpoint_id: int, uid: str, subtask: int, error: PystateError) -> None:
+    def decline(
+        self, checkpoint_id: int, uid: str, subtask: int, error: PystateError, reason: CheckpointFailureReason
+    ) -> None:
         """Say that this subtask's part of a checkpoint failed."""
-        self.call("decline", checkpoint_id=checkpoint_id, uid=uid, subtask=subtask, error=error.to_dict())
+        self.call(
+            "decline", checkpoint_id=checkpoint_id, uid=uid, subtask=subtask, error=error.to_dict(), reason=reason.name
+        )
 
     def task_failed(self, uid: str, subtask: int, error: PystateError, stack_trace: str) -> None:
         """Say that the job can't go on."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.time import current_time_ms
@@ -31,7 +32,9 @@ class CheckpointResponder(Protocol):
     ) -> None:
         """Hand over the state handles of a checkpoint."""
 
-    def decline(self, checkpoint_id: int, uid: str, subtask: int, error: PystateError) -> None:
+    def decline(
+        self, checkpoint_id: int, uid: str, subtask: int, error: PystateError, reason: CheckpointFailureReason
+    ) -> None:
         """Say that this subtask's part of a checkpoint failed."""
 
 
@@ -75,7 +78,7 @@ class SubtaskCheckpointCoordinator:
             # As in Flink a failure of the synchronous part fails the task, however many failed checkpoints are tolerated: it
             # is the functions' and the backend's own, and the storage has no part in it.
             failure, trace = self._failure(error, UserFunctionError), user_stack_trace(error)
-            self._upload(lambda: self._decline(barrier, failure))
+            self._upload(lambda: self._decline(barrier, failure, CheckpointFailureReason.TASK_CHECKPOINT_FAILURE))
             with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
                 self._fail(failure, trace)
             return
@@ -121,7 +124,7 @@ class SubtaskCheckpointCoordinator:
             finally:
                 frozen.release()
         except BaseException as error:  # whatever went wrong, the coordinator must not wait for this subtask
-            self._decline(barrier, self._failure(error))
+            self._decline(barrier, self._failure(error), CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION)
             return
         write_ms = int((time.perf_counter() - started) * 1000)
         metrics = SubtaskCheckpointMetrics(
@@ -137,7 +140,7 @@ class SubtaskCheckpointCoordinator:
         try:
             self._responder.acknowledge(barrier.checkpoint_id, self._uid, self._index, state, metrics)
         except Exception as error:  # unheard, it would leave the checkpoint waiting until it expires
-            self._decline(barrier, self._failure(error))
+            self._decline(barrier, self._failure(error), CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION)
 
     def _location(self, barrier: CheckpointBarrier) -> SnapshotLocation:
         location, copies = snapshot_location(barrier.location), self._chain.copies
@@ -145,8 +148,8 @@ class SubtaskCheckpointCoordinator:
             return location
         return copies.writing(location, barrier.checkpoint_id)
 
-    def _decline(self, barrier: CheckpointBarrier, error: PystateError) -> None:
-        self._responder.decline(barrier.checkpoint_id, self._uid, self._index, error)
+    def _decline(self, barrier: CheckpointBarrier, error: PystateError, reason: CheckpointFailureReason) -> None:
+        self._responder.decline(barrier.checkpoint_id, self._uid, self._index, error, reason)
 
     def _failure(self, error: BaseException, kind: type[PystateError] = PystateError) -> PystateError:
         if isinstance(error, PystateError):

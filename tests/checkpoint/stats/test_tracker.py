@@ -162,7 +162,7 @@ def test_a_job_without_checkpoints_has_an_empty_overview(driver: Driver) -> None
 
 
 def test_the_overview_of_a_flink_job_is_reproduced(driver: Driver) -> None:
-    driver.tracker.report_failed(None, CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING)
+    driver.tracker.report_failed(None, CheckpointFailureReason.IO_EXCEPTION)
     for number, (trigger, duration, size) in enumerate(SEEN, start=1):
         driver.run(number, trigger, duration, size)
         driver.tracker.report_discarded([number - 1])
@@ -274,7 +274,7 @@ def test_an_end_is_reported_once(driver: Driver) -> None:
     pending = driver.trigger(1)
     driver.complete(pending)
     driver.complete(pending)
-    driver.tracker.report_failed(pending, CheckpointFailureReason.TASK_FAILURE)
+    driver.tracker.report_failed(pending, CheckpointFailureReason.CHECKPOINT_DECLINED)
     counts = driver.tracker.to_rest()["counts"]
     assert (counts["completed"], counts["failed"], counts["total"]) == (1, 0, 1)
 

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common import Types
 from pystate.common.control import hang_up
 from pystate.common.errors import ControlError, PystateError
@@ -339,7 +340,7 @@ def test_a_snapshot_that_can_not_be_written_is_declined(slot, tmp_path):
     (tmp_path / "chk-1").write_text("in the way")
     slot.subtask.snapshot_between_epochs(barrier)
     assert slot.coordinator.acknowledged == {}
-    assert 1 in slot.coordinator.declined
+    assert slot.coordinator.reasons == {1: CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION}
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])

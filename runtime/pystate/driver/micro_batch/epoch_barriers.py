@@ -138,7 +138,8 @@ class EpochBarriers:
         except Exception as broken:  # whatever it was: no epoch would begin again
             error = CheckpointFailedError(f"The slots could not be asked for their part: {broken!r}")
         with self._lock:
-            checkpoint.error = checkpoint.error or error
+            if error is not None:
+                checkpoint.give_up(error)
             if self._syncing is checkpoint:
                 self._syncing = None
             self._lock.notify_all()
