@@ -18,9 +18,7 @@ from pystate.snapshot.metadata import (
     TaskState,
 )
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
-METRICS = SubtaskCheckpointMetrics(1000, 1, 2, 3, None, 5, 5)
 TASKS = {("count", 0), ("count", 1), ("map", 0)}
 
 
@@ -44,7 +42,7 @@ def pending(**changes: Any) -> PendingCheckpoint:
 
 def acknowledge_all(checkpoint: PendingCheckpoint) -> None:
     for uid, subtask in TASKS:
-        assert checkpoint.acknowledge(uid, subtask, state(b"xx"), METRICS) is AckResult.SUCCESS
+        assert checkpoint.acknowledge(uid, subtask, state(b"xx")) is AckResult.SUCCESS
 
 
 @pytest.fixture
@@ -54,7 +52,7 @@ def metadata(make_metadata: Callable[..., CheckpointMetadata]) -> CheckpointMeta
 
 def test_it_collects_what_subtasks_acknowledge() -> None:
     checkpoint = pending()
-    assert checkpoint.acknowledge("count", 1, state(b"abc"), METRICS) is AckResult.SUCCESS
+    assert checkpoint.acknowledge("count", 1, state(b"abc")) is AckResult.SUCCESS
     assert (checkpoint.acknowledged_count, checkpoint.total_count, checkpoint.state_size) == (1, 3, 3)
     assert checkpoint.missing == {("count", 0), ("map", 0)}
     assert checkpoint.state_of("count", 1) == state(b"abc")
@@ -66,8 +64,8 @@ def test_it_collects_what_subtasks_acknowledge() -> None:
 
 def test_a_repeated_acknowledgement_changes_nothing() -> None:
     checkpoint = pending()
-    checkpoint.acknowledge("count", 1, state(b"abc"), METRICS)
-    assert checkpoint.acknowledge("count", 1, state(b"other"), METRICS) is AckResult.DUPLICATE
+    checkpoint.acknowledge("count", 1, state(b"abc"))
+    assert checkpoint.acknowledge("count", 1, state(b"other")) is AckResult.DUPLICATE
     assert checkpoint.state_of("count", 1) == state(b"abc")
     assert checkpoint.state_size == 3
 
@@ -75,7 +73,7 @@ def test_a_repeated_acknowledgement_changes_nothing() -> None:
 @pytest.mark.parametrize(("uid", "subtask"), [("count", 2), ("other", 0)])
 def test_an_acknowledgement_of_nobody_is_unknown(uid: str, subtask: int) -> None:
     checkpoint = pending()
-    assert checkpoint.acknowledge(uid, subtask, state(b""), METRICS) is AckResult.UNKNOWN
+    assert checkpoint.acknowledge(uid, subtask, state(b"")) is AckResult.UNKNOWN
     assert checkpoint.acknowledged_count == 0
 
 
@@ -121,9 +119,9 @@ def test_another_checkpoints_metadata_is_refused(make_metadata: Callable[..., Ch
 
 def test_after_an_abort_late_acknowledgements_are_discarded(metadata: CheckpointMetadata) -> None:
     checkpoint = pending()
-    checkpoint.acknowledge("map", 0, state(b"1"), METRICS)
+    checkpoint.acknowledge("map", 0, state(b"1"))
     assert checkpoint.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED)
-    assert checkpoint.acknowledge("count", 0, state(b"1"), METRICS) is AckResult.DISCARDED
+    assert checkpoint.acknowledge("count", 0, state(b"1")) is AckResult.DISCARDED
     assert not checkpoint.abort(CheckpointFailureReason.CHECKPOINT_SUBSUMED)
     assert checkpoint.failure_reason is CheckpointFailureReason.CHECKPOINT_EXPIRED
     assert checkpoint.missing == {("count", 0), ("count", 1)}
@@ -136,7 +134,7 @@ def test_a_completed_checkpoint_is_over(metadata: CheckpointMetadata) -> None:
     acknowledge_all(checkpoint)
     checkpoint.mark_source_committed(None)
     checkpoint.complete(metadata, 2000)
-    assert checkpoint.acknowledge("map", 0, state(b""), METRICS) is AckResult.DISCARDED
+    assert checkpoint.acknowledge("map", 0, state(b"")) is AckResult.DISCARDED
     assert not checkpoint.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED)
     with pytest.raises(ValueError, match="it is complete"):
         checkpoint.complete(metadata, 2000)

@@ -26,11 +26,9 @@ from pystate.snapshot.metadata import (
 from pystate.snapshot.operator_state_handle import OperatorStateHandle, StateMetaInfo
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.state.operator.mode import OperatorStateMode
 
 JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")
-METRICS = SubtaskCheckpointMetrics(1, 1, 1, 1, 1, 1, 1)
 
 
 class Keeps(CheckpointedFunction):
@@ -83,10 +81,8 @@ def snapshot_of(old):
     for index in range(2):
         groups = key_group_range(index, 2, 128)
         handle = KeyedStateHandle(groups.start, groups.end, "canonical", ByteStreamStateHandle(b"keyed"))
-        pending.acknowledge(
-            "keyed", index, TaskState({"keyed": OperatorSubtaskState([handle]), "chained": kept(4)}), METRICS
-        )
-        pending.acknowledge("alone", index, TaskState({"alone": kept(1)} if index == 0 else {}), METRICS)
+        pending.acknowledge("keyed", index, TaskState({"keyed": OperatorSubtaskState([handle]), "chained": kept(4)}))
+        pending.acknowledge("alone", index, TaskState({"alone": kept(1)} if index == 0 else {}))
     metadata = snapshot_metadata(pending, JOB, old, None)
     return Snapshot(SnapshotLocation("file:/nowhere/chk-5"), metadata, starting=True)
 

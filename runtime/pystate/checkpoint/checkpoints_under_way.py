@@ -173,7 +173,7 @@ class CheckpointsUnderWay:
                 result = AckResult.UNKNOWN
                 self._failed.report_late(checkpoint_id)
             else:
-                result = entry.acknowledge(uid, subtask, state, metrics)
+                result = entry.acknowledge(uid, subtask, state)
                 entry.handed_out.pop((uid, subtask), None)
                 if result is AckResult.SUCCESS:
                     self._statistics.tracker.report_ack(checkpoint_id, uid, subtask, metrics)

@@ -22,7 +22,6 @@ from pystate.snapshot.metadata import (
 )
 from pystate.snapshot.source_cut import SourceCut
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 _NAMED = 5
 
@@ -54,7 +53,6 @@ class PendingCheckpoint:
 
     Attributes:
         source_position: How far the sources were read; None until it is known, and where nothing has been read.
-        metrics: What each subtask measured.
         failure_reason: Why it was aborted, None if it wasn't.
         cut: How far the sources were read where its barrier stands, once that is known.
         committed: The cut can be restored from.
@@ -90,7 +88,6 @@ class PendingCheckpoint:
         self.trigger_ids = list(trigger_ids)
         self.message = message
         self.source_position: SourcePosition | None = None
-        self.metrics: dict[tuple[str, int], SubtaskCheckpointMetrics] = {}
         self.failure_reason: CheckpointFailureReason | None = None
         self.request = request or CheckpointRequest(checkpoint_type)
         self.deadline = deadline
@@ -109,7 +106,7 @@ class PendingCheckpoint:
         self._source_committed = False
         self._completed = False
 
-    def acknowledge(self, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics) -> AckResult:
+    def acknowledge(self, uid: str, subtask: int, state: TaskState) -> AckResult:
         """Take the state handles of a subtask."""
         if self._completed or self.is_aborted:
             return AckResult.DISCARDED
@@ -120,7 +117,6 @@ class PendingCheckpoint:
             return AckResult.DUPLICATE
         self._states[task] = state
         self._state_size += state.state_size
-        self.metrics[task] = metrics
         return AckResult.SUCCESS
 
     def mark_source_committed(self, position: SourcePosition | None) -> None:
