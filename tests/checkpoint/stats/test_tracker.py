@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,6 @@ from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
-from pystate.checkpoint.stats.summary import StatsSummary, percentile
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError
 from pystate.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
@@ -90,44 +88,6 @@ class Driver:
 @pytest.fixture
 def driver(make_metadata: Callable[..., CheckpointMetadata]) -> Driver:
     return Driver(make_metadata)
-
-
-# -- numbers
-
-
-def test_percentiles_are_flinks() -> None:
-    durations = StatsSummary.of(duration for _, duration, _ in SEEN)
-    assert durations.to_rest() == {
-        "min": 110,
-        "max": 639,
-        "avg": 267,
-        "p50": 216.5,
-        "p90": 639.0,
-        "p95": 639.0,
-        "p99": 639.0,
-        "p999": 639.0,
-    }
-
-
-@pytest.mark.parametrize(
-    ("values", "p", "expected"),
-    [([5], 50, 5.0), ([1, 2], 10, 1.0), ([1, 2], 99, 2.0), ([1, 2, 3], 50, 2.0), (range(1, 100), 90, 90.0)],
-)
-def test_percentiles_are_interpolated_between_neighbours(values: Any, p: float, expected: float) -> None:
-    assert percentile(list(values), p) == expected
-
-
-def test_no_numbers_have_no_percentiles() -> None:
-    assert math.isnan(percentile([], 50))
-    assert StatsSummary().to_rest() == {"min": 0, "max": 0, "avg": 0, **NO_PERCENTILES}
-
-
-def test_percentiles_forget_what_minimum_and_average_remember() -> None:
-    summary = StatsSummary.of([1_000_000])
-    for _ in range(10_000):
-        summary.add(1)
-    assert (summary.maximum, summary.count, summary.average) == (1_000_000, 10_001, 100)
-    assert summary.to_rest()["p999"] == 1.0
 
 
 def test_metrics_come_back_from_plain_data() -> None:
@@ -548,9 +508,3 @@ def test_damaged_plain_data_is_refused(
     change(plain)
     with pytest.raises(CorruptSnapshotError):
         CheckpointStatsTracker.from_plain(plain, 10, lambda: 0)
-
-
-def test_a_summary_of_more_than_its_window_comes_back() -> None:
-    for values in ([7] * 10_002, [1_000_000, *range(10_000)], [], [3]):
-        summary = StatsSummary.of(values)
-        assert StatsSummary.from_plain(json.loads(json.dumps(summary.to_plain()))).to_rest() == summary.to_rest()
