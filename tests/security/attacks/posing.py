@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ import time
 from http.client import HTTPException
 from pathlib import Path
 
+from pystate.common.home import read_json
 from tests.faults.processes import is_gone, kill, wait_until
 from tests.security.ground import NO_STRANGER, Ground, attack
 from tests.security.report import Finding
@@ -49,7 +51,10 @@ def posing(ground: Ground, finding: Finding) -> None:
         kill(drivers[dead])
         kill(drivers[unable])
         wait_until(lambda: is_gone(drivers[dead]) and is_gone(drivers[unable]))
-        finding.did("the job manager killed, two drivers killed, the job manager started again")
+        squatter = _squatter(home, unable)
+        finding.did(
+            "the job manager and two drivers killed, somebody silent on the port of one, the job manager started again"
+        )
         home.start()
         finding.unless(home.wait_for(alive, "RUNNING", seconds=20), f"the job whose driver lives is {home.state(alive)}")
         finding.unless(home.driver_pid(alive) == drivers[alive], "the living driver was replaced")
@@ -65,10 +70,17 @@ def posing(ground: Ground, finding: Finding) -> None:
         killed = sum(1 for poser in posers if poser.poll() is not None)
         finding.unless(not killed, f"{killed} processes that are no drivers were killed")
         finding.figure(f"{len(posers) - killed} of {len(posers)} posers live on")
+        squatter.close()
     finally:
         for poser in posers:
             poser.kill()
             poser.wait()
+
+
+def _squatter(home: Installation, job: str) -> socket.socket:
+    """Listen where a dead driver listened, and never say a word."""
+    address = read_json(home.home.job(job).driver)
+    return socket.create_server((address["host"], address["port"]))
 
 
 def _acts(home: Installation, job: str, seconds: float = 20) -> bool:
