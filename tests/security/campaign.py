@@ -4,9 +4,9 @@
 
 The attacker is a second user of the machine, without a token; the configuration is the default one, and the owner's umask
 is 000. After each attack RSS, threads and open files of job manager, driver and slots must end where they began, no log may
-have a new traceback, the job must be RUNNING, and its next checkpoint must be COMPLETED. The report goes to stdout and to
-`benchmarks/results/security_campaign.md`; the exit code is 1 where anything is BROKEN. With `--fake` driver and slot need no
-Spark; `test_campaign.py` runs a short seed of that.
+have a new traceback, the job must be RUNNING, its next checkpoint must be COMPLETED, and it must count the next word. The
+report goes to stdout and to `benchmarks/results/security_campaign.md`; the exit code is 1 where anything is BROKEN. With
+`--fake` driver and slot need no Spark; `test_campaign.py` runs a short seed of that.
 """
 
 from __future__ import annotations
@@ -52,13 +52,23 @@ def run_campaign(root: Path, names: Iterable[str], *, seed: int, requests: int, 
         target.start()
         ground = Ground(target, Stranger.found(), random.Random(seed), requests, root, began)
         _warm_up(target)
+        first = {name: Figures.of(pid) for name, pid in target.pids().items()}
         for name in names:
             ground.chance = random.Random(f"{seed} {name}")  # the same in whatever company it runs
             findings.append(_attack(ground, name))
             print(findings[-1].row(), file=sys.stderr, flush=True)
+        findings.append(_all(target, first, len(findings)))
     finally:
         target.close()
     return findings
+
+
+def _all(target: Target, first: dict[str, Figures], number: int) -> Finding:
+    """Look at all attacks together: what grows a little under each of them."""
+    finding = Finding("all of them")
+    finding.did(f"{number} attacks, one after another, on one job")
+    _check_after(target, finding, first, target.tracebacks())
+    return finding
 
 
 def _warm_up(target: Target) -> None:
@@ -106,6 +116,7 @@ def _check_after(target: Target, finding: Finding, before: dict[str, Figures], t
     finding.unless(state == "RUNNING", f"the job is {state}")
     ended, _ = target.next_checkpoint()
     finding.unless(ended == "COMPLETED", f"the next checkpoint is {ended}")
+    finding.unless(target.counts_on(), "the job does not count the next word")
 
 
 def _last_traceback(path: Path) -> str:
@@ -146,7 +157,7 @@ def main() -> int:
     else:
         words = f"python -m tests.security.campaign --seed {arguments.seed} --requests {arguments.requests}"
         told = "a Spark job (word count, parallelism 2, Spark's local mode)"
-        text = document(findings, command=words, seed=arguments.seed, target=told)
+        text = document(findings, command=words, seed=arguments.seed, target=told).replace(str(root), "...")
         print(text, f"written to {write_document(text)}", sep="\n")
     return int(any(finding.outcome is Outcome.BROKEN for finding in findings))
 

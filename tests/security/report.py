@@ -104,7 +104,7 @@ def document(findings: Iterable[Finding], *, command: str, seed: int, target: st
 
 A second user of the machine, without a token, against the default configuration: {target}.
 After each attack the processes must hold what they held before (RSS to within {_more()}),
-no log may have a traceback, the job must be RUNNING and its next checkpoint must complete.
+no log may have a traceback, the job must be RUNNING, its next checkpoint must complete and the next word be counted, once.
 What an attack may not come to is in `tests/security/attacks/`.
 
 pystate {pystate.__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()}, \

@@ -235,6 +235,7 @@ class Target(Installation):
         self.word = f"word{secrets.token_hex(12)}"
         self.password = f"password{secrets.token_hex(12)}"
         self.job_id = ""
+        self._fed = 1
         self._slot: subprocess.Popen[bytes] | None = None
 
     def start(self, *, mask: int = NO_MASK) -> None:
@@ -306,6 +307,21 @@ class Target(Installation):
                 return "COMPLETED" if failed is None else str(failed), time.monotonic() - began
             time.sleep(0.05)
         return "IN_PROGRESS", time.monotonic() - began
+
+    def counts_on(self, seconds: float = 30) -> bool:
+        """Give the job one word more; return whether it counts it, once. Fakes count nothing."""
+        if self.fake:
+            return True
+        self._fed += 1
+        part = self.root / "part"
+        part.write_text("hello\n")
+        part.rename(self.root / "words" / f"{self._fed}.txt")
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if f"('hello', {self._fed})".encode() in self.home.job(self.job_id).log.read_bytes():
+                return True
+            time.sleep(0.1)
+        return False
 
     def logs(self) -> list[Path]:
         """Return all log files."""

@@ -52,7 +52,7 @@ def bodies(ground: Ground, finding: Finding) -> None:
         )
         now = Figures.of(pid).rss_mb
         grown, last = now - last, now
-        finding.figure(f"{what}: {statuses}, +{grown} MB")
+        finding.figure(f"{what}: {statuses}, {grown:+d} MB")
         finding.unless(grown <= _MAX_GROWTH_MB, f"{what} took {grown} MB of memory")
 
 
