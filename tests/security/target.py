@@ -284,7 +284,7 @@ class Target(Installation):
     def _slot_pids(self, driver: int) -> list[int]:
         if self._slot is not None:
             return [self._slot.pid]
-        workers = [pid for pid in descendants(driver) if not children(pid) and "java" not in os.readlink(f"/proc/{pid}/exe")]
+        workers = [pid for pid in descendants(driver) if not children(pid) and "java" not in command_of(pid).split(" ")[0]]
         return sorted(pid for pid in workers if doors_of("", pid))
 
     def doors(self) -> list[Door]:
