@@ -15,6 +15,7 @@ from pystate_cli.client.rest_client import NoJobManagerError
 from pystate_cli.console.formats import format_size
 from pystate_cli.running.waiting import await_operation
 from pystate_cli.session import Session
+from pystate_cli.views.orphan_list import ORPHANS
 
 
 def dispose_savepoint(
@@ -96,10 +97,12 @@ def collect_garbage(
     for sentence in garbage.kept:
         console.warning(sentence)
     if as_json:
-        console.result_json({"orphans": [orphan.to_json() for orphan in orphans], "deleted": not dry_run})
-    else:
-        for orphan in orphans:
-            console.result(f"{orphan.uri}  {format_size(orphan.size)}  {orphan.kind.value}")
+        console.result_json({"orphans": ORPHANS.json(orphans), "deleted": not dry_run})
+    elif not console.is_terminal:
+        for line in ORPHANS.plain(orphans):
+            console.result(line)
+    elif orphans:
+        console.render(ORPHANS.table(orphans, console.width, unicode=console.has_unicode))
     if not orphans:
         console.story("Nothing to delete.")
         return

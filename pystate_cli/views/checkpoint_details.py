@@ -318,7 +318,7 @@ def _header(details: CheckpointDetails, width: int, now: int, *, unicode: bool) 
     mark = status_marks(unicode=unicode).get(row.status, "?")
     title.append(f"  {mark} {row.status}", style=f"not bold {STATUS_STYLES.get(row.status, '')}".rstrip())
     facts = [f"triggered {format_moment(row.trigger_timestamp, now)}"]
-    facts.append(f"duration {format_millis(now - row.trigger_timestamp if details.is_in_progress else row.duration)}")
+    facts.append(f"duration {format_millis(row.duration_so_far(now))}")
     facts.append(f"epoch {UNKNOWN if details.epoch is None else details.epoch}")
     facts.append(f"acknowledged {row.acknowledged}/{row.subtasks}")
     facts.append(f"full {format_size(row.measured.full_size)}")

@@ -58,6 +58,10 @@ class CheckpointRow:
         """Return what it is, in a word."""
         return "savepoint" if self.is_savepoint else "checkpoint"
 
+    def duration_so_far(self, now: int) -> int | None:
+        """Return how long it took, or has taken: what REST has of one under way ends with the last acknowledgement."""
+        return now - self.trigger_timestamp if self.status == "IN_PROGRESS" else self.duration
+
     def waits(self, now: int) -> str | None:
         """Say which epoch's end it waits for; None where it doesn't."""
         return waiting_words(vars(self), now)
@@ -109,11 +113,6 @@ def _shown_status(row: CheckpointRow, look: Look) -> str:
     return f"{mark} {row.status}" if look.wide else mark
 
 
-def _shown_duration(row: CheckpointRow, look: Look) -> str:
-    # one under way has no end yet; what REST and a pipe have is the time to the last acknowledgement
-    return format_millis(look.now - row.trigger_timestamp if row.status == "IN_PROGRESS" else row.duration)
-
-
 def _shown_location(row: CheckpointRow, _look: Look) -> str:
     name = UNKNOWN if row.path is None else row.path.rstrip("/").rpartition("/")[2]
     return "(deleted)" if row.discarded else name
@@ -137,7 +136,8 @@ CHECKPOINTS: TableSpec[CheckpointRow] = TableSpec(
         ),
         Column(
             "duration", lambda row: row.duration, MILLIS, "Duration",
-            plain="duration_ms", width=11, json="endToEndDuration", shown=_shown_duration,
+            plain="duration_ms", width=11, json="endToEndDuration",
+            shown=lambda row, look: format_millis(row.duration_so_far(look.now)),
         ),
         *measured_columns(lambda row: row.measured),
         Column(

@@ -253,12 +253,8 @@ def _checkpoints(rows: Sequence[CheckpointRow], width: int, now: int, *, unicode
     return lines
 
 
-def _duration(row: CheckpointRow, now: int) -> int | None:
-    return now - row.trigger_timestamp if row.status == "IN_PROGRESS" else row.duration
-
-
 _COLUMNS = (
-    _Bars("took", "yellow", lambda row, now: _duration(row, now), format_millis),
+    _Bars("took", "yellow", lambda row, now: row.duration_so_far(now), format_millis),
     _Bars("size", "blue", lambda row, _: row.measured.full_size, format_size),
     _Bars("written", "cyan", lambda row, _: row.measured.incremental_size, format_size),
     _Bars("align", "magenta", lambda row, _: row.measured.alignment, format_millis),

@@ -61,10 +61,6 @@ class Orphan:
     uri: str
     size: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-able data."""
-        return {"kind": self.kind.name, "path": self.uri, "bytes": self.size}
-
 
 class GarbageCollection:
     """Finds orphans, and deletes them.

@@ -182,7 +182,7 @@ def test_gc_lists_and_deletes_nothing_with_dry_run(pystate, own_home, savepoint)
 
     assert pystate("savepoints", "gc", "--dry-run") == (
         0,
-        f"file:{orphan}  5 B  snapshot that never completed\n",
+        f"kind        size_bytes  path\nINCOMPLETE  5           file:{orphan}\n",
         "1 orphan, 5 B. Nothing was deleted.\n",
     )
     assert orphan.exists()
@@ -190,6 +190,19 @@ def test_gc_lists_and_deletes_nothing_with_dry_run(pystate, own_home, savepoint)
         "orphans": [{"kind": "INCOMPLETE", "path": f"file:{orphan}", "bytes": 5}],
         "deleted": False,
     }
+
+
+def test_gc_on_a_terminal_shows_a_table_of_what_would_go(own_home, savepoint):
+    orphan = litter(own_home / "savepoints")
+    command = TerminalCommand("savepoints", "gc", "--dry-run", columns=240)
+    try:
+        assert command.end() == 0
+    finally:
+        command.close()
+
+    heading, _, row, *_ = command.screen.text.splitlines()
+    assert heading.split() == ["What", "Size", "Path"]
+    assert row.split() == ["snapshot", "that", "never", "completed", "5", "B", f"file:{orphan}"]
 
 
 def test_gc_deletes_when_told_so(pystate, own_home, savepoint):
@@ -233,4 +246,4 @@ def test_gc_leaves_the_checkpoints_of_running_jobs_alone(manager, running, pysta
 
     out = pystate("savepoints", "gc", "--dry-run", "--jobs").out
 
-    assert out == f"file:{own_home}/checkpoints/{V0}  1 B  folder of an unknown job without a checkpoint\n"
+    assert out.splitlines()[1:] == [f"UNKNOWN_JOB  1           file:{own_home}/checkpoints/{V0}"]

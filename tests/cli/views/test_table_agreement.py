@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pystate.catalog.garbage import Orphan, OrphanKind
 from pystate_cli.console.json_keys import with_our_keys
 from pystate_cli.sampling.job_history import JobLook
 from pystate_cli.tables.table_spec import TableSpec, value_at
@@ -16,6 +17,7 @@ from pystate_cli.views.checkpoint_summary import SUMMARY, SummaryRow
 from pystate_cli.views.failure_list import FAILURES, FailureRow
 from pystate_cli.views.job_list import JOBS
 from pystate_cli.views.metric_list import METRICS, MetricRow
+from pystate_cli.views.orphan_list import ORPHANS
 from pystate_cli.views.restore_fit import OPERATORS as RESTORED_OPERATORS
 from pystate_cli.views.restore_fit import SOURCES as RESTORED_SOURCES
 from pystate_cli.views.savepoint_changes import CHANGES, SOURCES, ChangeRow
@@ -97,6 +99,14 @@ def test_a_restore():
     check(RESTORED_SOURCES, ((one, one) for one in sources))
 
 
+def test_orphans():
+    orphan = Orphan(OrphanKind.UNNAMED, "file:/a", 5)
+    (told,) = ORPHANS.json([orphan])
+
+    assert told == {"kind": "UNNAMED", "bytes": 5, "path": "file:/a"}
+    check(ORPHANS, [(orphan, told)])
+
+
 def test_a_look_of_watch():
     progress = {"state": "RUNNING", "attempt": 1, "epoch": 7, "backlog": 40, "epoch-durations": [1, 2]}
     latest = {**STATISTICS["latest"], "completed": {"id": 13}}
@@ -135,7 +145,7 @@ def test_savepoints(tmp_path):
 
 SPECS = [
     CHECKPOINTS, SUMMARY, OPERATORS, JOBS, FAILURES, METRICS, SETTINGS, RESTORED_OPERATORS, RESTORED_SOURCES, LOOKS,
-    SAVEPOINTS, STATES, CHANGES, SOURCES,
+    ORPHANS, SAVEPOINTS, STATES, CHANGES, SOURCES,
 ]  # fmt: skip
 
 
