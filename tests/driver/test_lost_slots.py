@@ -220,6 +220,18 @@ def test_who_waits_for_slots_looks_meanwhile_whether_they_can_come(monkeypatch):
     pool.close()
 
 
+def test_a_slot_that_spark_starts_again_is_refused_and_ends_the_attempt():
+    events = Events()
+    pool = SlotPool("a" * 32, 0, 1, SECRET, events, unix_sockets=False)
+    pool.start()
+    again = ControlClient(*pool.description.coordinator, SECRET)
+    with pytest.raises(ControlError, match="lost its state"):
+        again.call("register", slot=0, attempt=0, pid=2, task_attempt=1, control=["127.0.0.1", 1], data="y")
+    assert events.calls == ["0 lost"]
+    assert pool.pids == {}
+    pool.close()
+
+
 def test_heartbeats_tell_how_much_state_was_read(hanging):
     pool, slot, _ = hanging
     assert pool.restored_bytes == 0

@@ -103,6 +103,7 @@ def test_a_session_on_a_cluster_names_no_path_of_this_machine(master, tmp_path):
         ("spark.remote", "sc://host"),
         ("spark.dynamicAllocation.enabled", "true"),
         ("spark.speculation", "True"),
+        ("spark.sql.streaming.asyncProgressTracking.enabled", "true"),
         ("spark.python.worker.killOnIdleTimeout", "true"),
         ("spark.sql.execution.pyspark.udf.killOnIdleTimeout", "true"),
         ("spark.sql.streaming.minBatchesToRetain", "9"),

@@ -6,6 +6,7 @@ import pytest
 from pystate.api.functions import FlatMapFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
+from pystate.common.errors import JobGraphError
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.plan.output import OutputKind, OutputSpec, Routing
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
@@ -74,6 +75,18 @@ def test_rows_that_pass_through_come_again_for_a_task_that_is_run_again_and_its_
     slot.finish(0)
     assert slot.fetch(0) == [("a", 1), ("a", 2), ("b", 1)]
     assert slot.coordinator.prepared == [PreparedEpoch(0, 1, 0, rows_read=6, rows_in=3, rows_out=3)]
+
+
+def test_an_exchange_outside_of_an_epoch_is_refused(slot, monkeypatch):
+    level = Level((slot.task,), (port(slot.task),))
+    stage = exchange_stage(SlotDirectory(JOB_ID, 0, SECRET, (slot.server.address,)), level, None, held_bytes=1 << 20)
+    thread = TaskAttempt(0)
+    monkeypatch.setattr(thread, "getLocalProperty", lambda _: None)
+    monkeypatch.setattr(exchange.TaskContext, "get", lambda: thread)
+    with pytest.raises(JobGraphError, match="outside of its epoch") as caught:
+        list(stage(iter([slot.batch(["a"])])))
+    assert "InheritableThread" in str(caught.value.hint)
+    assert slot.coordinator.prepared == []
 
 
 class Many(FlatMapFunction):
