@@ -14,7 +14,8 @@ import typer.main
 from pystate_cli.command_line import application
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "README.zh.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/design/*.md")])
+ROOT_PAGES = [ROOT / name for name in ("README.md", "README.zh.md", "CONTRIBUTING.md")]
+PAGES = sorted([*ROOT_PAGES, *ROOT.glob("docs/*.md"), *ROOT.glob("docs/design/*.md")])
 COMMAND = re.compile(r"^\$ pystate (.+)$|`pystate ([^`\n]+)`", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([^)\s]+))?\)")
 WORD = re.compile(r"[a-z-]+")
