@@ -211,6 +211,18 @@ def test_a_program_that_fails_behind_its_job(manager, pystate):
     assert "error: The program ended with exit code 3 after its job had finished.\n" in err
 
 
+def test_a_job_goes_on_where_its_output_can_not_be_written(manager):
+    command = [sys.executable, "-m", "pystate_cli", "run", str(manager.job_file), "--print", "3"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    job = only_job(manager)
+    assert done.returncode == 1
+    assert f"Let go of job {job}, which goes on: its output can't be written here.\n" in done.stderr
+    assert "error: The result can't be written to stdout: No space left on device.\n" in done.stderr
+    assert manager.state(job) == "RUNNING"
+
+
 def test_what_a_program_fails_of_behind_its_job_is_said(manager, pystate):
     words = ("--finish", "0", "--fail-behind", "The program calls execute() a second time")
     said = "The program failed after its job had finished: The program calls execute() a second time"
