@@ -135,6 +135,20 @@ def test_a_rollback_brings_back_what_was_polled_and_drops_what_was_added(harness
     assert polled(harness) == list(range(20))
 
 
+def test_a_rollback_brings_back_what_was_moved_to_disk_as_removed(harness: BackendHarness) -> None:
+    for time in range(5):
+        add(harness, f"key {time}", time)
+    harness.flush()
+    assert polled(harness) == list(range(5))
+    add(harness, "another", 50)  # a backend that spills does so now
+    add(harness, "one more", 60)
+    first = harness.backend.get_priority_queue(PROCESSING).peek()
+    assert first is not None
+    assert first.timestamp == 50
+    harness.rollback()
+    assert polled(harness) == list(range(5))
+
+
 def test_what_is_polled_may_be_added_again(harness: BackendHarness) -> None:
     for time in range(5):
         add(harness, "k", time)
