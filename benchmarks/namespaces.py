@@ -15,6 +15,7 @@ other.
 """
 
 import argparse
+import gc
 import os
 import re
 import statistics
@@ -203,9 +204,10 @@ def run_counted(checkout, backend, kind, epochs):
 
 
 def count(backend, kind, epochs):
-    """What is counted: some epochs of accesses."""
+    """What is counted: some epochs of accesses, without garbage collections, which go over all code that is loaded."""
     global KEYS
     KEYS = COUNTED_ACCESSES
+    gc.disable()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(backend, kind, folder)
         bench.epochs(int(epochs))

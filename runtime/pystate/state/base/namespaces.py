@@ -204,10 +204,9 @@ class TimeWindowSerializer(NamespaceSerializer):
             start, end = namespace
         except (TypeError, ValueError):
             raise _not_a_namespace(namespace, self.name, "it is no pair (start, end)") from None
-        for time in (start, end):
-            if type(time) is not int or not _LONG_LOW <= time <= _LONG_HIGH:
-                raise _not_a_namespace(namespace, self.name, "start and end are integers of 64 bits")
-        return start, end
+        if type(start) is type(end) is int and _LONG_LOW <= start <= _LONG_HIGH and _LONG_LOW <= end <= _LONG_HIGH:
+            return start, end
+        raise _not_a_namespace(namespace, self.name, "start and end are integers of 64 bits")
 
     def external(self, internal: Any) -> Any:
         """Return the pair."""
