@@ -6,7 +6,8 @@ from pystate.common.errors import JobExecutionError, UserFunctionError
 from pystate.common.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
 from pystate.driver.status import JobStatusStore, failure_dict
-from pystate.job_folder.failure_history import MAX_FAILURES, MAX_STACK_TRACE, bounded_trace, has_failed, with_failure
+from pystate.job_folder.failure_history import MAX_FAILURES, MAX_STACK_TRACE, JobFailure, bounded_trace
+from pystate.job_folder.job_status_file import IllegalJobStatusMoveError, JobStatusFile
 
 
 @pytest.fixture
@@ -16,6 +17,10 @@ def directory(tmp_path):
 
 def failure(message="no", trace="Trace"):
     return failure_dict(UserFunctionError(message, where="count"), trace)
+
+
+def has_failed(status):
+    return JobStatusFile.from_plain(status).has_failed
 
 
 def test_what_a_job_waits_for_is_known_until_it_moves_on(directory):
@@ -31,6 +36,7 @@ def test_what_a_job_waits_for_is_known_until_it_moves_on(directory):
 
 def test_failures_are_kept_with_their_attempt_the_newest_first(directory):
     status = JobStatusStore(directory, "job")
+    status.update(JobStatus.CREATED)
     status.update(JobStatus.RUNNING)
     assert not has_failed(status.snapshot())
     status.update(JobStatus.RESTARTING, failure=failure("first"), attempt=1)
@@ -67,11 +73,12 @@ def test_the_next_driver_goes_on_with_the_history(directory):
 
 
 def test_only_the_last_failures_are_kept_and_all_are_counted():
-    status = {"attempt": 0}
+    status = JobStatusFile.begun("job", 0)
     for number in range(MAX_FAILURES + 4):
-        status = {**status, **with_failure(status, failure(str(number)), number), "attempt": number + 1}
-    assert [one["timestamp"] for one in status["failures"]] == list(range(MAX_FAILURES + 3, 3, -1))
-    assert status["failure_count"] == MAX_FAILURES + 4
+        status = status.with_failure(JobFailure.from_plain(failure(str(number))), number).restarting(number)
+    assert [one.timestamp for one in status.failures] == list(range(MAX_FAILURES + 3, 3, -1))
+    assert [one.attempt for one in status.failures] == list(range(MAX_FAILURES + 3, 3, -1))
+    assert status.failure_count == MAX_FAILURES + 4
 
 
 def test_a_long_stack_trace_keeps_its_ends():
@@ -82,5 +89,23 @@ def test_a_long_stack_trace_keeps_its_ends():
     assert short.startswith("begin ")
     assert short.endswith(" end")
     assert f"\n... {len(text) - MAX_STACK_TRACE} characters are left out ...\n" in short
-    data = with_failure({"attempt": 0}, failure(trace=text), 1)
-    assert data["failures"][0]["stack_trace"] == short
+    status = JobStatusFile.begun("job", 0).with_failure(JobFailure.from_plain(failure(trace=text)), 1)
+    assert status.failures[0].stack_trace == short
+
+
+def test_what_an_attempt_tells_of_its_progress_does_not_take_a_cancel_back(directory):
+    status = JobStatusStore(directory, "job")
+    status.update(JobStatus.CREATED)
+    assert status.update(JobStatus.CANCELLING)
+    assert not status.update(JobStatus.CREATED)
+    assert not status.update(JobStatus.RUNNING)
+    assert status.state is JobStatus.CANCELLING
+    assert list(read_json(directory.status)["timestamps"]) == ["CANCELLING", "CREATED", "INITIALIZING"]
+    assert status.update(JobStatus.CANCELED)
+
+
+def test_a_move_that_no_job_makes_is_an_error(directory):
+    status = JobStatusStore(directory, "job")
+    with pytest.raises(IllegalJobStatusMoveError, match="INITIALIZING and can't become RUNNING"):
+        status.update(JobStatus.RUNNING)
+    assert read_json(directory.status)["state"] == "INITIALIZING"

@@ -14,7 +14,7 @@ from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
 from pystate.driver.control_endpoint import ControlEndpoint
-from pystate.driver.status import JobStatusStore
+from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.job_folder.late_writes import LateWrites
 from tests.jobmanager.harness import eventually
 
@@ -57,8 +57,8 @@ def test_a_job_moves_on_and_its_end_is_written_when_it_can_be(tmp_path, full):
     directory = JobDirectory(tmp_path)
     status = JobStatusStore(directory, "job")
     full()
-    status.update(JobStatus.RUNNING)
-    status.update(JobStatus.FAILED, failure={"message": "why", "stack_trace": "where"})
+    status.update(JobStatus.CREATED)
+    status.update(JobStatus.FAILED, failure=failure_dict(ValueError("why"), "where"))
 
     assert status.snapshot()["state"] == "FAILED"
     full(False)
@@ -87,9 +87,9 @@ def test_the_last_word_has_room_on_a_full_disk(tmp_path, only_what_is_there):
     directory.status_reserve.ensure()
 
     only_what_is_there()
-    status.update(JobStatus.RUNNING)
+    status.update(JobStatus.CREATED)
     assert read_json(directory.status)["state"] == "INITIALIZING"
-    status.update(JobStatus.FAILED, failure={"message": "why", "stack_trace": "where"})
+    status.update(JobStatus.FAILED, failure=failure_dict(ValueError("why"), "where"))
 
     assert read_json(directory.status)["state"] == "FAILED"
 

@@ -63,7 +63,8 @@ from pystate.common.job_status import JobStatus
 from pystate.common.processes import started_at
 from pystate.driver.replicated_directory import job_directory
 from pystate.job_folder.driver_term import leader_of_this_process
-from pystate.job_folder.failure_history import with_failure
+from pystate.job_folder.failure_history import JobFailure
+from pystate.job_folder.job_status_file import JobStatusFile
 from pystate.job_folder.recovery_terms import RecoveryTerms
 from pystate.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from pystate.metrics.kept import keep_metrics
@@ -319,6 +320,11 @@ class FakeDriver:
         if "failure" not in result and (op == "stop" or request.get("cancel_job")):
             self.end_state = "FINISHED" if op == "stop" else "CANCELED"
             self.end.set()
+
+
+def with_failure(status: dict[str, Any], failure: dict[str, Any], timestamp: int) -> dict[str, Any]:
+    after = JobStatusFile.from_plain(status).with_failure(JobFailure.from_plain(failure), timestamp).to_plain()
+    return {name: after[name] for name in ("failures", "failure_count")}
 
 
 def now() -> int:

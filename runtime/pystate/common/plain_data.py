@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 MAX_INT = 2**63 - 1
 
 T = TypeVar("T", bound="PlainData")
+Open = TypeVar("Open", bound="OpenPlainData")
 Reader = Callable[[Any], Any]
 _ENTRY = "plain data: entry"
 _NOTHING = type(None)
@@ -75,6 +76,34 @@ class PlainData:
         return PlainDataError(what)
 
 
+@dataclass(frozen=True, kw_only=True)
+class OpenPlainData(PlainData):
+    """Base of what versions exchange: entries with a default may be missing in what older ones wrote; unknown ones are kept.
+
+    Attributes:
+        others: Entries that this version knows nothing of.
+    """
+
+    others: dict[str, Any] = left_out(default_factory=dict)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data, with what this version knows nothing of."""
+        return {**self.others, **super().to_plain()}
+
+    @classmethod
+    def from_plain(cls: type[Open], plain: Any) -> Open:
+        """Rebuild it.
+
+        Raises:
+            PlainDataError: It isn't one, or what `plain_error` makes of that.
+        """
+        if not isinstance(plain, Mapping):
+            return super().from_plain(plain)
+        known = super().from_plain({**_defaults(cls), **plain})
+        names = {key for key, _ in _entries(cls).values()}
+        return replace(known, others={key: value for key, value in plain.items() if key not in names})
+
+
 def to_plain(value: Any) -> Any:
     """Return a value as plain data."""
     if hasattr(value, "to_plain"):
@@ -96,6 +125,19 @@ def _entries(cls: type[PlainData]) -> dict[str, tuple[str, Reader]]:
         named = {one.name: one.metadata.get(_ENTRY, one.name) for one in fields(cls)}  # type: ignore[arg-type]
         known = _KNOWN[cls] = {name: (key, _reader(hints[name])) for name, key in named.items() if key is not None}
     return known
+
+
+def _defaults(cls: type[PlainData]) -> dict[str, Any]:
+    """Return the entries that have a default, with it, as plain data."""
+    entries, found = _entries(cls), {}
+    for one in fields(cls):  # type: ignore[arg-type]
+        if one.name not in entries:
+            continue
+        if one.default is not MISSING:
+            found[entries[one.name][0]] = to_plain(one.default)
+        elif one.default_factory is not MISSING:
+            found[entries[one.name][0]] = to_plain(one.default_factory())
+    return found
 
 
 def _taken(plain: Mapping[Any, Any], key: str, read: Reader) -> Any:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
-from pystate.common.errors import PystateError
-from pystate.common.home import JobDirectory, read_json
+from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
-from pystate.job_folder.failure_history import with_failure
+from pystate.job_folder.failure_history import JobFailure
+from pystate.job_folder.job_status_file import JobStatusFile, JobVertexStatus
 from pystate.job_folder.late_writes import LateWrites
 from pystate.plan.task import TaskSpec
+
+_WITHOUT_RETURN = (JobStatus.CANCELLING, JobStatus.CANCELED, JobStatus.FINISHED, JobStatus.FAILED)
+"""What was under way when a job came there may still tell of its progress, which counts no more."""
 
 
 class JobStatusStore:
@@ -33,83 +37,59 @@ class JobStatusStore:
         self._path = directory.status
         self._reserve = directory.status_reserve
         self._lock = threading.Lock()
-        self._state = JobStatus.INITIALIZING
-        started = current_time_ms()
-        self._data: dict[str, Any] = {
-            "state": self._state.value,
-            "name": name,
-            "parallelism": -1,
-            "max_parallelism": -1,
-            "start_time": started,
-            "end_time": -1,
-            "timestamps": {self._state.value: started},
-            "attempt": 0,
-            "failure": None,
-            "failures": [],
-            "failure_count": 0,
-            "vertices": [],
-            "plan": [],
-            "plan_warnings": [],
-            "checkpoint_config": None,
-            "application_id": None,
-            "waits_for": None,
-        }
-        earlier = read_json(self._path)
-        if earlier is not None:
-            self._state = JobStatus(earlier["state"])
-            self._data.update(earlier)
+        earlier = JobStatusFile.read_from(self._path)
+        self._content = JobStatusFile.begun(name, current_time_ms()) if earlier is None else earlier
         self._write()
 
     @property
     def state(self) -> JobStatus:
         """Where the job stands."""
-        return self._state
+        return self._content.state
 
     @property
     def attempt(self) -> int:
         """The number of the execution attempt that runs, or is to run next."""
-        return int(self._data["attempt"])
+        return self._content.attempt
 
     def snapshot(self) -> dict[str, Any]:
         """Return a copy of what `status.json` holds."""
-        with self._lock:
-            return dict(self._data)
+        return self._content.to_plain()
 
-    def update(self, state: JobStatus, **changes: Any) -> bool:
-        """Move to `state` and take over `changes`; return False where the job has ended already.
+    def update(self, state: JobStatus, *, failure: dict[str, Any] | None = None, attempt: int | None = None) -> bool:
+        """Move to `state`; return False where the job has ended already, or is being cancelled and will not run any more.
 
-        A `failure` among the changes is one of the attempt that has run so far, and goes into the history.
+        Args:
+            state: Where the job stands now.
+            failure: What the attempt has failed of that has run so far, see `failure_dict`; it goes into the history.
+            attempt: The number of the next attempt.
+
+        Raises:
+            IllegalJobStatusMoveError: A job never comes from its state to this one.
         """
         with self._lock:
-            if self._state.is_terminal:
+            content = self._content
+            if content.state in _WITHOUT_RETURN and not content.may_move_to(state):
                 return False
             now = current_time_ms()
-            self._state = state
-            self._data["waits_for"] = None
-            if changes.get("failure") is not None:
-                self._data.update(with_failure(self._data, changes["failure"], now))
-            self._data.update(changes)
-            self._data["state"] = state.value
-            self._data["timestamps"] = {**self._data["timestamps"], state.value: now}
-            if state.is_terminal:
-                self._data["end_time"] = now
-            self._data["vertices"] = [{**vertex, "status": state.value} for vertex in self._data["vertices"]]
-            self._write()
+            if failure is not None:
+                said = JobFailure.from_plain(failure)
+                content = replace(content.with_failure(said, now), failure=said)
+            content = content.moved_to(state, now)
+            self._keep(content if attempt is None else replace(content, attempt=attempt))
             return True
 
     def report_failure(self, failure: dict[str, Any]) -> None:
         """Leave word of what this driver ends of, where another one goes on with the job."""
         with self._lock:
-            if not self._state.is_terminal:
-                self._data.update(with_failure(self._data, failure, current_time_ms()), failure=failure)
-                self._write()
+            if not self.state.is_terminal:
+                said = JobFailure.from_plain(failure)
+                self._keep(replace(self._content.with_failure(said, current_time_ms()), failure=said))
 
     def report_program_failure(self, failure: dict[str, Any]) -> None:
         """Keep what the program failed of behind its job that has FINISHED: the job's fate stays, its history knows."""
         with self._lock:
-            if self._state is JobStatus.FINISHED:
-                self._data.update(with_failure(self._data, failure, current_time_ms()))
-                self._write()
+            if self.state is JobStatus.FINISHED:
+                self._keep(self._content.with_failure(JobFailure.from_plain(failure), current_time_ms()))
 
     def describe_plan(
         self,
@@ -128,54 +108,47 @@ class JobStatusStore:
             warnings: What people should change.
             checkpoint_config: The options of checkpointing in force.
         """
-        vertices = [
-            {
-                "id": task.vertex_id,
-                "uid": task.uid,
-                "name": task.name,
-                "parallelism": task.parallelism,
-                "status": self._state.value,
-            }
-            for task in tasks
-        ]
         with self._lock:
-            self._data.update(
+            content = replace(
+                self._content,
                 name=name,
                 parallelism=max(task.parallelism for task in tasks),
                 max_parallelism=max(task.max_parallelism for task in tasks),
-                vertices=vertices,
+                vertices=[
+                    JobVertexStatus(task.vertex_id, task.uid, task.name, task.parallelism, self.state) for task in tasks
+                ],
                 plan=nodes,
                 plan_warnings=list(warnings),
                 checkpoint_config=checkpoint_config,
             )
-            self._write()
+            self._keep(content)
 
     def runs_in(self, application_id: str) -> None:
         """Take note of the Spark application that runs the job now."""
         with self._lock:
-            self._data["application_id"] = application_id
-            self._write()
+            self._keep(replace(self._content, application_id=application_id))
 
     def waits(self, sentence: str) -> None:
         """Take note of what keeps the job from running, until it moves on."""
         with self._lock:
-            if not self._state.is_terminal:
-                self._data["waits_for"] = sentence
-                self._write()
+            if not self.state.is_terminal:
+                self._keep(replace(self._content, waits_for=sentence))
 
     def wait_until_written(self) -> None:
         """Wait until the end of the job stands in its file, however long its disk is full: else it would be restarted."""
-        if self._state.is_terminal:
+        if self.state.is_terminal:
             self.writes.wait_for(self._path)
+
+    def _keep(self, content: JobStatusFile) -> None:
+        self._content = content
+        self._write()
 
     def _write(self) -> None:
         # the room is for the last word
-        self.writes.write(self._path, dict(self._data), reserve=self._reserve if self._state.is_terminal else None)
+        reserve = self._reserve if self.state.is_terminal else None
+        self.writes.write(self._path, self._content.to_file(), reserve=reserve)
 
 
 def failure_dict(error: BaseException, stack_trace: str) -> dict[str, Any]:
     """Return a failure as `status.json` holds it."""
-    if isinstance(error, PystateError):
-        return {**error.to_dict(), "stack_trace": stack_trace}
-    plain = {"class": type(error).__name__, "message": str(error) or type(error).__name__, "where": None, "hint": None}
-    return {**plain, "stack_trace": stack_trace}
+    return JobFailure.of(error, stack_trace).to_plain()

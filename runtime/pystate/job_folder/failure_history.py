@@ -1,10 +1,14 @@
-"""The last failures of a job as its status keeps them, the newest first. Pure functions of plain data."""
+"""The last failures of a job as its status keeps them, the newest first."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pystate.common.bounded_text import bounded_text
+from pystate.common.errors import PystateError
+from pystate.common.plain_data import OpenPlainData, entry
 
 MAX_FAILURES = 16
 """How many failures are kept; `failure_count` counts on."""
@@ -15,26 +19,59 @@ MAX_STACK_TRACE = 8 << 10
 _BEGINNING = 2 << 10
 
 
-def with_failure(status: dict[str, Any], failure: dict[str, Any], timestamp: int) -> dict[str, Any]:
-    """Return the changes to a status that one more failure of its attempt makes.
+@dataclass(frozen=True)
+class JobFailure(OpenPlainData):
+    """What a job, or an attempt of it, failed of; `PystateError.to_dict` with a stack trace.
 
-    Args:
-        status: As in `status.json`; not changed.
-        failure: What happened, as `failure_dict` gives it.
+    Attributes:
+        message: What happened.
+        error_class: The name of the error's class.
+        where: The function, file or place.
+        hint: The next command.
+        stack_trace: The stack trace as Python prints it.
+    """
+
+    message: str
+    error_class: str = entry("class")
+    where: str | None = None
+    hint: str | None = None
+    stack_trace: str = ""
+
+    @staticmethod
+    def of(error: BaseException, stack_trace: str) -> JobFailure:
+        """Return what an error says."""
+        if isinstance(error, PystateError):
+            return JobFailure.from_plain({**error.to_dict(), "stack_trace": stack_trace})
+        return JobFailure(str(error) or type(error).__name__, type(error).__name__, stack_trace=stack_trace)
+
+
+@dataclass(frozen=True)
+class AttemptFailure(JobFailure):
+    """One failure of the history.
+
+    Attributes:
+        attempt: The number of the execution attempt.
         timestamp: When, ms since 1970.
     """
-    trace = bounded_trace(str(failure.get("stack_trace") or ""))
-    entry = {**failure, "stack_trace": trace, "attempt": status["attempt"], "timestamp": timestamp}
-    return {
-        "failures": [entry, *status.get("failures", ())][:MAX_FAILURES],
-        "failure_count": int(status.get("failure_count", 0)) + 1,
-    }
+
+    attempt: int = 0
+    timestamp: int = -1
 
 
-def has_failed(status: dict[str, Any]) -> bool:
-    """Return whether the attempt of a status has left word of its failure."""
-    last = next(iter(status.get("failures", ())), None)
-    return last is not None and bool(last["attempt"] == status["attempt"])
+def with_failure(
+    failures: Sequence[AttemptFailure], failure: JobFailure, attempt: int, timestamp: int
+) -> list[AttemptFailure]:
+    """Return a history with one more failure in front.
+
+    Args:
+        failures: The history; not changed.
+        failure: What happened.
+        attempt: The number of the attempt that has failed.
+        timestamp: When, ms since 1970.
+    """
+    bounded = replace(failure, stack_trace=bounded_trace(failure.stack_trace))
+    plain: dict[str, Any] = {**bounded.to_plain(), "attempt": attempt, "timestamp": timestamp}
+    return [AttemptFailure.from_plain(plain), *failures][:MAX_FAILURES]
 
 
 def bounded_trace(text: str) -> str:

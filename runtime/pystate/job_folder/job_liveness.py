@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from pystate.common.errors import UsageError
+from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import JobDirectory, PystateHome, read_json
-from pystate.common.job_status import JobStatus
 from pystate.common.processes import is_alive
 from pystate.job_folder.job_record import RecordPhase
+from pystate.job_folder.job_status_file import JobStatusFile
 
 
 def has_ended(directory: JobDirectory) -> bool:
     """Whether a job is known to have ended: what can't be read must not cost anybody a snapshot."""
     try:
-        status, record = read_json(directory.status), read_json(directory.latest_record)
-        if status is not None and JobStatus(status["state"]).is_terminal:
+        status, record = JobStatusFile.read_from(directory.status), read_json(directory.latest_record)
+        if status is not None and status.state.is_terminal:
             return True
         if record is not None:
             return bool(record["phase"] == RecordPhase.ENDED)
         # a plain `python job.py` has no record, and leaves an old status when it is killed
         term = read_json(directory.term)
         return term is None or not is_alive(int(term["pid"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, PystateError):
         return False
 
 

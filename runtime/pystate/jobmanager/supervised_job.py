@@ -9,17 +9,19 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pystate.common.errors import CheckpointFailedError, JobTerminatedError, PystateError
-from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json, write_json
+from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json
 from pystate.common.job_status import JobStatus
 from pystate.common.processes import this_machine
 from pystate.common.time import current_time_ms
+from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.driver_term import begin_term
-from pystate.job_folder.failure_history import has_failed, with_failure
+from pystate.job_folder.failure_history import JobFailure
 from pystate.job_folder.job_record import JobRecord, RecordPhase
+from pystate.job_folder.job_status_file import JobStatusFile
 from pystate.job_folder.recovery_terms import RecoveryTerms
 from pystate.jobmanager.driver_process import DriverProcess, DriverRefusedError, DriverUnreachableError, call_driver
 from pystate.jobmanager.job_checkpoints import JobCheckpoints
@@ -59,14 +61,12 @@ class _DueRestart:
     Attributes:
         delay_ms: How long it is to be waited.
         terms: The rules for restarts, behind the failure.
-        status: The status that the dead driver left.
-        changes: What the failure changes in it.
+        status: The status that the dead driver left, with its failure.
     """
 
     delay_ms: int
     terms: RecoveryTerms
-    status: dict[str, Any]
-    changes: dict[str, Any]
+    status: JobStatusFile
 
 
 class SupervisedJob:
@@ -137,8 +137,8 @@ class SupervisedJob:
         """When the job ended, ms since 1970; None for one of which nobody has said so far that it has ended, and how."""
         if not self.driver_is_gone or self.record.phase is not RecordPhase.ENDED:
             return None
-        status = self.status()
-        return int(status["end_time"]) if JobStatus(status["state"]).is_terminal else None
+        status = self._status()
+        return status.end_time if status.state.is_terminal else None
 
     @property
     def has_no_driver(self) -> bool:
@@ -164,7 +164,7 @@ class SupervisedJob:
         with self._lock:
             if self.record.phase is not RecordPhase.ENDED:
                 status = self._driver_status()
-                if self.record.verdict is None and (status is None or not JobStatus(status["state"]).is_terminal):
+                if self.record.verdict is None and (status is None or not status.state.is_terminal):
                     self._set(phase=RecordPhase.ENDED, verdict=self._verdict(message))
                 else:
                     self._set(phase=RecordPhase.ENDED)
@@ -234,32 +234,21 @@ class SupervisedJob:
     def _prepare_takeover(self, message: str) -> bool:
         """Write down that another driver is due; return False where the job has ended. No failure of the job is counted."""
         status = self._driver_status()
-        if self.record.cancel_requested or (status is not None and JobStatus(status["state"]).is_terminal):
+        if self.record.cancel_requested or (status is not None and status.state.is_terminal):
             return False
         terms = RecoveryTerms.read(self.directory)
         if terms is not None and terms.end_state is not None:
             self._set(verdict={"state": terms.end_state.value, "failure": None, "end_time": self._clock()})
             return False
         if status is not None:
-            self._write_restarting(status, {})
+            self._write_restarting(status)
         self._set(phase=RecordPhase.RESTARTING)
         logger.info("job %s: %s It goes on here.", self.job_id, message)
         return True
 
-    def _write_restarting(self, status: dict[str, Any], changes: dict[str, Any]) -> None:
+    def _write_restarting(self, status: JobStatusFile) -> None:
         # there is no driver that could write its status at this time; the next one goes on from what stands there
-        state = JobStatus.RESTARTING.value
-        write_json(
-            self.directory.status,
-            {
-                **status,
-                "state": state,
-                "attempt": int(status["attempt"]) + 1,
-                "vertices": [{**vertex, "status": state} for vertex in status["vertices"]],
-                "timestamps": {**status["timestamps"], state: self._clock()},
-                **changes,
-            },
-        )
+        status.restarting(self._clock()).write_to(self.directory.status)
 
     def _prepare_restart(self, message: str) -> int | None:
         """Write down that a restart is due and return the delay in ms; None where the job has ended."""
@@ -270,16 +259,16 @@ class SupervisedJob:
         if due is None:
             return None
         due.terms.write(self.directory)
-        self._write_restarting(due.status, due.changes)
+        self._write_restarting(due.status)
         self._set(phase=RecordPhase.RESTARTING)
         self._due = None
-        attempt = int(due.status["attempt"]) + 1
+        attempt = due.status.attempt + 1
         logger.info("job %s: %s It is restarted in %d ms (attempt %d).", self.job_id, message, due.delay_ms, attempt)
         return due.delay_ms
 
     def _planned_restart(self, message: str) -> _DueRestart | None:
         status = self._driver_status()
-        if status is None or JobStatus(status["state"]).is_terminal:
+        if status is None or status.state.is_terminal:
             return None
         try:
             terms = RecoveryTerms.read(self.directory)
@@ -296,11 +285,10 @@ class SupervisedJob:
         decision = terms.strategy.after_failure(now)
         if decision.delay_ms is None:
             return None
-        changes: dict[str, Any] = {}
-        if not has_failed(status):
+        if not status.has_failed:
             failure = self._failure(message)
-            changes = {"failure": failure, **with_failure(status, failure, now)}
-        return _DueRestart(decision.delay_ms, RecoveryTerms(decision.strategy), status, changes)
+            status = replace(status.with_failure(failure, now), failure=failure)
+        return _DueRestart(decision.delay_ms, RecoveryTerms(decision.strategy), status)
 
     def _restart(self, delay_ms: int) -> None:
         self._cancelled.wait(delay_ms / 1000)
@@ -336,32 +324,33 @@ class SupervisedJob:
         if self.record.cancel_requested:
             return {"state": JobStatus.CANCELED.value, "failure": None, "end_time": self._clock()}
         status = self._driver_status()
-        last_word = status is not None and has_failed(status)
-        failure = status["failure"] if status is not None and last_word else self._failure(message)
-        return {"state": JobStatus.FAILED.value, "failure": failure, "end_time": self._clock()}
+        failure = status.failure if status is not None and status.has_failed else self._failure(message)
+        plain = None if failure is None else failure.to_plain()
+        return {"state": JobStatus.FAILED.value, "failure": plain, "end_time": self._clock()}
 
-    def _failure(self, message: str) -> dict[str, Any]:
+    def _failure(self, message: str) -> JobFailure:
         error = PystateError(message, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
-        return {**error.to_dict(), "stack_trace": message}
+        return JobFailure.of(error, message)
 
     # -- what is known
 
     def status(self) -> dict[str, Any]:
         """Return the status in the form of `status.json`."""
+        return self._status().to_plain()
+
+    def _status(self) -> JobStatusFile:
         record = self.record
-        status = {**_initial_status(record), **(self._driver_status() or {})}
-        state = JobStatus(status["state"])
-        if state.is_terminal:
+        status = self._driver_status() or JobStatusFile.begun(record.name, record.submitted_at)
+        if status.state.is_terminal:
             return status
         if record.verdict is not None:
-            end_state, end_time, failure = (record.verdict[name] for name in ("state", "end_time", "failure"))
-            if failure is not None and not has_failed(status):
-                status.update(with_failure(status, failure, end_time))
-            status.update(state=end_state, end_time=end_time, failure=failure)
-            status["timestamps"] = {**status["timestamps"], end_state: end_time}
-            status["vertices"] = [{**vertex, "status": end_state} for vertex in status["vertices"]]
-        elif record.cancel_requested and state in _BEFORE_CANCELLING:
-            status["state"] = JobStatus.CANCELLING.value
+            end_time, said = record.verdict["end_time"], record.verdict["failure"]
+            failure = None if said is None else JobFailure.from_plain(said)
+            if failure is not None and not status.has_failed:
+                status = status.with_failure(failure, end_time)
+            return replace(status.moved_to(JobStatus(record.verdict["state"]), end_time), failure=failure)
+        if record.cancel_requested and status.state in _BEFORE_CANCELLING:
+            return replace(status, state=JobStatus.CANCELLING)
         return status
 
     def progress(self, timeout: float = CALL_TIMEOUT_SECONDS) -> dict[str, Any]:
@@ -386,7 +375,7 @@ class SupervisedJob:
 
     def state(self) -> JobStatus:
         """Return where the job stands."""
-        return JobStatus(self.status()["state"])
+        return self._status().state
 
     # -- what can be asked of it
 
@@ -533,13 +522,12 @@ class SupervisedJob:
 
         threading.Thread(target=guarded, name=f"{what}-{self.job_id}", daemon=True).start()
 
-    def _driver_status(self) -> dict[str, Any] | None:
+    def _driver_status(self) -> JobStatusFile | None:
         try:
-            status: dict[str, Any] | None = read_json(self.directory.status)
-        except ValueError as error:
-            logger.error("the status of job %s is damaged (%s): %s", self.job_id, self.directory.status, error)
+            return JobStatusFile.read_from(self.directory.status)
+        except DamagedFileError as error:
+            logger.error("%s (%s)", error.message, error.where)
             return None
-        return status
 
     def _change(self, **changes: Any) -> None:
         with self._lock:
@@ -560,25 +548,6 @@ def describe_exit(exit_code: int | None) -> str:
     except ValueError:
         name = str(-exit_code)
     return f"with signal {name}"
-
-
-def _initial_status(record: JobRecord) -> dict[str, Any]:
-    return {
-        "state": JobStatus.INITIALIZING.value,
-        "name": record.name,
-        "parallelism": -1,
-        "max_parallelism": -1,
-        "start_time": record.submitted_at,
-        "end_time": -1,
-        "timestamps": {JobStatus.INITIALIZING.value: record.submitted_at},
-        "attempt": 0,
-        "failure": None,
-        "failures": [],
-        "failure_count": 0,
-        "vertices": [],
-        "plan_warnings": [],
-        "checkpoint_config": None,
-    }
 
 
 def job_name_of(job_file: str) -> str:
