@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pystate.common.errors import UsageError
-from pystate.common.home import read_json
+from pystate.common.errors import PystateError, UsageError
 from pystate.common.job_manager_entry import read_job_manager
 from pystate.common.processes import is_alive, started_at
 from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
@@ -55,9 +54,11 @@ def _directories(home: PystateHome) -> list[JobDirectory]:
 
 
 def _has_driver(directory: JobDirectory) -> bool:
+    from pystate.job_folder.small_files import DriverAddressFile
+
     try:
-        driver = read_json(directory.driver)
-        started = started_at(int(driver["pid"]))  # its number may be another process's by now
-        return started is not None and driver.get("started", started) == started
-    except (OSError, ValueError, KeyError, TypeError):
+        driver = DriverAddressFile.read_from(directory.driver)
+        started = None if driver is None else started_at(driver.pid)  # its number may be another process's by now
+        return driver is not None and started is not None and driver.started in (None, started)
+    except (OSError, PystateError):
         return False

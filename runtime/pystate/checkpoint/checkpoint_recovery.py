@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.id_counter import CheckpointIdCounter
 from pystate.common.errors import CorruptSnapshotError, PystateError
-from pystate.common.home import read_json, write_json
 from pystate.common.job_files import JobFile, Reserve
+from pystate.job_folder.small_files import CheckpointIdsFile
 from pystate.snapshot.metadata import read_metadata
 from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation
 
@@ -23,18 +23,18 @@ class DurableCheckpointIds(CheckpointIdCounter):
     """
 
     def __init__(self, path: JobFile, reserve: Reserve | None = None) -> None:
-        data = read_json(path)
-        super().__init__(1 if data is None else int(data["next"]))
+        written = CheckpointIdsFile.read_from(path)
+        super().__init__(1 if written is None else written.next)
         self._path = path
         self._reserve = reserve
 
     def get_and_increment(self) -> int:
         """Return the next id, once it is written down that it is given."""
-        written = read_json(self._path)
+        written = CheckpointIdsFile.read_from(self._path)
         if written is not None:  # a driver that has taken the job over counts on in the same file
-            self.continue_above(int(written["next"]) - 1)
+            self.continue_above(written.next - 1)
         given = super().get_and_increment()
-        write_json(self._path, {"next": given + 1}, reserve=self._reserve)
+        CheckpointIdsFile(given + 1).write_to(self._path, self._reserve)
         return given
 
 

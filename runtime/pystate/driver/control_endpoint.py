@@ -10,11 +10,12 @@ from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.control import ControlServer
 from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
-from pystate.common.home import JobDirectory, parse_job_id, write_json
+from pystate.common.home import JobDirectory, parse_job_id
 from pystate.common.processes import started_at
 from pystate.driver.job_master import JobMaster
 from pystate.driver.status import JobStatusStore
 from pystate.driver.triggered_operations import TriggeredOperations
+from pystate.job_folder.small_files import DriverAddressFile
 from pystate.snapshot.metadata import SavepointFormatType
 
 
@@ -37,13 +38,8 @@ class ControlEndpoint:
         """Begin to answer, and say where."""
         self._operations.start()
         self._server.start()
-        address = {
-            "pid": os.getpid(),
-            "started": started_at(os.getpid()),
-            "host": self._server.host,
-            "port": self._server.port,
-        }
-        write_json(self._directory.driver, address, mode=0o600)
+        pid = os.getpid()
+        DriverAddressFile(pid, self._server.host, self._server.port, started_at(pid)).write_to(self._directory.driver)
 
     def serve(self, master: JobMaster) -> None:
         """Take calls that need a running job from now on."""

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pystate.common.home import JobDirectory, PystateHome, read_json, write_json
+from pystate.common.home import JobDirectory, PystateHome
+from pystate.job_folder.small_files import ReplicaFile
 
 if TYPE_CHECKING:
     from pystate.file_systems.fenced_files import FencedFiles
 
-REPLICA_VERSION = 1
-
 
 def write_replica(directory: JobDirectory, uri: str) -> None:
     """Write down in a job's folder where its files are a second time."""
-    write_json(directory.replica, {"version": REPLICA_VERSION, "uri": uri}, mode=0o600)
+    ReplicaFile(uri).write_to(directory.replica)
 
 
 def read_replica(directory: JobDirectory) -> str | None:
-    """Return where a job's files are a second time; None for a job that has them here only."""
-    replica = read_json(directory.replica)
-    return None if replica is None else str(replica["uri"])
+    """Return where a job's files are a second time; None for a job that has them here only.
+
+    Raises:
+        PystateError: The file that says so is damaged, or of a version that isn't known here.
+    """
+    replica = ReplicaFile.read_from(directory.replica)
+    return None if replica is None else replica.uri
 
 
 def replica_of(uri: str, token: int) -> FencedFiles:

@@ -10,11 +10,10 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from typing import Any
 
 from pystate.common.errors import DriverReplacedError, SnapshotError
-from pystate.common.home import read_json, write_json
 from pystate.common.job_files import JobFile
+from pystate.job_folder.small_files import DriverTermFile
 
 _RETRY_SECONDS = 1.0
 LEADER_VARIABLE = "PYSTATE_LEADER_TOKEN"
@@ -38,14 +37,11 @@ def begin_term(path: JobFile, leader: int | None, driver: str | None = None) -> 
     Raises:
         DriverReplacedError: A job manager with a higher token has begun another driver's term.
     """
-    named = read_json(path)
-    if named is not None and leader is not None and (named.get("leader") or 0) > leader:
-        message = (
-            f"The job manager of term {leader} is not in charge of the job any more; that of term {named['leader']} is."
-        )
+    named = DriverTermFile.read_from(path)
+    if named is not None and leader is not None and (named.leader or 0) > leader:
+        message = f"The job manager of term {leader} is not in charge of the job any more; that of term {named.leader} is."
         raise DriverReplacedError(message, where=str(path))
-    term: dict[str, Any] = {"driver": driver, "pid": os.getpid()}
-    write_json(path, term if leader is None else {**term, "leader": leader})
+    DriverTermFile(driver, os.getpid(), leader).write_to(path)
 
 
 class DriverTerm:
@@ -82,14 +78,12 @@ class DriverTerm:
             SnapshotError: Nobody can tell.
         """
         try:
-            named = read_json(self._path)
+            named = DriverTermFile.read_from(self._path)
         except OSError as error:
             message = f"It can't be told whether another driver has taken the job over: {error}."
             raise SnapshotError(message, where=str(self._path)) from error
-        if named is not None and named["driver"] != self._token:
-            message = (
-                f"Another driver (process {named['pid']}) has taken the job over; this one (process {os.getpid()}) ends."
-            )
+        if named is not None and named.driver != self._token:
+            message = f"Another driver (process {named.pid}) has taken the job over; this one (process {os.getpid()}) ends."
             raise DriverReplacedError(message, where=str(self._path))
 
     def check_when_told(self, say: Callable[[str], None]) -> None:

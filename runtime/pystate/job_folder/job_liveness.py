@@ -7,6 +7,7 @@ from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.processes import is_alive
 from pystate.job_folder.job_record import RecordPhase
 from pystate.job_folder.job_status_file import JobStatusFile
+from pystate.job_folder.small_files import DriverTermFile
 
 
 def has_ended(directory: JobDirectory) -> bool:
@@ -18,8 +19,8 @@ def has_ended(directory: JobDirectory) -> bool:
         if record is not None:
             return bool(record["phase"] == RecordPhase.ENDED)
         # a plain `python job.py` has no record, and leaves an old status when it is killed
-        term = read_json(directory.term)
-        return term is None or not is_alive(int(term["pid"]))
+        term = DriverTermFile.read_from(directory.term)
+        return term is None or not is_alive(term.pid)
     except (OSError, ValueError, KeyError, TypeError, PystateError):
         return False
 

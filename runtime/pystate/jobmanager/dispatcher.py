@@ -17,7 +17,6 @@ from pystate.common.home import (
     parse_job_id,
     read_json,
     write_file_atomically,
-    write_json,
 )
 from pystate.common.job_files import check_room
 from pystate.common.processes import this_machine
@@ -31,6 +30,7 @@ from pystate.job_folder.job_record import (
     record_token,
     remove_older_records,
 )
+from pystate.job_folder.small_files import DriverTermFile, EnvironmentFile
 from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher, DriverProcess, DriverRefusedError
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
 from pystate.jobmanager.job_leftovers import remove_job_copies
@@ -142,8 +142,8 @@ class Dispatcher:
         """Return a living driver unless the job has been given to another one, which may be on another machine."""
         if process is None or process.leader is None:
             return process
-        term = read_json(self._folders.job(job_id).term)
-        if term is None or (term.get("leader") or 0) <= process.leader:
+        term = DriverTermFile.read_from(self._folders.job(job_id).term)
+        if term is None or (term.leader or 0) <= process.leader:
             return process
         self._launcher.end_replaced(job_id, process)
         return None
@@ -225,7 +225,7 @@ class Dispatcher:
         def fill(directory: JobDirectory) -> None:
             write_file_atomically(directory.secret, new_secret(), mode=0o600)
             submission.write(directory, job_id, submitted_at)
-            write_json(directory.environment, dict(environment), mode=0o600)
+            EnvironmentFile(environment).write_to(directory.environment)
             for reserve in (directory.record_reserve, directory.status_reserve):
                 reserve.ensure()
             check_room(directory.path)
@@ -267,7 +267,7 @@ class Dispatcher:
         """
         check_room(job.directory.path)
         submission = Submission.read(job.directory)
-        environment = read_json(job.directory.environment)
+        environment = EnvironmentFile.read_from(job.directory.environment)
         if environment is None:
             message = "The environment that the job's driver was started with is gone."
             raise PystateError(message, where=str(job.directory.environment))
@@ -277,7 +277,7 @@ class Dispatcher:
             if self._closed.is_set():
                 return None
             self._leadership.check()
-            process = self._launcher.start(job.job_id, submission, environment, self._leadership.token)
+            process = self._launcher.start(job.job_id, submission, environment.variables, self._leadership.token)
         logger.info("job %s is started again in process %d", job.job_id, process.pid)
         return process
 

@@ -18,10 +18,12 @@ from typing import Any, Protocol
 from pystate.common.control import connect, receive_message, send_message
 from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.file_system_settings import settings_environment
-from pystate.common.home import JobDirectory, PystateHome, read_json, write_json
+from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.processes import signal_process, started_at
+from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.driver_term import LEADER_VARIABLE
 from pystate.job_folder.job_record import Submission
+from pystate.job_folder.small_files import DriverAddressFile, DriverProcessFile
 from pystate.jobmanager.found_drivers import PATIENCE_SECONDS, candidates, find_drivers
 
 DRIVER_COMMAND = ("-m", "pystate.driver")
@@ -166,7 +168,7 @@ class DriverLauncher:
                 refused.is_too_long = error.errno == errno.E2BIG
                 raise refused from error
         with contextlib.suppress(OSError):  # a full disk: it will say itself who it is
-            write_json(directory.process, {"pid": process.pid, "started": started_at(process.pid)}, mode=0o600)
+            DriverProcessFile(process.pid, started_at(process.pid)).write_to(directory.process)
         return ChildDriver(process)
 
     def end_replaced(self, job_id: str, driver: AdoptedDriver) -> None:
@@ -228,25 +230,25 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
         PystateError: What the driver answered.
     """
     try:
-        address = read_json(directory.driver)
+        address = DriverAddressFile.read_from(directory.driver)
         secret = directory.secret.read_bytes()
-    except (OSError, ValueError) as error:
+    except (OSError, DamagedFileError) as error:
         message = "The address of the job's driver can't be read."
         raise DriverUnreachableError(message, where=f"{directory.driver}: {error}", hint=f"see {directory.log}") from error
     if address is None:
         message = "The job's driver is still starting."
         raise DriverUnreachableError(message, where=str(directory.log), hint="try again in a moment")
     try:
-        connection = connect((address["host"], address["port"]), secret, timeout=timeout)
+        connection = connect((address.host, address.port), secret, timeout=timeout)
     except (ControlError, OSError) as error:
-        message = f"The job's driver (process {address['pid']}) can't be reached."
+        message = f"The job's driver (process {address.pid}) can't be reached."
         raise DriverUnreachableError(message, where=str(error), hint=f"see {directory.log}") from error
     with connection:
         try:
             send_message(connection, {"op": op, **arguments})
             reply = receive_message(connection)
         except (EOFError, OSError) as error:
-            message = f"The job's driver (process {address['pid']}) did not answer {op!r} within {timeout:.0f} s."
+            message = f"The job's driver (process {address.pid}) did not answer {op!r} within {timeout:.0f} s."
             raise DriverUnreachableError(message, where=repr(error), hint=f"see {directory.log}") from error
     if reply["ok"]:
         return reply["value"]

@@ -12,12 +12,16 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from pystate.common.control import connect
-from pystate.common.errors import ControlError, UsageError
-from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
+from pystate.common.errors import ControlError, PystateError, UsageError
+from pystate.common.home import JobDirectory, PystateHome, parse_job_id
 from pystate.common.processes import is_ours, started_at
+from pystate.job_folder.content import FileContent
+from pystate.job_folder.small_files import DriverAddressFile, DriverProcessFile
+
+F = TypeVar("F", bound=FileContent)
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +50,10 @@ class Candidate:
 
     def may_have_just_started(self) -> bool:
         """Return whether it may still prove it: it lives, and the job manager has not written down whom it started."""
-        return not _read(PystateHome(self.home).job(self.job_id).process) and started_at(self.pid) == self.started
+        return (
+            _read(DriverProcessFile, PystateHome(self.home).job(self.job_id).process) is None
+            and started_at(self.pid) == self.started
+        )
 
     def is_proven(self) -> bool:
         """Return whether it is the job's driver, by what others can't forge.
@@ -57,15 +64,15 @@ class Candidate:
         directory = PystateHome(self.home).job(self.job_id)
         if not _is_private(directory):
             return False
-        said, known = _read(directory.driver), _read(directory.process)
-        if any(entry.get("pid") == self.pid and entry.get("started") == self.started for entry in (said, known)):
+        said, known = _read(DriverAddressFile, directory.driver), _read(DriverProcessFile, directory.process)
+        ours = (self.pid, self.started)
+        if any(entry is not None and (entry.pid, entry.started) == ours for entry in (said, known)):
             return True
-        if said.get("pid") != self.pid:
+        if said is None or said.pid != self.pid:
             return False
         try:
-            address = (str(said["host"]), int(said["port"]))
-            connect(address, directory.secret.read_bytes(), timeout=_ANSWER_SECONDS).close()
-        except (ControlError, OSError, KeyError, ValueError, TypeError):
+            connect((said.host, said.port), directory.secret.read_bytes(), timeout=_ANSWER_SECONDS).close()
+        except (ControlError, OSError, ValueError):
             return False
         return True
 
@@ -143,9 +150,8 @@ def _is_private(directory: JobDirectory) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _read(file: Any) -> dict[str, Any]:
+def _read(kind: type[F], file: Path) -> F | None:
     try:
-        said = read_json(file)
-    except (OSError, ValueError):
-        return {}
-    return said if isinstance(said, dict) else {}
+        return kind.read_from(file)
+    except (OSError, PystateError):
+        return None

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pystate.common.errors import UsageError
+from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id
 from pystate.driver.replicated_directory import read_replica
 
@@ -99,7 +99,11 @@ class LocalJobFolders(JobFolders):
                 if not entry.startswith("."):
                     logger.error("%s is no folder of a job; it is left alone", self._root / entry)
                 continue
-            elsewhere = self._served_by_others(self._root / entry)
+            try:
+                elsewhere = self._served_by_others(self._root / entry)
+            except PystateError as error:
+                logger.error("the job %s is left out: %s (%s)", job_id, error.message, error.where)
+                continue
             if elsewhere is not None:
                 logger.warning("job %s is served by the job managers of %s only", job_id, elsewhere)
                 continue

@@ -14,6 +14,7 @@ from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory, read_json, write_json
 from pystate.common.options import CoreOptions
 from pystate.job_folder.job_record import Submission, environment_from_json
+from pystate.job_folder.small_files import EnvironmentFile
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.supervised_job import SupervisedJob
 
@@ -76,13 +77,15 @@ def keep(job: SupervisedJob, parallelism: int) -> dict[str, Any]:
     Raises:
         NotKeptError: The job has ended, and nothing was kept before.
     """
-    environment = read_json(job.directory.environment)
+    environment = EnvironmentFile.read_from(job.directory.environment)
     if environment is None:
         earlier = Resubmission.read(job.directory)
         if earlier is None:
             raise _not_kept(job)
-        environment = earlier.environment
-    Resubmission(environment, parallelism).write(job.directory)
+        variables = earlier.environment
+    else:
+        variables = environment.variables
+    Resubmission(variables, parallelism).write(job.directory)
     return kept(job)
 
 

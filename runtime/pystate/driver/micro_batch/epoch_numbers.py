@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystate.common.home import read_json, write_json
 from pystate.common.job_files import JobFile
+from pystate.job_folder.small_files import EpochNumbersFile
 
 RESERVED_AT_ONCE = 1000
 
@@ -30,8 +30,8 @@ class EpochNumbers:
     @property
     def _bound(self) -> int:
         if self._read is None:
-            data = read_json(self._path)
-            self._read = -1 if data is None else int(data["reserved"])
+            written = EpochNumbersFile.read_from(self._path)
+            self._read = -1 if written is None else written.reserved
         return self._read
 
     def resume_above(self, epoch: int) -> int:
@@ -47,5 +47,5 @@ class EpochNumbers:
         if epoch > self._bound:
             self._check_term()  # a lower bound must not replace that of the driver that has taken the job over
             bound = epoch + RESERVED_AT_ONCE
-            write_json(self._path, {"reserved": bound})
+            EpochNumbersFile(bound).write_to(self._path)
             self._read = bound

@@ -1,0 +1,137 @@
+"""What stands in the smallest files of a job's folder: numbers that are reserved, processes and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pystate.common.plain_data import Natural, OpenPlainData, PlainData
+from pystate.job_folder.content import FileContent
+
+
+@dataclass(frozen=True)
+class EpochNumbersFile(OpenPlainData, FileContent):
+    """`epochs.json`, written by the driver.
+
+    Attributes:
+        reserved: No epoch of the job has a number above it.
+    """
+
+    title: ClassVar[str] = "The bound of the job's epoch numbers"
+
+    reserved: int
+
+
+@dataclass(frozen=True)
+class CheckpointIdsFile(OpenPlainData, FileContent):
+    """`checkpoint-ids.json`, written by the driver; two drivers at a time count in it.
+
+    Attributes:
+        next: The next id; 1 is the first.
+    """
+
+    title: ClassVar[str] = "The job's next checkpoint id"
+
+    next: Natural
+
+
+@dataclass(frozen=True)
+class DriverTermFile(OpenPlainData, FileContent):
+    """`term.json`, written by the driver, and by a job manager that takes the job from one on another machine.
+
+    Attributes:
+        driver: The token of the driver whose time it is; None for nobody's.
+        pid: The process that wrote it.
+        leader: The fencing token of the job manager in charge; None, and no entry, where it has no stand-in.
+    """
+
+    title: ClassVar[str] = "The term of the job's driver"
+
+    driver: str | None
+    pid: int
+    leader: int | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        plain = super().to_plain()
+        return plain if self.leader is not None else {key: value for key, value in plain.items() if key != "leader"}
+
+
+@dataclass(frozen=True)
+class DriverAddressFile(OpenPlainData, FileContent):
+    """`driver.json`, written by the driver once it answers.
+
+    Attributes:
+        pid: The driver's process id.
+        host: Where its control endpoint listens.
+        port: The same.
+        started: When the process began, see `started_at`; None where nobody can tell.
+    """
+
+    title: ClassVar[str] = "The address of the job's driver"
+
+    pid: int
+    host: str
+    port: int
+    started: str | None = None
+
+
+@dataclass(frozen=True)
+class DriverProcessFile(OpenPlainData, FileContent):
+    """`process.json`, written by the job manager that has started the driver.
+
+    Attributes:
+        pid: The driver's process id.
+        started: When it began, see `started_at`; None where nobody can tell.
+    """
+
+    title: ClassVar[str] = "The process of the job's driver"
+
+    pid: int
+    started: str | None = None
+
+
+@dataclass(frozen=True)
+class ReplicaFile(FileContent):
+    """`replica.json`, written by the job manager.
+
+    Attributes:
+        uri: The folder where the job's files are a second time.
+    """
+
+    title: ClassVar[str] = "The place of the job's replica"
+    version: ClassVar[int | None] = 1
+
+    uri: str
+
+
+@dataclass(frozen=True)
+class EnvironmentFile(FileContent):
+    """`environment.json`, written by the job manager; deleted when the job ends, since it may hold secrets.
+
+    Attributes:
+        variables: The environment variables of the job's driver.
+    """
+
+    title: ClassVar[str] = "The environment of the job's driver"
+
+    variables: Mapping[str, str]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the variables themselves."""
+        return dict(self.variables)
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> EnvironmentFile:
+        """Rebuild it.
+
+        Raises:
+            PlainDataError: It isn't one.
+        """
+        return EnvironmentFile(_Variables.from_plain({"variables": plain}).variables)
+
+
+@dataclass(frozen=True)
+class _Variables(PlainData):
+    variables: dict[str, str]
