@@ -118,3 +118,11 @@ def test_what_is_to_be_made_has_a_target() -> None:
     commands = set(COMMAND.findall(CONTRIBUTING)) | set(COMMAND.findall(ARCHITECTURE))
     assert commands <= set(phony[1].split())
     assert commands >= {"setup", "test", "test-slow", "lint", "types", "servers", "conf", "lock"}
+
+
+def test_folders_of_tests_mirror_those_of_the_sources_or_are_named_as_others() -> None:
+    others = {place for place, _ in named(chapter(CONTRIBUTING, "Tests")) if place.startswith("tests/")}
+    tests = sorted({file.parent for file in (REPOSITORY / "tests").glob("*/**/test_*.py")})
+    for folder in (folder.relative_to(REPOSITORY).as_posix() for folder in tests):
+        source = re.sub(r"^tests/cli\b", "pystate_cli", folder).removeprefix("tests/")
+        assert places(source) or folder in others, f"{folder} mirrors no folder, and CONTRIBUTING.md doesn't name it"

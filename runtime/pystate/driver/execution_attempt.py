@@ -41,11 +41,9 @@ from pystate.spark.slot_job import SlotJob
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ADAPTIVE = "spark.sql.adaptive.enabled"
 _STOP_TIMEOUT_S = 10.0
 _HEARSAY_S = 2.0
 """How long Spark may take to hear of the end of a slot's process."""
-_LONGEST_LINE_FOR_SPARK = 200
 _FINAL_CHECKPOINT_TIMEOUT_S = 3600.0
 
 
