@@ -9,8 +9,11 @@ import pytest
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import PystateHome, new_job_id, write_json
+from pystate.common.job_status import JobStatus
+from pystate.job_folder.failure_history import JobFailure
 from pystate.job_folder.job_record import (
     JobRecord,
+    JobVerdict,
     RecordPhase,
     Submission,
     environment_from_json,
@@ -28,7 +31,7 @@ def submission(tmp_path: Path) -> dict[str, Any]:
 def test_a_record_comes_back_as_it_was_written(tmp_path):
     directory = PystateHome(tmp_path).job(new_job_id())
     directory.path.mkdir(parents=True)
-    verdict = {"state": "FAILED", "failure": None, "end_time": 3}
+    verdict = JobVerdict(JobStatus.FAILED, JobFailure("no", "RecordError"), 3)
     record = JobRecord("ab" * 16, "count", 1, RecordPhase.ENDED, 77, True, -9, verdict)
 
     record.write(directory)
@@ -58,7 +61,7 @@ def test_a_record_of_another_version_is_refused(tmp_path):
     directory.path.mkdir(parents=True)
     write_json(directory.record, {"version": 3, "phase": "STARTED"})
 
-    with pytest.raises(PystateError, match="has version 3; this job manager knows 2"):
+    with pytest.raises(PystateError, match="has version 3; this version of pystate knows 2"):
         JobRecord.read(directory)
 
 
@@ -133,3 +136,20 @@ def test_the_environment_must_be_texts():
     assert environment_from_json({"environment": {"A": "b"}}) == {"A": "b"}
     with pytest.raises(UsageError, match="'environment'"):
         environment_from_json({"environment": {"A": None}})
+
+
+def test_a_record_is_what_other_versions_know_to_the_byte(tmp_path):
+    directory = PystateHome(tmp_path).job(new_job_id())
+    directory.path.mkdir(parents=True)
+    failure = {"class": "E", "message": "m", "where": None, "hint": None, "stack_trace": "t", "table": [["a"]]}
+    content = {"job_id": "ab" * 16, "name": "count", "submitted_at": 1, "phase": "ENDED", "pid": 77, "machine": "here"}
+    content |= {"cancel_requested": True, "exit_code": -9}
+    content |= {"verdict": {"state": "FAILED", "failure": failure, "end_time": 3}}
+    write_json(directory.record, {"version": 2, "crc32": 4119448995, **content})  # as the first writer of version 2 did
+    before = directory.record.read_bytes()
+
+    record = JobRecord.read(directory)
+    record.write(directory)
+
+    assert record.verdict.failure.error_class == "E"
+    assert directory.record.read_bytes() == before

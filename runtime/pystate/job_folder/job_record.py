@@ -9,12 +9,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import JobDirectory, read_json, write_file_atomically, write_json
+from pystate.common.job_status import JobStatus
+from pystate.common.plain_data import PlainData, PlainDataError
+from pystate.job_folder.content import FileContent
+from pystate.job_folder.failure_history import JobFailure
 
-RECORD_VERSION = 2
+_WITHOUT_CHECKSUM = 1
+"""The oldest version that is read."""
 _MAX_PARALLELISM = 1 << 15
 _MAX_TEXT = 4096
 """Characters of a path or a name."""
@@ -34,12 +39,23 @@ class RecordPhase(str, Enum):
     ENDED = "ENDED"  # the driver is gone, and it is known how the job ended
 
 
-class DamagedRecordError(PystateError):
-    """A job's record can't be understood."""
+@dataclass(frozen=True)
+class JobVerdict(PlainData):
+    """How a job ended whose driver left no word.
+
+    Attributes:
+        state: The last state.
+        failure: What it failed of; None where it did not fail.
+        end_time: When, ms since 1970.
+    """
+
+    state: JobStatus
+    failure: JobFailure | None
+    end_time: int
 
 
 @dataclass(frozen=True)
-class JobRecord:
+class JobRecord(FileContent):
     """`record.json`: written by the job manager before and after each step, so that a new one can go on from it.
 
     Where several job managers stand in for each other, each writes to a file with its own fencing token in its name, and the
@@ -53,9 +69,12 @@ class JobRecord:
         pid: The driver's process id, for people.
         cancel_requested: Whether someone asked to cancel, so that the request outlives this process.
         exit_code: The driver's exit code, negative for a signal; None while it runs or where nobody saw it.
-        verdict: How the job ended where the driver left no word: `state`, `failure`, `end_time`.
+        verdict: How the job ended where the driver left no word.
         machine: Where the driver was started, see `this_machine`; None in records of older versions.
     """
+
+    title: ClassVar[str] = "The job record"
+    version: ClassVar[int | None] = 2
 
     job_id: str
     name: str
@@ -64,7 +83,7 @@ class JobRecord:
     pid: int | None = None
     cancel_requested: bool = False
     exit_code: int | None = None
-    verdict: dict[str, Any] | None = None
+    verdict: JobVerdict | None = None
     machine: str | None = None
 
     def with_changes(self, **changes: Any) -> JobRecord:
@@ -78,34 +97,38 @@ class JobRecord:
             directory: The job's files.
             token: The fencing token of the job manager; None where it has no stand-in.
         """
-        content = {**asdict(self), "phase": self.phase.value}
-        data = {"version": RECORD_VERSION, "crc32": _checksum(content), **content}
-        write_json(directory.record_of(token), data, mode=0o600, reserve=directory.record_reserve)
+        self.write_to(directory.record_of(token), directory.record_reserve)
 
     @staticmethod
     def read(directory: JobDirectory) -> JobRecord | None:
         """Read it; None where there is none.
 
         Raises:
-            DamagedRecordError: It is damaged.
+            DamagedFileError: It is damaged.
             PystateError: It is of a version this job manager doesn't know.
         """
-        path = directory.latest_record
-        try:
-            data = read_json(path)
-            if data is None:
-                return None
-            version = data.pop("version")
-            if version not in (1, RECORD_VERSION):
-                message = f"The job record has version {version}; this job manager knows {RECORD_VERSION}."
-                raise PystateError(message, where=str(path))
-            if version == RECORD_VERSION and data.pop("crc32") != _checksum(data):
-                message = "The job record is damaged: its checksum is another one."
-                raise DamagedRecordError(message, where=str(path))
-            return JobRecord(**{**data, "phase": RecordPhase(data["phase"])})
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            message = f"The job record is damaged: {error}."
-            raise DamagedRecordError(message, where=str(path)) from error
+        return JobRecord.read_from(directory.latest_record)
+
+    def to_file(self) -> dict[str, Any]:
+        """Return what stands in the file."""
+        content = self.to_plain()
+        return {"version": self.version, "crc32": _checksum(content), **content}
+
+    @classmethod
+    def from_file(cls, plain: Any, where: str) -> JobRecord:
+        """Rebuild it from what stands in a file.
+
+        Raises:
+            PlainDataError: It is something else, or its checksum is another one.
+            PystateError: It is of a version this job manager doesn't know.
+        """
+        if isinstance(plain, dict) and plain.get("version") == _WITHOUT_CHECKSUM:
+            return cls.from_plain({"machine": None, **plain})
+        record = super().from_file(plain, where)
+        if plain.get("crc32") != _checksum({key: plain[key] for key in plain if key not in ("version", "crc32")}):
+            message = "its checksum is another one"
+            raise PlainDataError(message)
+        return record
 
     @staticmethod
     def set_aside(directory: JobDirectory) -> Path:

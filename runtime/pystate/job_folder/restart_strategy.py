@@ -24,6 +24,7 @@ from pystate.common.errors import (
     StateDeclarationError,
 )
 from pystate.common.options import RestartStrategyOptions, RestartStrategyType, StateRecoveryOptions
+from pystate.common.plain_data import PlainDataError
 from pystate.common.state_settings import is_checkpointing_enabled
 
 _FATAL = (ConfigurationError, CorruptSnapshotError, JobGraphError, RestoreError, StateDeclarationError)
@@ -71,6 +72,24 @@ class RestartBackoffTimeStrategy(ABC):
         fields = dataclasses.fields(self)
         counters: dict[str, Any] = {one.name: one.default for one in fields if one.default is not dataclasses.MISSING}
         return dataclasses.replace(self, **counters)
+
+    @staticmethod
+    def from_plain(plain: Any) -> RestartBackoffTimeStrategy:
+        """Rebuild a strategy with what it has counted.
+
+        Raises:
+            PlainDataError: It is none.
+        """
+        try:
+            fields = dict(plain)
+            kind = RestartStrategyType(fields.pop("type"))
+            strategy = next(one for one in _STRATEGIES if one.kind is kind)
+            if "failures" in fields:
+                fields["failures"] = tuple(map(int, fields["failures"]))
+            return strategy(**fields)
+        except (ValueError, TypeError, KeyError) as error:
+            message = f"is no restart strategy: {error!r}"
+            raise PlainDataError(message) from error
 
     def to_plain(self) -> dict[str, Any]:
         """Return the strategy as plain data."""
@@ -203,20 +222,6 @@ _STRATEGIES: tuple[type[RestartBackoffTimeStrategy], ...] = (
     FailureRateRestartBackoffTimeStrategy,
     ExponentialDelayRestartBackoffTimeStrategy,
 )
-
-
-def strategy_from_plain(plain: Any) -> RestartBackoffTimeStrategy:
-    """Rebuild a strategy.
-
-    Raises:
-        ValueError, TypeError, KeyError: It is none.
-    """
-    fields = dict(plain)
-    kind = RestartStrategyType(fields.pop("type"))
-    strategy = next(one for one in _STRATEGIES if one.kind is kind)
-    if "failures" in fields:
-        fields["failures"] = tuple(map(int, fields["failures"]))
-    return strategy(**fields)
 
 
 def restart_strategy(configuration: Configuration) -> RestartBackoffTimeStrategy:

@@ -19,12 +19,15 @@ from pystate.common.home import (
     write_file_atomically,
 )
 from pystate.common.job_files import check_room
+from pystate.common.job_status import JobStatus
 from pystate.common.processes import this_machine
 from pystate.common.refused_files import refused
 from pystate.common.time import current_time_ms, steady_ms
+from pystate.job_folder.content import DamagedFileError
+from pystate.job_folder.failure_history import JobFailure
 from pystate.job_folder.job_record import (
-    DamagedRecordError,
     JobRecord,
+    JobVerdict,
     RecordPhase,
     Submission,
     record_token,
@@ -125,7 +128,7 @@ class Dispatcher:
         directory = self._folders.bring(job_id, None if process is None else process.home)
         try:
             record = JobRecord.read(directory)
-        except DamagedRecordError as error:
+        except DamagedFileError as error:
             record = self._replace_damaged(job_id, directory, process, error)
         except PystateError as error:
             logger.error("the job %s is left out: %s", job_id, error)
@@ -191,8 +194,7 @@ class Dispatcher:
         record = JobRecord(job_id, name, submitted_at, RecordPhase.STARTED)
         if process is None:
             shown = PystateError(error.message, where=str(aside), hint="see the job's log; its checkpoints are untouched")
-            failure = {**shown.to_dict(), "stack_trace": error.message}
-            verdict = {"state": "FAILED", "failure": failure, "end_time": self._clock()}
+            verdict = JobVerdict(JobStatus.FAILED, JobFailure.of(shown, error.message), self._clock())
             record = record.with_changes(phase=RecordPhase.ENDED, verdict=verdict)
         record.write(directory, self._leadership.token)
         return record

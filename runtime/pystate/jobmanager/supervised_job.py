@@ -20,7 +20,7 @@ from pystate.common.time import current_time_ms
 from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.driver_term import begin_term
 from pystate.job_folder.failure_history import JobFailure
-from pystate.job_folder.job_record import JobRecord, RecordPhase
+from pystate.job_folder.job_record import JobRecord, JobVerdict, RecordPhase
 from pystate.job_folder.job_status_file import JobStatusFile
 from pystate.job_folder.recovery_terms import RecoveryTerms
 from pystate.jobmanager.driver_process import DriverProcess, DriverRefusedError, DriverUnreachableError, call_driver
@@ -238,7 +238,7 @@ class SupervisedJob:
             return False
         terms = RecoveryTerms.read(self.directory)
         if terms is not None and terms.end_state is not None:
-            self._set(verdict={"state": terms.end_state.value, "failure": None, "end_time": self._clock()})
+            self._set(verdict=JobVerdict(terms.end_state, None, self._clock()))
             return False
         if status is not None:
             self._write_restarting(status)
@@ -280,7 +280,7 @@ class SupervisedJob:
         now = self._clock()
         if terms.end_state is not None:
             # it was stopped or cancelled with a savepoint, which is complete
-            self._set(verdict={"state": terms.end_state.value, "failure": None, "end_time": now})
+            self._set(verdict=JobVerdict(terms.end_state, None, now))
             return None
         decision = terms.strategy.after_failure(now)
         if decision.delay_ms is None:
@@ -320,13 +320,12 @@ class SupervisedJob:
         message = f"The driver process ended {describe_exit(exit_code)}."
         self._steps.do(f"what follows for job {self.job_id}", lambda: self.driver_died(message), self._cancelled)
 
-    def _verdict(self, message: str) -> dict[str, Any]:
+    def _verdict(self, message: str) -> JobVerdict:
         if self.record.cancel_requested:
-            return {"state": JobStatus.CANCELED.value, "failure": None, "end_time": self._clock()}
+            return JobVerdict(JobStatus.CANCELED, None, self._clock())
         status = self._driver_status()
         failure = status.failure if status is not None and status.has_failed else self._failure(message)
-        plain = None if failure is None else failure.to_plain()
-        return {"state": JobStatus.FAILED.value, "failure": plain, "end_time": self._clock()}
+        return JobVerdict(JobStatus.FAILED, failure, self._clock())
 
     def _failure(self, message: str) -> JobFailure:
         error = PystateError(message, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
@@ -343,12 +342,11 @@ class SupervisedJob:
         status = self._driver_status() or JobStatusFile.begun(record.name, record.submitted_at)
         if status.state.is_terminal:
             return status
-        if record.verdict is not None:
-            end_time, said = record.verdict["end_time"], record.verdict["failure"]
-            failure = None if said is None else JobFailure.from_plain(said)
-            if failure is not None and not status.has_failed:
-                status = status.with_failure(failure, end_time)
-            return replace(status.moved_to(JobStatus(record.verdict["state"]), end_time), failure=failure)
+        verdict = record.verdict
+        if verdict is not None:
+            if verdict.failure is not None and not status.has_failed:
+                status = status.with_failure(verdict.failure, verdict.end_time)
+            return replace(status.moved_to(verdict.state, verdict.end_time), failure=verdict.failure)
         if record.cancel_requested and status.state in _BEFORE_CANCELLING:
             return replace(status, state=JobStatus.CANCELLING)
         return status
