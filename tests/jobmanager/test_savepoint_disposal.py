@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -155,7 +156,7 @@ def test_checkpoints_in_a_drivers_memory_are_nothing_to_rely_on(home: PystateHom
     statistics = Statistics()
     statistics.tracker.report_restored(3, True, location.uri)
     statistics.trigger(1)
-    statistics._pending[1].location = "jobmanager:/checkpoints/chk-1"
+    statistics._pending[1].location = SimpleNamespace(uri="jobmanager:/checkpoints/chk-1")
     statistics.complete(1)
     statistics.write(home.job(job).checkpoints)
 
@@ -180,7 +181,7 @@ def test_what_a_running_jobs_latest_checkpoint_refers_to_stays(manager: Manager,
     shared = next(folder(location).glob("count-0-keyed-*"))
     checkpoint = write_incremental(tmp_path / "ck", shared, snapshot_id="b" * 12)
     statistics = Statistics().trigger(1)
-    statistics._pending[1].location = checkpoint.uri
+    statistics._pending[1].location = checkpoint
     statistics.complete(1).write(manager.home.job(job).checkpoints)
 
     cause = disposed(manager, location.uri)["failure-cause"]["pystate"]
