@@ -12,6 +12,7 @@ import pytest
 from pystate.common.errors import PystateError
 from pystate.common.home import read_json, write_json
 from pystate.job_folder.content import DamagedFileError, FileContent
+from pystate.job_folder.resubmission import Resubmission
 from pystate.job_folder.small_files import (
     CheckpointIdsFile,
     DriverAddressFile,
@@ -74,3 +75,13 @@ def test_a_newer_version_is_refused(file):
     with pytest.raises(PystateError, match="has version 2; this version of pystate knows 1") as caught:
         ReplicaFile.read_from(file)
     assert not isinstance(caught.value, DamagedFileError)
+
+
+def test_what_a_job_is_started_again_with_has_a_version(file):
+    kept = Resubmission({"A": "b"}, 2, "ab" * 16)
+    kept.write_to(file)
+    assert read_json(file) == {"version": 1, "environment": {"A": "b"}, "parallelism": 2, "successor": "ab" * 16}
+    assert Resubmission.read_from(file) == kept
+    write_json(file, {**read_json(file), "version": 2})
+    with pytest.raises(PystateError, match="The kept submission has version 2; this version of pystate knows 1"):
+        Resubmission.read_from(file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -116,7 +115,7 @@ class EnvironmentFile(FileContent):
 
     title: ClassVar[str] = "The environment of the job's driver"
 
-    variables: Mapping[str, str]
+    variables: dict[str, str]
 
     def to_plain(self) -> dict[str, Any]:
         """Return the variables themselves."""

@@ -227,7 +227,7 @@ class Dispatcher:
         def fill(directory: JobDirectory) -> None:
             write_file_atomically(directory.secret, new_secret(), mode=0o600)
             submission.write(directory, job_id, submitted_at)
-            EnvironmentFile(environment).write_to(directory.environment)
+            EnvironmentFile(dict(environment)).write_to(directory.environment)
             for reserve in (directory.record_reserve, directory.status_reserve):
                 reserve.ensure()
             check_room(directory.path)

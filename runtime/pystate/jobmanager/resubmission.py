@@ -6,69 +6,23 @@ before: then the environment is kept beside the job until the successor runs, or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pystate.common.errors import PystateError
-from pystate.common.home import JobDirectory, read_json, write_json
 from pystate.common.options import CoreOptions
-from pystate.job_folder.job_record import Submission, environment_from_json
+from pystate.job_folder.job_record import Submission
+from pystate.job_folder.resubmission import Resubmission
 from pystate.job_folder.small_files import EnvironmentFile
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.supervised_job import SupervisedJob
 
-VERSION = 1
 CLAIM_MODE_KEY = "execution.state-recovery.claim-mode"
 """What was said of the snapshot that the job was first started from doesn't hold for the next one."""
 
 
 class NotKeptError(PystateError):
     """What a job would have to be started with again isn't there."""
-
-
-@dataclass(frozen=True)
-class Resubmission:
-    """`resubmission.json`.
-
-    Attributes:
-        environment: The environment variables of the job's driver.
-        parallelism: What the successor is to get.
-        successor: The last job that was started with it; None for none yet.
-    """
-
-    environment: Mapping[str, str]
-    parallelism: int
-    successor: str | None = None
-
-    def write(self, directory: JobDirectory) -> None:
-        """Write it atomically, for the owner of the home only."""
-        data = {
-            "version": VERSION,
-            "environment": dict(self.environment),
-            "parallelism": self.parallelism,
-            "successor": self.successor,
-        }
-        write_json(directory.resubmission, data, mode=0o600)
-
-    @staticmethod
-    def read(directory: JobDirectory) -> Resubmission | None:
-        """Read it; None where there is none.
-
-        Raises:
-            PystateError: It is damaged, or of another version.
-        """
-        try:
-            data = read_json(directory.resubmission)
-            if data is None:
-                return None
-            if data["version"] != VERSION:
-                message = f"The kept submission has version {data['version']}; this job manager knows {VERSION}."
-                raise PystateError(message, where=str(directory.resubmission))
-            return Resubmission(environment_from_json(data), int(data["parallelism"]), data["successor"])
-        except (ValueError, TypeError, KeyError) as error:
-            message = f"The kept submission is damaged: {error}."
-            raise PystateError(message, where=str(directory.resubmission)) from error
 
 
 def keep(job: SupervisedJob, parallelism: int) -> dict[str, Any]:
@@ -79,13 +33,13 @@ def keep(job: SupervisedJob, parallelism: int) -> dict[str, Any]:
     """
     environment = EnvironmentFile.read_from(job.directory.environment)
     if environment is None:
-        earlier = Resubmission.read(job.directory)
+        earlier = Resubmission.read_from(job.directory.resubmission)
         if earlier is None:
             raise _not_kept(job)
         variables = earlier.environment
     else:
         variables = environment.variables
-    Resubmission(variables, parallelism).write(job.directory)
+    Resubmission(variables, parallelism).write_to(job.directory.resubmission)
     return kept(job)
 
 
@@ -95,7 +49,7 @@ def kept(job: SupervisedJob) -> dict[str, Any]:
     Raises:
         NotKeptError: Nothing.
     """
-    found = Resubmission.read(job.directory)
+    found = Resubmission.read_from(job.directory.resubmission)
     if found is None:
         raise _not_kept(job)
     submission = Submission.read(job.directory)
@@ -129,7 +83,7 @@ def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | N
         NotKeptError: The other one was not kept.
         PystateError: What was submitted is gone, or the driver can't be started.
     """
-    found = Resubmission.read(job.directory)
+    found = Resubmission.read_from(job.directory.resubmission)
     if found is None:
         raise _not_kept(job)
     submission = Submission.read(job.directory)
@@ -145,7 +99,7 @@ def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | N
     job_id = dispatcher.submit(changed, found.environment)
     told = replace(found, successor=job_id)
     # the successor runs: an error would make the client start another one
-    job.see_to("noting the successor", lambda job: told.write(job.directory))
+    job.see_to("noting the successor", lambda job: told.write_to(job.directory.resubmission))
     return job_id
 
 
