@@ -83,7 +83,7 @@ def test_start_says_when_everybody_may_name_places(home, pystate):
         started = pystate("cluster", "start", "-D", option)
         assert (started.code, "without a token, cancel jobs, write savepoints to every place" in started.err) == (0, True)
         assert "warning: pystate.rest.allow-unauthenticated = true" in started.err
-    assert "whoever reaches the job manager's port may" in home.jobmanager_log.read_text()
+    eventually(lambda: "whoever reaches the job manager's port may" in home.jobmanager_log.read_text())
 
 
 def test_a_job_manager_that_was_killed_twice_is_started_twice(home, pystate):

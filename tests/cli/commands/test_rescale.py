@@ -107,10 +107,10 @@ def test_a_job_that_restarts_before_it_runs_is_ended(manager, submit, pystate):
 def test_a_successor_that_takes_too_long_is_ended(manager, submit, pystate):
     job = submit("--slow-above", "2")
 
-    code, out, err = pystate("rescale", job, "-p", 3, "--timeout", "1")
+    code, out, err = pystate("rescale", job, "-p", 3, "--timeout", "4")  # the way back has as long
 
     assert code == 1
-    assert "did not run within 1 s (INITIALIZING)." in err
+    assert "did not run within 4 s (INITIALIZING)." in err
     assert submission(manager, out.strip())["parallelism"] == 2
 
 
