@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pystate.common.errors import PystateError, UsageError
-from pystate.common.home import JobDirectory, PystateHome, read_json
+from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.processes import is_alive
-from pystate.job_folder.job_record import RecordPhase
+from pystate.job_folder.job_record import JobRecord, RecordPhase
 from pystate.job_folder.job_status_file import JobStatusFile
 from pystate.job_folder.small_files import DriverTermFile
 
@@ -13,15 +13,15 @@ from pystate.job_folder.small_files import DriverTermFile
 def has_ended(directory: JobDirectory) -> bool:
     """Whether a job is known to have ended: what can't be read must not cost anybody a snapshot."""
     try:
-        status, record = JobStatusFile.read_from(directory.status), read_json(directory.latest_record)
+        status, record = JobStatusFile.read_from(directory.status), JobRecord.read(directory)
         if status is not None and status.state.is_terminal:
             return True
         if record is not None:
-            return bool(record["phase"] == RecordPhase.ENDED)
+            return record.phase is RecordPhase.ENDED
         # a plain `python job.py` has no record, and leaves an old status when it is killed
         term = DriverTermFile.read_from(directory.term)
         return term is None or not is_alive(term.pid)
-    except (OSError, ValueError, KeyError, TypeError, PystateError):
+    except (OSError, PystateError):
         return False
 
 
