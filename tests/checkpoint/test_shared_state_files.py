@@ -16,10 +16,11 @@ from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import key_group_range
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.plan.chain import OperatorSpec
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.snapshot.metadata import OperatorSubtaskState, TaskState, read_metadata
-from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation
+from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.snapshot.uploaded_files import UploadedFiles
 from tests.checkpoint.harness import SUBTASKS, Bench, wait_until

@@ -17,10 +17,11 @@ import pytest
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, SnapshotError
 from pystate.common.file_system_settings import initialize, put_in_force
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.handles import FileStateHandle
 from pystate.snapshot.local_copies import LocalCopies
 from pystate.snapshot.ownership import NoteKind, Notes
-from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation
+from pystate.snapshot.storage import SnapshotLocation
 from tests.snapshot.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 
 NOBODY = 65534

@@ -19,8 +19,9 @@ from pystate.catalog.summary import read_snapshot
 from pystate.catalog.verification import Verification
 from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotExistsError
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation, parse_location, resolve_snapshot
+from pystate.snapshot.storage import SnapshotLocation, parse_location, resolve_snapshot
 from tests.file_systems.conftest import Place
 from tests.snapshot.snapshots import write_savepoint
 

@@ -20,7 +20,8 @@ from pystate.common.file_system_settings import (
     settings_environment,
 )
 from pystate.common.place_text import fault_of_place
-from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation, parse_location
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
+from pystate.snapshot.storage import SnapshotLocation, parse_location
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
 

@@ -12,7 +12,8 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, SnapshotError, SnapshotExistsError
 from pystate.common.file_system_settings import initialize
 from pystate.file_systems.stores import store_of
-from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation, parse_location
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
+from pystate.snapshot.storage import SnapshotLocation, parse_location
 from tests.file_systems.conftest import Place
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import RestoreError, SnapshotError
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.snapshot.memory_storage import (
     InlineSnapshotLocation,
@@ -17,7 +18,7 @@ from pystate.snapshot.memory_storage import (
     MemorySnapshotLocation,
     snapshot_location,
 )
-from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation, resolve_snapshot
+from pystate.snapshot.storage import SnapshotLocation, resolve_snapshot
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
 

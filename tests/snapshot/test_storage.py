@@ -13,8 +13,9 @@ import fsspec
 import pytest
 
 from pystate.common.errors import CheckpointFailedError, CorruptSnapshotError, RestoreError, SnapshotError
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation, parse_location, resolve_snapshot
+from pystate.snapshot.storage import SnapshotLocation, parse_location, resolve_snapshot
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
 

@@ -19,7 +19,7 @@ from pystate.common.options import PystateOptions
 from pystate.common.time import current_time_ms
 from pystate.snapshot.state_rows import RowDecoder
 from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot
-from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend, state_backend_names
 
@@ -158,7 +158,9 @@ def harness(backend_name: str) -> BackendHarness:
     return BackendHarness(backend_name)
 
 
-def stored(reader: CanonicalReader, info: StateMetaInfo, codec: KeyCodec, key_group: int) -> Iterator[tuple[Any, Any]]:
+def stored(
+    reader: CanonicalReader, info: StateMetaInfoSnapshot, codec: KeyCodec, key_group: int
+) -> Iterator[tuple[Any, Any]]:
     """Yield (key, what a file holds for it): a value, an accumulator, a list, or (map key, value) for each map entry."""
     decoder = RowDecoder(info, codec.key_type)
     rows = decoder.rows(key_group, reader.entries(info.name, key_group))

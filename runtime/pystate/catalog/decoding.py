@@ -13,7 +13,7 @@ from pystate.snapshot.metadata import AnyKeyedStateHandle, OperatorState
 from pystate.snapshot.operator_state_handle import OperatorStateHandle
 from pystate.snapshot.state_rows import RowDecoder, value_decoder
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.operator.format import OperatorStateInfo, OperatorStateReader
 
@@ -30,7 +30,7 @@ def keyed_problems(location: SnapshotLocation, operator: OperatorState, handle: 
             yield from _problem(partial(_decode_keyed, reader, part, key_type), f"State {part.name!r}")
 
 
-def _decode_keyed(reader: CanonicalReader, part: StateMetaInfo, key_type: TypeInformation | None) -> None:
+def _decode_keyed(reader: CanonicalReader, part: StateMetaInfoSnapshot, key_type: TypeInformation | None) -> None:
     decoder = RowDecoder(part, key_type)
     for group in reader.key_groups():
         last = None

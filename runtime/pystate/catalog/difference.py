@@ -17,7 +17,7 @@ from pystate.common.errors import SnapshotError, UsageError
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
 from pystate.snapshot.metadata import CheckpointMetadata, OperatorState
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfo
+from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.schema import namespace_end, unpack_part
 
@@ -285,7 +285,7 @@ class _KeyedState:
         return keys.external(keys.decode(key))
 
 
-def _place_in(info: StateMetaInfo) -> Callable[[Entry], tuple[bytes, bytes]]:
+def _place_in(info: StateMetaInfoSnapshot) -> Callable[[Entry], tuple[bytes, bytes]]:
     """Return what tells which entries of a state stand together: those of a key and namespace; timers each by itself."""
     if info.timers is not None:
         return itemgetter(0, 1)

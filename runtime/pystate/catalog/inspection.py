@@ -18,7 +18,7 @@ from pystate.snapshot.metadata import (
 )
 from pystate.snapshot.operator_state_handle import OperatorStateHandle
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import key_type_name
 from pystate.state.base.serializers import serializer_from_snapshot
 from pystate.state.base.timer_schema import schema_of
@@ -168,7 +168,7 @@ def _keyed(location: SnapshotLocation, handle: AnyKeyedStateHandle) -> Iterator[
             yield found
 
 
-def _described(info: StateMetaInfo) -> StateFigures:
+def _described(info: StateMetaInfoSnapshot) -> StateFigures:
     kind, of, types = str(schema_of(info)).partition(" of ")
     return StateFigures(info.name, kind, types if of else "", ttl=info.ttl)
 

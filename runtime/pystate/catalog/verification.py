@@ -15,7 +15,7 @@ from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
 from pystate.snapshot.metadata import CheckpointMetadata, KeyedStateHandle, OperatorState
 from pystate.snapshot.operator_state_handle import RAW_STATE_NAME, OperatorStateHandle
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import CanonicalHeader, StateMetaInfo
+from pystate.state.base.canonical import CanonicalHeader, StateMetaInfoSnapshot
 from pystate.state.base.schema import common_schema
 from pystate.state.base.serializers import serializer_from_snapshot
 from pystate.state.base.timer_schema import schema_of
@@ -76,7 +76,7 @@ class Verification:
         self._metadata = metadata
         self._read_logs = read_logs
         self._deep = deep
-        self._schemas: dict[tuple[str, str], list[StateMetaInfo]] = {}
+        self._schemas: dict[tuple[str, str], list[StateMetaInfoSnapshot]] = {}
         self._checks = list(self._all_checks())
 
     @property

@@ -10,8 +10,9 @@ from pystate.checkpoint.id_counter import CheckpointIdCounter
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.job_files import JobFile, Reserve
 from pystate.job_folder.small_files import CheckpointIdsFile
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.metadata import read_metadata
-from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation
+from pystate.snapshot.storage import SnapshotLocation
 
 
 class DurableCheckpointIds(CheckpointIdCounter):

@@ -10,8 +10,9 @@ from pystate.common.errors import ConfigurationError, SnapshotError
 from pystate.common.options import CheckpointingOptions, CheckpointStorageType, PystateOptions
 from pystate.common.service_options import WebOptions
 from pystate.common.state_settings import StateSettings
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.memory_storage import MemoryCheckpointStorage
-from pystate.snapshot.storage import CheckpointStorageAccess, SnapshotLocation
+from pystate.snapshot.storage import SnapshotLocation
 
 
 @dataclass(frozen=True)

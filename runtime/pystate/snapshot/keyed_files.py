@@ -15,7 +15,7 @@ from pystate.snapshot.metadata import AnyKeyedStateHandle, OperatorState
 from pystate.snapshot.native_state import download
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.backend import unreadable_native
-from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend, name_of
 from pystate.state.base.native import NativeSource
@@ -48,7 +48,7 @@ def place_of(location: SnapshotLocation, handle: StateHandle) -> str:
 
 def described_states(
     location: SnapshotLocation, operator: OperatorState, handle: AnyKeyedStateHandle
-) -> tuple[StateMetaInfo, ...]:
+) -> tuple[StateMetaInfoSnapshot, ...]:
     """Return what keyed state of one subtask says of its states; no entry is read, and no file is converted.
 
     Raises:

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, cast
 from pystate.common.errors import SnapshotError
 from pystate.common.option_types import MemorySizeType
 from pystate.common.options import MAX_FRAME_BYTES, CheckpointingOptions, PystateOptions
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.handles import ByteStreamStateHandle, StateHandle
-from pystate.snapshot.storage import MEMORY_SCHEME, CheckpointStorageAccess, SnapshotLocation, no_metadata
+from pystate.snapshot.storage import MEMORY_SCHEME, SnapshotLocation, no_metadata
 
 
 class _MemorySink(io.RawIOBase):

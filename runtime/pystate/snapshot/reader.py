@@ -22,7 +22,7 @@ from pystate.snapshot.metadata import (
 from pystate.snapshot.operator_state_handle import OperatorStateHandle
 from pystate.snapshot.state_rows import Decode, PartDecoders, StateRow, readable_key_type, value_decoder
 from pystate.snapshot.storage import SnapshotLocation, resolve_snapshot
-from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.schema import common_schema
 from pystate.state.operator.format import OperatorStateInfo, OperatorStateReader
@@ -39,11 +39,11 @@ class KeyedStateDescription:
         key_type: The declared type of the keys, None where it isn't declared.
     """
 
-    parts: tuple[StateMetaInfo, ...]
+    parts: tuple[StateMetaInfoSnapshot, ...]
     key_type: TypeInformation | None
 
     @property
-    def info(self) -> StateMetaInfo:
+    def info(self) -> StateMetaInfoSnapshot:
         """What the snapshot says of it: of parts with several schemas that which takes over the others, else the first."""
         return (common_schema(self.parts) if len(self.parts) > 1 else None) or self.parts[0]
 
@@ -175,7 +175,7 @@ class SnapshotReader:
             SnapshotError: There is no such operator, or a file is damaged.
         """
         operator = self.operator(uid)
-        found: dict[str, tuple[StateMetaInfo, ...]] = {}
+        found: dict[str, tuple[StateMetaInfoSnapshot, ...]] = {}
         for handle in _keyed_handles(operator):
             for info in described_states(self.location, operator, handle):
                 known = found.get(info.name, ())

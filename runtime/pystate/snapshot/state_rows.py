@@ -14,7 +14,7 @@ from pystate.api.state import StateKind
 from pystate.common.errors import RestoreError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.state.base.addresses import address_format
-from pystate.state.base.canonical import Entry, StateMetaInfo
+from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
 from pystate.state.base.namespaces import namespaces_from_snapshot
 from pystate.state.base.schema import StateSchema, common_schema, kind_of, unpack_part
@@ -145,7 +145,7 @@ class PartDecoders:
 
     def __init__(
         self,
-        parts: Sequence[StateMetaInfo],
+        parts: Sequence[StateMetaInfoSnapshot],
         key_type: TypeInformation | None,
         *,
         read_key_type: TypeInformation | None = None,
@@ -167,11 +167,11 @@ class PartDecoders:
             (part.schema, self.common if part.schema == common else self._decoder(part, wanted)) for part in parts
         ]
 
-    def _decoder(self, info: StateMetaInfo, type_info: TypeInformation | None) -> RowDecoder:
+    def _decoder(self, info: StateMetaInfoSnapshot, type_info: TypeInformation | None) -> RowDecoder:
         keys, user_keys = self._options
         return RowDecoder(info, self._key_type, read_key_type=keys, type_info=type_info, read_user_key_type=user_keys)
 
-    def of(self, info: StateMetaInfo) -> RowDecoder:
+    def of(self, info: StateMetaInfoSnapshot) -> RowDecoder:
         """Return what makes rows of the entries of a part."""
         return next(decoder for schema, decoder in self._decoders if schema == info.schema)
 
@@ -201,7 +201,7 @@ class RowDecoder:
 
     def __init__(
         self,
-        info: StateMetaInfo,
+        info: StateMetaInfoSnapshot,
         key_type: TypeInformation | None,
         *,
         read_key_type: TypeInformation | None = None,

@@ -21,7 +21,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.snapshot.handles import StateHandle
 from pystate.snapshot.metadata import KeyedStateHandle, OperatorSubtaskState
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfo
+from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.schema import list_parts, namespace_end, pack_part, part_sub_key, unpack_part
 from pystate.state_processor.results import collect, result_batch, result_schema
@@ -61,7 +61,7 @@ class KeyedEntries:
     """
 
     key_type: TypeInformation | None
-    states: tuple[StateMetaInfo, ...]
+    states: tuple[StateMetaInfoSnapshot, ...]
     frame: DataFrame
 
 
@@ -152,7 +152,7 @@ class _Target:
     location: SnapshotLocation
     prefix: str
     key_type: TypeInformation | None
-    states: tuple[StateMetaInfo, ...]
+    states: tuple[StateMetaInfoSnapshot, ...]
     parallelism: int
     max_parallelism: int
 
@@ -188,7 +188,7 @@ class _Target:
         return KeyedStateHandle(groups.start, groups.end, _CANONICAL, handle)
 
 
-def _in_order(info: StateMetaInfo, codec: KeyCodec, entries: Iterable[Entry]) -> Iterator[Entry]:
+def _in_order(info: StateMetaInfoSnapshot, codec: KeyCodec, entries: Iterable[Entry]) -> Iterator[Entry]:
     """Return ordered entries; parts of a list are made as large as they should be."""
     checked = _once(info, codec, entries)
     if info.kind != StateKind.LIST.value:
@@ -200,7 +200,7 @@ def _in_order(info: StateMetaInfo, codec: KeyCodec, entries: Iterable[Entry]) ->
             yield key, part_sub_key(number, begin), pack_part(part)
 
 
-def _once(info: StateMetaInfo, codec: KeyCodec, entries: Iterable[Entry]) -> Iterator[Entry]:
+def _once(info: StateMetaInfoSnapshot, codec: KeyCodec, entries: Iterable[Entry]) -> Iterator[Entry]:
     last: tuple[bytes, bytes] | None = None
     for entry in entries:
         place = entry[0], entry[1]

@@ -24,7 +24,7 @@ from pystate.snapshot.metadata import (
 from pystate.snapshot.operator_state_handle import OperatorStateHandle
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import StateMetaInfo
+from pystate.state.base.canonical import StateMetaInfoSnapshot
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
 from pystate.state_processor.results import collect, result_batch, result_schema
@@ -185,7 +185,7 @@ class _Rehash:
     """Reads entries with their new key groups."""
 
     source: SplitSource
-    schemas: list[StateMetaInfo]
+    schemas: list[StateMetaInfoSnapshot]
     max_parallelism: int
 
     def __call__(self, split: KeyedSplit) -> Iterator[pa.RecordBatch]:

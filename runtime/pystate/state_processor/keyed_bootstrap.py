@@ -22,7 +22,7 @@ from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.type_info import TypeInformation
 from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
 from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
 from pystate.state_processor.functions import KeyedStateBootstrapFunction
@@ -97,7 +97,7 @@ class KeyedBootstrap(KeyedTransformation):
         ordered = routed.sortWithinPartitions(_SUBTASK_FIELD, KEY_GROUP_FIELD, ORDINAL_FIELD)
         return KeyedEntries(self.key_type, states, ordered.mapInArrow(run.entries, from_arrow_schema(ENTRY_SCHEMA)))
 
-    def _declared(self, target: OperatorTarget) -> tuple[StateMetaInfo, ...]:
+    def _declared(self, target: OperatorTarget) -> tuple[StateMetaInfoSnapshot, ...]:
         """Return the states that the function declares."""
         function = unpickled(pickled(self.function))
         groups = KeyGroupRange(0, 0)
@@ -125,7 +125,7 @@ class _Run:
     key_of: bytes
     type_info: TypeInformation | None
     key_type: TypeInformation | None
-    states: tuple[StateMetaInfo, ...]
+    states: tuple[StateMetaInfoSnapshot, ...]
     parallelism: int
     max_parallelism: int
     gathered_elements: int

@@ -15,7 +15,7 @@ from pystate.records.codec import RecordCodec
 from pystate.snapshot.metadata import CheckpointMetadata
 from pystate.snapshot.reader import KeyFilter, SnapshotReader, rows_by_key, rows_of
 from pystate.snapshot.state_rows import PartDecoders, RowDecoder, StateRow, readable_key_type, value_decoder
-from pystate.state.base.canonical import CanonicalReader, StateMetaInfo
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import key_type_name
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state_processor.columns import (
@@ -248,7 +248,7 @@ class _StateTask:
 
     source: SplitSource
     state: str
-    parts: tuple[StateMetaInfo, ...]
+    parts: tuple[StateMetaInfoSnapshot, ...]
     key_type: TypeInformation | None
     options: tuple[TypeInformation | None, TypeInformation | None, TypeInformation | None]
     wanted: KeyFilter | None

@@ -14,7 +14,7 @@ from pystate.common.time import current_time_ms
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.records.codec import column_converter, column_values
 from pystate.snapshot.state_rows import without_pickle
-from pystate.state.base.canonical import StateMetaInfo
+from pystate.state.base.canonical import StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import VOID_NAMESPACE
 from pystate.state.base.schema import StateSchema, pack_part, part_sub_key
@@ -138,7 +138,7 @@ class _Stage:
     types: dict[str, TypeInformation]
     columns: list[tuple[StateDescriptor, StateColumn]]
 
-    def infos(self) -> tuple[StateMetaInfo, ...]:
+    def infos(self) -> tuple[StateMetaInfoSnapshot, ...]:
         """Return what the savepoint says of the states."""
         return tuple(StateSchema.of(descriptor).meta_info(descriptor.name) for descriptor, _ in self.columns)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfo
+from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING
 from pystate.state.base.serializers import serializer_for
 
@@ -27,8 +27,8 @@ HEADER = CanonicalHeader(
     max_parallelism=128,
     key_group_range=KeyGroupRange(10, 20),
     states=(
-        StateMetaInfo("count", "VALUE", serializer_for(Types.LONG()).snapshot()),
-        StateMetaInfo("last", "VALUE", serializer_for(None).snapshot()),
+        StateMetaInfoSnapshot("count", "VALUE", serializer_for(Types.LONG()).snapshot()),
+        StateMetaInfoSnapshot("last", "VALUE", serializer_for(None).snapshot()),
     ),
 )
 Content = dict[tuple[str, int], list[Entry]]

@@ -15,7 +15,13 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import RestoreError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.block_file import BlockFileFormat, BlockReader, BlockWriter
-from pystate.state.base.canonical import FORMAT_VERSION, CanonicalHeader, CanonicalReader, CanonicalWriter, StateMetaInfo
+from pystate.state.base.canonical import (
+    FORMAT_VERSION,
+    CanonicalHeader,
+    CanonicalReader,
+    CanonicalWriter,
+    StateMetaInfoSnapshot,
+)
 from pystate.state.base.compression import LZ4, compress, decompress
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.loader import create_state_backend
@@ -23,7 +29,7 @@ from pystate.state.base.serializers import serializer_for
 from pystate.state.operator.format import OPERATOR_STATE_FORMAT
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
 
-STATES = (StateMetaInfo("count", "VALUE", serializer_for(Types.LONG()).snapshot()),)
+STATES = (StateMetaInfoSnapshot("count", "VALUE", serializer_for(Types.LONG()).snapshot()),)
 HEADER = CanonicalHeader(Types.STRING(), KEY_ENCODING, 128, KeyGroupRange(10, 20), STATES, LZ4)
 ENTRIES = [(f"\x01key-{number}".encode(), b"", b"-" * 100) for number in range(500)]
 ITEMS = [b"-" * 1000, None, b"x", b""] * 20

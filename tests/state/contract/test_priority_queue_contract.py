@@ -11,7 +11,7 @@ from pystate.api.state import ValueStateDescriptor
 from pystate.api.time_domain import TimeDomain
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, StateMetaInfo
+from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING
 from pystate.state.base.loader import state_backend_names
 from pystate.state.base.namespaces import TIME_WINDOWS, KeyNamespaceSerializer
@@ -356,13 +356,13 @@ def test_a_damaged_timer_is_noticed(backend_name: str, sub_key: bytes, value: by
 
 @pytest.mark.parametrize("timers", [{}, {"service": 1, "domain": "EVENT_TIME"}, {"service": "s", "domain": "NO_TIME"}])
 def test_a_damaged_description_is_noticed(harness: BackendHarness, timers: dict[str, Any]) -> None:
-    info = StateMetaInfo(PROCESSING.name, "TIMER", {}, timers=timers)
+    info = StateMetaInfoSnapshot(PROCESSING.name, "TIMER", {}, timers=timers)
     restored = harness.restored([_file_with(harness, info, [("k", b"\x00" + time_to_bytes(1), b"")])])
     with pytest.raises(CorruptSnapshotError, match="description of timers"):
         restored.backend.get_priority_queue(PROCESSING)
 
 
-def _file_with(harness: BackendHarness, info: StateMetaInfo, entries: list[tuple[Any, bytes, bytes]]) -> bytes:
+def _file_with(harness: BackendHarness, info: StateMetaInfoSnapshot, entries: list[tuple[Any, bytes, bytes]]) -> bytes:
     sink = io.BytesIO()
     writer = CanonicalWriter(
         sink, CanonicalHeader(None, KEY_ENCODING, MAX_PARALLELISM, harness.backend.key_group_range, (info,))

@@ -19,7 +19,7 @@ from pystate.api.state import (
 from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfo
+from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.loader import state_backend_names
 from pystate.state.base.schema import StateSchema, pack_part, part_sub_key
@@ -46,9 +46,9 @@ def write_all(harness: BackendHarness, number: int) -> None:
     harness.flush()
 
 
-def content(files: list[bytes]) -> dict[str, tuple[StateMetaInfo, list[tuple[int, Entry]]]]:
+def content(files: list[bytes]) -> dict[str, tuple[StateMetaInfoSnapshot, list[tuple[int, Entry]]]]:
     """Return state name -> what is said about it, and its entries by key group, sorted."""
-    found: dict[str, tuple[StateMetaInfo, list[tuple[int, Entry]]]] = {}
+    found: dict[str, tuple[StateMetaInfoSnapshot, list[tuple[int, Entry]]]] = {}
     for data in files:
         reader = CanonicalReader(io.BytesIO(data))
         for info in reader.header.states:
@@ -238,7 +238,7 @@ def test_untyped_map_keys_may_be_declared_if_each_one_fits(harness: BackendHarne
             restored.use("k", typed)
 
 
-def file_with(info: StateMetaInfo, entries: list[tuple[str, bytes, bytes]]) -> tuple[BackendHarness, bytes]:
+def file_with(info: StateMetaInfoSnapshot, entries: list[tuple[str, bytes, bytes]]) -> tuple[BackendHarness, bytes]:
     """Return a harness of the hashmap backend and a file with these entries, by key."""
     harness = BackendHarness("hashmap")
     codec = harness.codec
@@ -251,7 +251,7 @@ def file_with(info: StateMetaInfo, entries: list[tuple[str, bytes, bytes]]) -> t
     return harness, sink.getvalue()
 
 
-def info_of(descriptor: StateDescriptor) -> StateMetaInfo:
+def info_of(descriptor: StateDescriptor) -> StateMetaInfoSnapshot:
     return StateSchema.of(descriptor).meta_info(descriptor.name)
 
 
@@ -308,9 +308,9 @@ def test_entries_of_one_key_that_are_apart_or_twice_are_noticed() -> None:
             harness.use("k", descriptor)
 
 
-def unfit(**changes: Any) -> StateMetaInfo:
+def unfit(**changes: Any) -> StateMetaInfoSnapshot:
     info = info_of(MapStateDescriptor("s", Types.STRING(), Types.LONG()))
-    return StateMetaInfo(**{**info.to_plain(), **changes})
+    return StateMetaInfoSnapshot(**{**info.to_plain(), **changes})
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def unfit(**changes: Any) -> StateMetaInfo:
     ],
 )
 def test_a_description_that_cannot_be_read_is_refused(
-    backend_name: str, info: StateMetaInfo, error: type[Exception], match: str
+    backend_name: str, info: StateMetaInfoSnapshot, error: type[Exception], match: str
 ) -> None:
     _, file = file_with(info, [])
     harness = BackendHarness(backend_name)

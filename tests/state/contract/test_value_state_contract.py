@@ -14,7 +14,7 @@ from pystate.api.state import ValueState, ValueStateDescriptor
 from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import ConfigurationError, CorruptSnapshotError, RestoreError, SnapshotError, StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, StateMetaInfo
+from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.loader import create_state_backend, state_backend_names
 from pystate.state.base.serializers import serializer_for
@@ -487,7 +487,7 @@ def test_a_key_filed_under_a_wrong_key_group_is_noticed(backend_name: str) -> No
         key_encoding=KEY_ENCODING,
         max_parallelism=MAX_PARALLELISM,
         key_group_range=KeyGroupRange(0, MAX_PARALLELISM - 1),
-        states=(StateMetaInfo("n", "VALUE", serializer_for(Types.LONG()).snapshot()),),
+        states=(StateMetaInfoSnapshot("n", "VALUE", serializer_for(Types.LONG()).snapshot()),),
     )
     sink = io.BytesIO()
     writer = CanonicalWriter(sink, header)

@@ -23,7 +23,7 @@ from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDecla
 from pystate.common.key_groups import KeyGroupRange, check_max_parallelism
 from pystate.common.time import current_time_ms
 from pystate.metrics.sample import MetricSample
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, Entry, StateMetaInfo
+from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, Entry, StateMetaInfoSnapshot
 from pystate.state.base.compression import snapshot_codec
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
 from pystate.state.base.namespaces import VOID, NamespaceSerializer
@@ -456,7 +456,7 @@ def unreadable_native(formats: Iterable[str], backend: str) -> RestoreError:
     return RestoreError(message, hint=hint)
 
 
-def canonical_header(backend: KeyedStateBackend, states: Iterable[StateMetaInfo]) -> CanonicalHeader:
+def canonical_header(backend: KeyedStateBackend, states: Iterable[StateMetaInfoSnapshot]) -> CanonicalHeader:
     """Return the header of a canonical file of a backend."""
     return CanonicalHeader(
         key_type=backend.key_codec.key_type,
@@ -490,7 +490,7 @@ def check_header_fits(header: CanonicalHeader, backend: KeyedStateBackend) -> No
 
 
 def restored_entries(
-    reader: CanonicalReader, backend: KeyedStateBackend, state: StateMetaInfo
+    reader: CanonicalReader, backend: KeyedStateBackend, state: StateMetaInfoSnapshot
 ) -> Iterator[tuple[int, Iterator[Entry]]]:
     """Iterate over the entries of a part of a state that are the backend's: (key group, entries).
 

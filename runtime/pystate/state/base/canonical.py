@@ -57,7 +57,7 @@ Entry = tuple[bytes, bytes, bytes]
 
 
 @dataclass(frozen=True)
-class StateMetaInfo:
+class StateMetaInfoSnapshot:
     """A state in a snapshot.
 
     Attributes:
@@ -87,7 +87,7 @@ class StateMetaInfo:
         return self.name if self.part == 0 else f"\0{self.part}\0{self.name}"
 
     @property
-    def schema(self) -> StateMetaInfo:
+    def schema(self) -> StateMetaInfoSnapshot:
         """The same, whichever part it is."""
         return self if self.part == 0 else replace(self, part=0)
 
@@ -105,13 +105,13 @@ class StateMetaInfo:
         }
 
     @staticmethod
-    def from_plain(plain: Any) -> StateMetaInfo:
+    def from_plain(plain: Any) -> StateMetaInfoSnapshot:
         """Rebuild it.
 
         Raises:
             ValueError, TypeError, LookupError: The data is none.
         """
-        info = StateMetaInfo(**plain)
+        info = StateMetaInfoSnapshot(**plain)
         texts = isinstance(info.name, str) and isinstance(info.kind, str)
         user_key = info.user_key is None or (isinstance(info.user_key, dict) and info.user_key.keys() == {"type"})
         flags = isinstance(info.ttl, bool) and type(info.part) is int and info.part >= 0
@@ -134,7 +134,7 @@ class CanonicalHeader:
     key_encoding: str
     max_parallelism: int
     key_group_range: KeyGroupRange
-    states: tuple[StateMetaInfo, ...]
+    states: tuple[StateMetaInfoSnapshot, ...]
     compression: str | None = None
 
     def to_plain(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class CanonicalHeader:
         """
         key_type = None if plain["key_type"] is None else TypeInformation.from_plain(plain["key_type"])
         start, end = plain["key_groups"]
-        states = tuple(map(StateMetaInfo.from_plain, plain["states"]))
+        states = tuple(map(StateMetaInfoSnapshot.from_plain, plain["states"]))
         header = CanonicalHeader(
             key_type,
             plain["key_encoding"],
@@ -369,16 +369,16 @@ class CanonicalReader:
         """Return the key groups that have entries, ascending."""
         return sorted({key_group for _, key_group in self._blocks})
 
-    def parts(self, state_name: str) -> list[StateMetaInfo]:
+    def parts(self, state_name: str) -> list[StateMetaInfoSnapshot]:
         """Return what the file says of a state: one description, or one for each of its parts; none for an unknown state."""
         return [state for state in self.header.states if state.name == state_name]
 
-    def entry_count(self, state: str | StateMetaInfo) -> int:
+    def entry_count(self, state: str | StateMetaInfoSnapshot) -> int:
         """Return the number of entries of a state, or of one part of it, from the index."""
         numbers = self._numbers(state)
         return sum(block.entries for (number, _), blocks in self._blocks.items() if number in numbers for block in blocks)
 
-    def key_group_bytes(self, state: str | StateMetaInfo) -> dict[int, int]:
+    def key_group_bytes(self, state: str | StateMetaInfoSnapshot) -> dict[int, int]:
         """Return how many bytes the blocks of each key group of a state, or of one part of it, have, from the index."""
         numbers = self._numbers(state)
         found: dict[int, int] = {}
@@ -387,7 +387,7 @@ class CanonicalReader:
                 found[key_group] = found.get(key_group, 0) + sum(block.length for block in blocks)
         return found
 
-    def _numbers(self, wanted: str | StateMetaInfo) -> list[int]:
+    def _numbers(self, wanted: str | StateMetaInfoSnapshot) -> list[int]:
         if isinstance(wanted, str):
             found = [number for number, state in enumerate(self.header.states) if state.name == wanted]
         else:
@@ -398,7 +398,7 @@ class CanonicalReader:
             raise SnapshotError(message, where=self._where)
         return found
 
-    def entries(self, state: str | StateMetaInfo, key_group: int) -> Iterator[Entry]:
+    def entries(self, state: str | StateMetaInfoSnapshot, key_group: int) -> Iterator[Entry]:
         """Iterate over (key, sub-key, value) bytes of a state, or of one part of it, and key group, block by block.
 
         Raises:

@@ -19,7 +19,7 @@ from typing import BinaryIO, Generic, TypeVar
 from pystate.api.state import StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
 from pystate.state.base.backend import KeyedStateBackend, check_header_fits, restored_entries
-from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfo
+from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfoSnapshot
 from pystate.state.base.namespaces import VOID_NAMESPACE
 from pystate.state.base.schema import Migration, StateSchema, check_sub_key, kind_of, resolve_migration
 from pystate.state.base.timer_schema import TimerSchema, check_timers
@@ -35,7 +35,7 @@ class RegisteredState(Generic[S]):
     """A declared state: its schema, what snapshots say about it, and the store of its flushed values."""
 
     schema: Schema
-    info: StateMetaInfo
+    info: StateMetaInfoSnapshot
     store: S
 
 
@@ -43,7 +43,7 @@ class RegisteredState(Generic[S]):
 class RestoredState(Generic[R]):
     """A state that nobody has declared: what the snapshot said about it, and its entries as they were written."""
 
-    info: StateMetaInfo
+    info: StateMetaInfoSnapshot
     raw: R
 
 
@@ -59,7 +59,7 @@ class StateRegistry(Generic[S, R]):
     def __init__(
         self,
         create_store: Callable[[str, Schema], S],
-        create_raw: Callable[[StateMetaInfo], R],
+        create_raw: Callable[[StateMetaInfoSnapshot], R],
         adopt: Callable[[str, Schema, Sequence[tuple[R, Migration | None]]], S],
     ) -> None:
         self._create_store = create_store
@@ -79,7 +79,7 @@ class StateRegistry(Generic[S, R]):
         """Return the names of all states."""
         return list(dict.fromkeys(state.info.name for state in self._states.values()))
 
-    def meta_infos(self) -> list[StateMetaInfo]:
+    def meta_infos(self) -> list[StateMetaInfoSnapshot]:
         """Return what a snapshot says about the states."""
         return [state.info for state in self._states.values()]
 
@@ -161,7 +161,7 @@ class StateRegistry(Generic[S, R]):
             self._states.clear()
             raise
 
-    def add_restored(self, info: StateMetaInfo, raw: R | None = None) -> R:
+    def add_restored(self, info: StateMetaInfoSnapshot, raw: R | None = None) -> R:
         """Take in a state of a snapshot; return where its raw entries go, the same place for all files with the same schema.
 
         Args:
@@ -174,7 +174,7 @@ class StateRegistry(Generic[S, R]):
         """
         return self._restored(info, raw)[0]
 
-    def _restored(self, info: StateMetaInfo, raw: R | None = None) -> tuple[R, StateKind]:
+    def _restored(self, info: StateMetaInfoSnapshot, raw: R | None = None) -> tuple[R, StateKind]:
         kind = kind_of(info)
         parts = self._parts(info.name)
         if any(part.info.kind != info.kind for part in parts) or (not parts and info.name in self._states):
@@ -194,7 +194,7 @@ class StateRegistry(Generic[S, R]):
         return [state for state in found if state.info.name == name]
 
 
-def _migration(info: StateMetaInfo, schema: Schema, now: int) -> Migration | None:
+def _migration(info: StateMetaInfoSnapshot, schema: Schema, now: int) -> Migration | None:
     if isinstance(schema, TimerSchema):
         check_timers(info, schema)
         return None
@@ -204,7 +204,7 @@ def _migration(info: StateMetaInfo, schema: Schema, now: int) -> Migration | Non
     return resolve_migration(info, schema, now)
 
 
-def _checked_sub_keys(info: StateMetaInfo, kind: StateKind, entries: Iterator[Entry]) -> Iterator[Entry]:
+def _checked_sub_keys(info: StateMetaInfoSnapshot, kind: StateKind, entries: Iterator[Entry]) -> Iterator[Entry]:
     if info.namespace is None and kind not in (StateKind.LIST, StateKind.TIMER):  # the usual case, once per entry
         begin = VOID_NAMESPACE if kind is StateKind.MAP else b""
         for entry in entries:

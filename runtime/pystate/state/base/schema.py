@@ -24,7 +24,7 @@ from pystate.api.state import MapStateDescriptor, StateDescriptor, StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.type_info import TypeInformation
 from pystate.state.base.addresses import KEYED_BY_MORE, AddressFormat, address_format
-from pystate.state.base.canonical import Entry, StateMetaInfo
+from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
 from pystate.state.base.namespaces import (
     VOID,
@@ -145,7 +145,7 @@ class StateSchema:
         return StateSchema(descriptor.kind, _timed(serializer, ttl), namespaces=namespaces)
 
     @staticmethod
-    def from_meta_info(info: StateMetaInfo) -> StateSchema:
+    def from_meta_info(info: StateMetaInfoSnapshot) -> StateSchema:
         """Return what a snapshot says.
 
         Raises:
@@ -163,13 +163,13 @@ class StateSchema:
             message = f"The description of the map keys of state {info.name!r} is damaged: {error!r}"
             raise CorruptSnapshotError(message) from error
 
-    def meta_info(self, name: str) -> StateMetaInfo:
+    def meta_info(self, name: str) -> StateMetaInfoSnapshot:
         """Return what a snapshot says about a state of this schema."""
         user_key = None
         if self.user_keys is not None:
             key_type = self.user_keys.key_type
             user_key = {"type": None if key_type is None else key_type.to_plain()}
-        return StateMetaInfo(
+        return StateMetaInfoSnapshot(
             name, self.kind.value, self.serializer.snapshot(), user_key, self.has_ttl, namespace=self.namespaces.snapshot()
         )
 
@@ -205,7 +205,7 @@ def _timed(serializer: TypeSerializer, ttl: bool) -> TypeSerializer:
     return TtlSerializer(serializer) if ttl else serializer
 
 
-def kind_of(info: StateMetaInfo) -> StateKind:
+def kind_of(info: StateMetaInfoSnapshot) -> StateKind:
     """Return the kind of a state in a snapshot.
 
     Raises:
@@ -228,7 +228,7 @@ def kind_of(info: StateMetaInfo) -> StateKind:
     return kind
 
 
-def namespace_end(info: StateMetaInfo, sub_key: bytes) -> int:
+def namespace_end(info: StateMetaInfoSnapshot, sub_key: bytes) -> int:
     """Return where in a sub-key of a state what follows the namespace begins.
 
     Raises:
@@ -243,7 +243,7 @@ def namespace_end(info: StateMetaInfo, sub_key: bytes) -> int:
     return start
 
 
-def check_sub_key(info: StateMetaInfo, kind: StateKind, sub_key: bytes) -> int:
+def check_sub_key(info: StateMetaInfoSnapshot, kind: StateKind, sub_key: bytes) -> int:
     """Return where in a sub-key what follows the namespace begins, having looked at the whole of it.
 
     Raises:
@@ -296,7 +296,7 @@ def _lifted(convert: Convert, kind: StateKind) -> Convert:
     return lambda data: pack_part([convert(element) for element in unpack_part(data)])
 
 
-def resolve_migration(info: StateMetaInfo, new: StateSchema, now: int) -> Migration | None:
+def resolve_migration(info: StateMetaInfoSnapshot, new: StateSchema, now: int) -> Migration | None:
     """Say what becomes of restored entries under a declared schema; None: they stay as they are.
 
     Args:
@@ -331,7 +331,7 @@ def resolve_migration(info: StateMetaInfo, new: StateSchema, now: int) -> Migrat
     return Migration(convert, check_user_keys, new.namespaces)
 
 
-def common_schema(infos: Sequence[StateMetaInfo]) -> StateMetaInfo | None:
+def common_schema(infos: Sequence[StateMetaInfoSnapshot]) -> StateMetaInfoSnapshot | None:
     """Return the schema, among those of a state's parts, as which the entries of all parts can be read; None: there is none.
 
     Of several it is the one with the most fields. Values have a time to live if those of any part have one.
@@ -353,7 +353,7 @@ def common_schema(infos: Sequence[StateMetaInfo]) -> StateMetaInfo | None:
     return max(found, key=lambda one: 0 if one[1].values.type_info is None else len(one[1].values.type_info.elements))[0]
 
 
-def _takes_over(info: StateMetaInfo, schema: StateSchema) -> bool:
+def _takes_over(info: StateMetaInfoSnapshot, schema: StateSchema) -> bool:
     StateSchema.from_meta_info(info)  # what is damaged is told, as against what is only different
     try:
         resolve_migration(info, schema, 0)

@@ -18,7 +18,7 @@ from pystate.api.time_domain import TimeDomain
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.type_info import TypeInformation, Types
 from pystate.state.base.addresses import AddressFormat, address_format
-from pystate.state.base.canonical import StateMetaInfo
+from pystate.state.base.canonical import StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import VOID, NamespaceSerializer, namespaces_from_snapshot
 from pystate.state.base.schema import StateSchema
@@ -104,13 +104,13 @@ class TimerSchema:
         """The kind of the state."""
         return StateKind.TIMER
 
-    def meta_info(self, name: str) -> StateMetaInfo:
+    def meta_info(self, name: str) -> StateMetaInfoSnapshot:
         """Return what a snapshot says of them."""
         timers = {"service": self.service, "domain": self.domain.name}
-        return StateMetaInfo(name, StateKind.TIMER.value, {}, namespace=self.namespaces.snapshot(), timers=timers)
+        return StateMetaInfoSnapshot(name, StateKind.TIMER.value, {}, namespace=self.namespaces.snapshot(), timers=timers)
 
     @staticmethod
-    def from_meta_info(info: StateMetaInfo) -> TimerSchema:
+    def from_meta_info(info: StateMetaInfoSnapshot) -> TimerSchema:
         """Return what a snapshot says.
 
         Raises:
@@ -133,7 +133,7 @@ class TimerSchema:
         return f"{self.kind.value} of {self.service!r} by {self.domain.name}{where}"
 
 
-def schema_of(info: StateMetaInfo) -> StateSchema | TimerSchema:
+def schema_of(info: StateMetaInfoSnapshot) -> StateSchema | TimerSchema:
     """Return what a snapshot says of a state, of whichever kind.
 
     Raises:
@@ -142,7 +142,7 @@ def schema_of(info: StateMetaInfo) -> StateSchema | TimerSchema:
     return StateSchema.from_meta_info(info) if info.timers is None else TimerSchema.from_meta_info(info)
 
 
-def check_timers(info: StateMetaInfo, new: TimerSchema) -> None:
+def check_timers(info: StateMetaInfoSnapshot, new: TimerSchema) -> None:
     """Refuse restored state that isn't the timers that are declared.
 
     Raises:

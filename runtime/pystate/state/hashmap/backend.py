@@ -14,7 +14,7 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.common.time import current_time_ms
 from pystate.state.base.addresses import KeyContext
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
-from pystate.state.base.canonical import Entry, StateMetaInfo
+from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import NamespaceSerializer
 from pystate.state.base.overlay import OverlayState
@@ -171,7 +171,7 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         self._registered.clear()
 
 
-def _no_entries(_info: StateMetaInfo) -> RawEntries:
+def _no_entries(_info: StateMetaInfoSnapshot) -> RawEntries:
     return {}
 
 

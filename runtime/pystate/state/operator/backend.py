@@ -24,7 +24,7 @@ from pystate.state.operator.broadcast_state import OperatorBroadcastState
 from pystate.state.operator.format import OperatorStateInfo, OperatorStateReader, write_operator_state
 from pystate.state.operator.list_state import OperatorListState
 from pystate.state.operator.mode import OperatorStateMode
-from pystate.state.operator.restored import RestoredState
+from pystate.state.operator.restored import RestoredOperatorState
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class OperatorStateBackend(OperatorStateStore):
         self.read_only = False
         self._where = where
         self._declared: dict[str, _Declared] = {}
-        self._restored: dict[str, RestoredState] = {}
+        self._restored: dict[str, RestoredOperatorState] = {}
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """Return a list state whose elements are spread evenly at a restore."""
@@ -136,7 +136,7 @@ class OperatorStateBackend(OperatorStateStore):
         reader = OperatorStateReader(file, where)
         for name, (start, stop) in entries.items():
             found = list(reader.entries(name, start, stop))
-            self._restored.setdefault(name, RestoredState(reader.states[name])).add(reader.states[name], found)
+            self._restored.setdefault(name, RestoredOperatorState(reader.states[name])).add(reader.states[name], found)
 
     def prepare_flush(self) -> list[Callable[[], None]]:
         """Return what makes the changes since the last flush part of the state; may fail, and changes nothing.

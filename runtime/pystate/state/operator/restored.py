@@ -25,7 +25,7 @@ from pystate.state.operator.format import OperatorStateInfo
 
 
 @dataclass
-class RestoredState:
+class RestoredOperatorState:
     """One state as the snapshot has it.
 
     Attributes:

@@ -19,7 +19,7 @@ from pystate.common.time import current_time_ms
 from pystate.metrics.sample import MetricSample
 from pystate.state.base.addresses import KeyContext
 from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
-from pystate.state.base.canonical import Entry, StateMetaInfo
+from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
 from pystate.state.base.epoch_size import EpochGauge
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import NamespaceSerializer
@@ -58,7 +58,7 @@ class _RestoredRows:
     """
 
     family: ColumnFamily
-    info: StateMetaInfo
+    info: StateMetaInfoSnapshot
     next_number: int = 0
 
     @property
@@ -154,7 +154,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             return RocksDBListTable(name, self._database, family, addresses, serializer, next_number)
         return RocksDBTable(name, self._database, family, addresses, serializer)
 
-    def _create_rows(self, info: StateMetaInfo) -> _RestoredRows:
+    def _create_rows(self, info: StateMetaInfoSnapshot) -> _RestoredRows:
         return _RestoredRows(self._database.family(info.name), info)
 
     def _adopt(self, name: str, schema: Schema, parts: Sequence[tuple[_RestoredRows, Migration | None]]) -> Table:

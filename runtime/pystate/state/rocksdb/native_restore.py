@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.backend import KeyedStateBackend, check_header_fits
-from pystate.state.base.canonical import StateMetaInfo
+from pystate.state.base.canonical import StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.native import NativeSource
 from pystate.state.rocksdb.database import ColumnFamily, Database
@@ -74,7 +74,7 @@ class RestoredDatabases:
             self.database.release()
             raise
 
-    def base_states(self) -> Iterator[tuple[StateMetaInfo, ColumnFamily, int]]:
+    def base_states(self) -> Iterator[tuple[StateMetaInfoSnapshot, ColumnFamily, int]]:
         """Iterate over the states of the backend's database: (info, column family, above the numbers of all list parts)."""
         if self.base is None:
             return
@@ -83,7 +83,7 @@ class RestoredDatabases:
             state = meta.states[info.key]
             yield info, families[state.family], state.next_number
 
-    def other_states(self) -> Iterator[tuple[StateMetaInfo, int, Iterator[Row]]]:
+    def other_states(self) -> Iterator[tuple[StateMetaInfoSnapshot, int, Iterator[Row]]]:
         """Iterate over the states of the other databases: (info, above the numbers of all list parts, rows).
 
         Rows are those of our key groups. They end when the next state is asked for.
@@ -154,7 +154,7 @@ class RestoredDatabases:
             return iter(())
         return self.database.scan(family, _prefix(self._mine.start), _prefix(self._mine.end + 1))
 
-    def _checked(self, rows: Iterator[Row], meta: NativeMeta, info: StateMetaInfo) -> Iterator[Row]:
+    def _checked(self, rows: Iterator[Row], meta: NativeMeta, info: StateMetaInfoSnapshot) -> Iterator[Row]:
         """Where the snapshot has keys of another type than the backend, make sure that each is one of the backend's."""
         return rows if meta.header.key_type == self._codec.key_type else _decoded(rows, self._codec, layout_of(info))
 

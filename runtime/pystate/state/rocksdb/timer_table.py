@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from pystate.state.base.addresses import AddressFormat
-from pystate.state.base.canonical import Entry, StateMetaInfo
+from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
 from pystate.state.base.priority_queue import Change
 from pystate.state.base.timer_schema import TIME_BYTES, Timer, time_from_bytes, time_to_bytes
 from pystate.state.rocksdb import database as rocksdb
@@ -47,7 +47,7 @@ class TimerRows(RowLayout):
 TIMER_ROWS = TimerRows()
 
 
-def layout_of(info: StateMetaInfo) -> RowLayout:
+def layout_of(info: StateMetaInfoSnapshot) -> RowLayout:
     """Return the layout of the rows of a state in a snapshot."""
     return KEYED_ROWS if info.timers is None else TIMER_ROWS
 
