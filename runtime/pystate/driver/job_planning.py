@@ -48,6 +48,9 @@ def plan_job(
         PystateError: The program, the options, and the Spark that is there don't go together.
     """
     check_session(spark)
+    from pystate.spark.own_connections import guard_listeners  # late: it imports pyspark
+
+    guard_listeners()  # of a session that the program has made itself
     parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
     max_parallelism = configuration.get(PipelineOptions.MAX_PARALLELISM)
     uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))

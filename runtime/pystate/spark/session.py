@@ -200,12 +200,15 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
     os.environ["PYTHONPATH"] = python_path()
     from pyspark.sql import SparkSession  # late: the import of pyspark takes longer than the checks above
 
+    from pystate.spark.own_connections import guard_listeners
+
     builder = SparkSession.builder.appName(app_name)
     secrets = secret_settings(settings)
     for key, value in settings.items():
         if key not in secrets:
             builder = builder.config(key, value)
     with _output_of_children(descriptor_into(log, log_bounds(configuration))), secrets_by_file(secrets, log.parent):
+        guard_listeners()
         session = builder.getOrCreate()
     if target is ExecutionTarget.SPARK:
         ship(session, configuration)

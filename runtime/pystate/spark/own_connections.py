@@ -1,0 +1,115 @@
+"""PySpark's listeners in the driver's Python, kept for this user's own processes.
+
+Two of them stand on loopback ports and ask nobody who he is before they serve him: py4j's callback server, by which the JVM
+calls `foreachBatch`, and the server that takes accumulators from the JVM, one connection at a time. Another user of the
+machine could call an epoch's body, or hold the accumulators' only place, behind which every Spark job waits. No setting of
+Spark's closes them, and py4j's own token for callbacks is lost when PySpark renames the port (pyspark 4.3). The kernel knows
+whose socket is at the other end: who isn't this user is hung up on before a byte of his is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from py4j import java_gateway
+from pyspark import accumulators
+
+_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_ESTABLISHED = "01"
+_MAPPED = "0000000000000000FFFF0000"
+"""How the kernel writes the first twelve bytes of an IPv4 address that an IPv6 socket talks to."""
+
+
+def is_own(connection: socket.socket) -> bool:
+    """Whether the other end of a loopback connection is a socket of this process's user, or nobody can tell.
+
+    Nobody can where the kernel shows no sockets (`/proc/net/tcp` is Linux's): not even this process's own end. An end that
+    was closed meanwhile is nobody's.
+    """
+    if connection.family != socket.AF_INET:
+        return True  # a Unix socket is closed to others by its folder
+    try:
+        here, there = _written(connection.getsockname()), _written(connection.getpeername())
+    except OSError:
+        return False
+    owners = {(local, remote): uid for local, remote, uid in _established()}
+    if (here, there) not in owners:
+        return not owners
+    for prefix in ("", _MAPPED):
+        uid = owners.get((prefix + there, prefix + here))
+        if uid is not None:
+            return uid == os.getuid()
+    return False
+
+
+def guard_listeners() -> None:
+    """Let PySpark's listeners in this process serve this user only; also those that listen already. Done once."""
+    if _guarded():
+        return
+    create = java_gateway.CallbackServer._create_connection  # noqa: SLF001 - the one place behind accept()
+
+    def create_own(server: Any, connection: socket.socket, stream: Any) -> Any:
+        made = create(server, connection, stream)
+        if not is_own(connection):
+            made.__class__ = _Refused
+        return made
+
+    def verify_request(_: Any, request: socket.socket, __: Any) -> bool:
+        return is_own(request) or _say_refused()
+
+    create_own.guards = True  # type: ignore[attr-defined]
+    java_gateway.CallbackServer._create_connection = create_own  # noqa: SLF001
+    accumulators.AccumulatorTCPServer.verify_request = verify_request  # type: ignore[assignment, method-assign]
+
+
+class _Refused(java_gateway.CallbackConnection):  # type: ignore[misc]
+    """A connection that is hung up on instead of served."""
+
+    def start(self) -> None:
+        """Hang up, in place of the thread that would serve it."""
+        _say_refused()
+        for hang_up in (lambda: self.socket.shutdown(socket.SHUT_RDWR), self.input.close, self.socket.close):
+            with contextlib.suppress(OSError):
+                hang_up()
+
+
+def _guarded() -> bool:
+    return hasattr(java_gateway.CallbackServer._create_connection, "guards")  # noqa: SLF001
+
+
+_said = False
+
+
+def _say_refused() -> bool:
+    global _said
+    if not _said:
+        _said = True
+        sys.stderr.write("WARNING: another user of this machine connects to ports of this job; he is refused.\n")
+    return False
+
+
+def _written(address: Any) -> str:
+    """Return an address and port as the kernel's table has them."""
+    host, port = address[:2]
+    (number,) = struct.unpack("=I", socket.inet_aton(host))
+    return f"{number:08X}:{port:04X}"
+
+
+def _established() -> Iterator[tuple[str, str, int]]:
+    """Yield local and remote address and owner of each established connection that the kernel shows."""
+    for table in _TABLES:
+        try:
+            lines = table.read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[3] == _ESTABLISHED:
+                yield fields[1], fields[2], int(fields[7])
