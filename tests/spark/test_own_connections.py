@@ -57,6 +57,11 @@ class Called:
         return None
 
 
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture
 def callbacks():
     """A callback server of py4j's with one object to call."""
@@ -66,7 +71,7 @@ def callbacks():
     server = CallbackServer(properties.pool, None, 0, "127.0.0.1", CallbackServerParameters(port=0, daemonize=True))
     server.gateway_property = properties
     server.start()
-    wait_until(lambda: getattr(server, "server_socket", None) is not None)
+    wait_until(lambda: listens(server.get_listening_port()))
     yield server.server_socket.getsockname()[1], called
     server.close()
     server.shutdown()
