@@ -61,6 +61,27 @@ def test_no_field_of_a_body_may_have_megabytes_or_is_repeated_in_the_answer(serv
                 assert answer.status_code in (400, 413), (field.name, answer.text)
 
 
+def test_another_spelling_of_a_field_is_refused_and_other_names_are_ignored(served: InProcess) -> None:
+    job = f"/jobs/{'a' * 32}"
+    request = served.client.post
+    for path, wrong, right in (
+        (f"{job}/stop", "target-directory", "targetDirectory"),
+        (f"{job}/stop", "TARGETDIRECTORY", "targetDirectory"),
+        (f"{job}/savepoints", "targetDirectory", "target-directory"),
+        (f"{job}/savepoints", "cancelJob", "cancel-job"),
+        (f"{job}/savepoints", "format-type", "formatType"),
+        ("/savepoint-disposal", "savepointPath", "savepoint-path"),
+    ):
+        for token in ({}, TOKEN):
+            answer = request(path, json={wrong: None}, headers=token)
+            assert (answer.status_code, repr(right) in answer.text) == (400, True), (wrong, answer.text)
+    for name in ("target-directory", "targetDirectory"):
+        for route, right in (("stop", "targetDirectory"), ("savepoints", "target-directory")):
+            answer = request(f"{job}/{route}?{name}=/x", json={}, headers=TOKEN)
+            assert (answer.status_code, f"{right!r} in the body" in answer.text) == (400, True), answer.text
+    assert request(f"{job}/stop?mode=x", json={"targetDir": "/x", "more": 1}, headers=TOKEN).status_code == 202
+
+
 @pytest.mark.parametrize("route", WITH_BODY, ids=named)
 @pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
 def test_a_body_is_read_to_its_bound_only(served: InProcess, route: RestRoute, chunked: bool) -> None:

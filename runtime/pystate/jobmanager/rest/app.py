@@ -44,7 +44,7 @@ from pystate.jobmanager.rest.errors import (
 )
 from pystate.jobmanager.rest.json_body import parse_body
 from pystate.jobmanager.rest.openapi import openapi_route
-from pystate.jobmanager.rest.parameters import Parameter
+from pystate.jobmanager.rest.parameters import Parameter, check_spelling
 from pystate.jobmanager.rest.route import RestContext, RestRequest, RestRoute
 from pystate.jobmanager.rest_security import RestSecurity
 from pystate.jobmanager.savepoint_disposal import SavepointDisposals
@@ -123,6 +123,7 @@ def _starlette_route(
             raise unauthorized(security)
         # the flink client sends {} with its GETs, which is of no interest
         body = {} if route.body is None else await _json_body(request, route.max_body)
+        check_spelling(request.query_params, body, route.query, route.body or ())
         place = next((field.name for field in route.body or () if field.names_place and body.get(field.name)), None)
         if place is not None and not security.allows_places(request.headers):
             raise place_unauthorized(place)

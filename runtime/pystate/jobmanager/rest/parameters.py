@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -41,6 +41,41 @@ class Parameter(Generic[T]):
     read: Callable[[str, Any], T] = field(repr=False)
     required: bool = False
     names_place: bool = False
+
+
+def check_spelling(
+    query: Iterable[str], body: Iterable[str], query_parameters: Iterable[Parameter[Any]], fields: Iterable[Parameter[Any]]
+) -> None:
+    """Refuse a field in another spelling, or in the query: left out, a savepoint would go to a place that nobody named.
+
+    Other names that aren't known are of no interest, as in Flink.
+
+    Args:
+        query: The names in the query.
+        body: The names in the body.
+        query_parameters: What the route knows of the one.
+        fields: What it knows of the other.
+
+    Raises:
+        UsageError: A name is a field's but for its case and its dashes, or stands in the wrong place.
+    """
+    known = {_folded(field.name): field.name for field in fields}
+    names = set(known.values())
+    for given in body:
+        meant = known.get(_folded(given))
+        if meant is not None and given not in names:
+            message = f"The field {shown(given)} is not known here; it is called {meant!r}."
+            raise UsageError(message)
+    in_query = {parameter.name for parameter in query_parameters}
+    for given in query:
+        meant = known.get(_folded(given))
+        if meant is not None and given not in in_query:
+            message = f"The parameter {shown(given)} is not known in the query; send the field {meant!r} in the body."
+            raise UsageError(message)
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
 
 
 def number(name: str, description: str, default: int, low: int = 0, high: int = 10**_DIGITS - 1) -> Parameter[int]:
