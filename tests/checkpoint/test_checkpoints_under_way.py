@@ -191,6 +191,16 @@ def test_what_waits_in_an_attempt_that_ends_is_told(bench):
         one.prepared(0, 0)
 
 
+def test_a_savepoint_that_loses_against_the_end_of_the_job_says_so(bench):
+    one = bench()
+    one.begin(0)
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: not one.barriers.is_open)
+    one.coordinator.attempt_over(job_ends=True)
+    with pytest.raises(CheckpointFailedError, match="The job was stopped or cancelled, or has finished, before"):
+        future.result(10)
+
+
 def test_an_epoch_that_a_subtask_never_ran_can_not_end(bench):
     one = bench()
     one.begin(0)

@@ -208,9 +208,9 @@ class CheckpointCoordinator:
         if job_ends:
             reason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
         for entry in left.checkpoints:
-            self.fail(entry, reason, _over())
+            self.fail(entry, reason, self._over())
         for request in left.requests:
-            request.future.set_exception(_over())
+            request.future.set_exception(self._over())
 
     def write_down_epoch(self, epoch: int, batch: int, capture: Callable[[int], dict[str, bytes]]) -> None:
         """Write down the epoch that is about to run, so that the next attempt, or driver, runs the same one again.
@@ -354,7 +354,7 @@ class CheckpointCoordinator:
         finally:
             in_time = self.checkpoints.triggered(entry)
         if entry is not None and not in_time:
-            self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
+            self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, self._over())
             self._points.discard_failed({entry.checkpoint_id: entry.location})  # made behind its failure
 
     def prepare(self, request: CheckpointRequest) -> PendingCheckpoint:
@@ -371,7 +371,7 @@ class CheckpointCoordinator:
             _answer(request, failure)
             raise failure from error
         if request.future.done():  # it was given up while the storage hung
-            raise _over()
+            raise self._over()
         location = request.location or self._storage.checkpoint_location(checkpoint_id)
         tasks = {(task.uid, index) for task in self._tasks for index in range(task.parallelism)}
         entry = PendingCheckpoint(
@@ -388,8 +388,8 @@ class CheckpointCoordinator:
         self._statistics.tracker.report_pending(entry)
         self._statistics.changed()
         if not self.checkpoints.triggering(entry):
-            self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, _over())
-            raise _over()
+            self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, self._over())
+            raise self._over()
         try:
             self.check_term()
             location.create()
@@ -460,6 +460,10 @@ class CheckpointCoordinator:
         if end_attempt is not None:
             end_attempt(error if isinstance(error, SubtaskHangsError) else failure)
 
+    def _over(self) -> CheckpointFailedError:
+        happened = "was stopped or cancelled, or has finished," if self.checkpoints.job_ends else "ended or restarted"
+        return CheckpointFailedError(f"The job {happened} before the checkpoint was complete.")
+
     def _tell(self, entry: PendingCheckpoint, *, completed: bool) -> Future[None]:
         """Tell the job's functions how a checkpoint ended; return what is done when those that are idle have been called.
 
@@ -480,7 +484,3 @@ def _beside(run: Callable[[], None]) -> None:
 def _answer(request: CheckpointRequest, failure: PystateError) -> None:
     with contextlib.suppress(InvalidStateError):  # it was given up before, while the storage hung
         request.future.set_exception(failure)
-
-
-def _over() -> CheckpointFailedError:
-    return CheckpointFailedError("The job ended or restarted before the checkpoint was complete.")

@@ -136,6 +136,12 @@ class CheckpointsUnderWay:
             return LeftByAttempt(entries, requests)
 
     @property
+    def job_ends(self) -> bool:
+        """Whether the job was stopped or cancelled, or has finished: no attempt begins any more."""
+        with self.lock:
+            return self._job_ends
+
+    @property
     def pool(self) -> CheckpointSlots | None:
         """The slots of the attempt that runs; None where none does."""
         with self.lock:
