@@ -16,6 +16,7 @@ from pystate.common.errors import ControlError, PystateError
 from pystate.common.home import PystateHome
 from pystate.common.job_manager_entry import is_served, read_job_manager
 from pystate.common.processes import is_alive, signal_process, started_at
+from pystate.common.tokens import read_home_token
 from pystate.logs.reader import log_extent, read_log
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
 
@@ -339,10 +340,7 @@ def _token(home: PystateHome, configuration: Configuration | None = None) -> str
     storage = _shared_storage(configuration)
     if storage is not None and storage.lease.leader() is not None:
         return storage.token()
-    try:
-        return home.token.read_text().strip()
-    except FileNotFoundError:
-        return None
+    return read_home_token(home.token)
 
 
 def _start(command: list[str], home: PystateHome) -> subprocess.Popen[bytes]:

@@ -44,7 +44,7 @@ def test_a_driver_that_dies_while_no_job_manager_runs_fails_its_job(manager_proc
 
     assert manager.state(job) == "FAILED"
     cause = manager.request("GET", f"/jobs/{job}/execution-result")[1]["job-execution-result"]["failure-cause"]
-    assert cause["pystate"]["message"] == "The driver process ended while no job manager was running."
+    assert cause["pystate"]["message"] == "The driver process has ended, and no job manager saw how."
 
 
 def test_the_end_of_a_driver_that_an_earlier_job_manager_started_is_seen(manager_process):

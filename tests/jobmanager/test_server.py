@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import os
 import socket
+from pathlib import Path
 
 import pytest
 
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, read_json, write_json
 from pystate.common.job_manager_entry import read_job_manager
+from pystate.job_folder.job_record import JobRecord
 from pystate.jobmanager import server
 from pystate.jobmanager.server import AlreadyRunningError, bind, job_manager
 from tests.jobmanager.harness import eventually
@@ -87,3 +90,42 @@ def test_a_job_manager_starts_over_a_damaged_address(tmp_path):
     home.jobmanager.write_bytes(b"\0\0")
     with job_manager(home, "127.0.0.1", 0):
         assert read_job_manager(home) is not None
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+def test_a_pipe_or_a_folder_as_the_address_is_a_damaged_one(tmp_path, monkeypatch, make):
+    monkeypatch.setattr(server, "_LOCK_WAIT_SECONDS", 0.2)
+    home = PystateHome(tmp_path)
+    make(home.jobmanager)
+    with job_manager(home, "127.0.0.1", 0):
+        entry = read_job_manager(home)
+        assert entry is not None
+        home.jobmanager.unlink()
+        make(home.jobmanager)
+        with pytest.raises(AlreadyRunningError) as caught, job_manager(home, "127.0.0.1", 0):
+            pass
+        assert "None" not in caught.value.message
+        eventually(lambda: home.jobmanager.is_file() and read_job_manager(home) == entry)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+@pytest.mark.parametrize("name", ["jobmanager.lock", "token"])
+def test_a_job_manager_says_why_it_does_not_start_over_a_pipe(tmp_path, name, make):
+    make(tmp_path / name)
+    (tmp_path / name).chmod(0o600)
+    with pytest.raises(PystateError) as caught, job_manager(PystateHome(tmp_path), "127.0.0.1", 0):
+        pass
+    assert (caught.value.where, "mv" in str(caught.value.hint)) == (str(tmp_path / name), True)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+def test_a_pipe_as_a_job_s_record_hangs_no_job_manager(tmp_path, make):
+    home = PystateHome(tmp_path)
+    job = home.job("a" * 32)
+    job.path.mkdir(parents=True)
+    make(job.path / "record.json")
+    make(job.path / "submission.json")
+    with job_manager(home, "127.0.0.1", 0):
+        record = JobRecord.read(job)
+    assert record is not None
+    assert "The job record is damaged" in record.verdict.failure.message

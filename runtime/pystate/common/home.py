@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.errors import UsageError
-from pystate.common.job_files import FencingFile, JobFile, Replica, ReplicatedFile, Reserve, replace_file
+from pystate.common.job_files import FencingFile, JobFile, Replica, ReplicatedFile, Reserve, read_job_file, replace_file
+from pystate.common.regular_files import MAX_SMALL_BYTES
 
 SPARK_SECRETS = "spark-secrets.conf"
 _JOB_ID = re.compile(r"[0-9a-fA-F]{32}")
@@ -71,10 +72,19 @@ def write_json(file: JobFile, data: Any, *, mode: int = 0o600, reserve: Reserve 
     write_file_atomically(file, content, mode=mode, reserve=reserve)
 
 
-def read_json(file: JobFile) -> Any:
-    """Read JSON; None where the file doesn't exist."""
+def read_json(file: JobFile, most: int = MAX_SMALL_BYTES) -> Any:
+    """Read JSON; None where the file doesn't exist.
+
+    Args:
+        file: The file.
+        most: Bytes it may have.
+
+    Raises:
+        ValueError: It is no JSON, no regular file, or larger.
+        OSError: It can't be read.
+    """
     try:
-        return json.loads(file.read_bytes())
+        return json.loads(read_job_file(file, most))
     except FileNotFoundError:
         return None
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from pystate.common.regular_files import MAX_SMALL_BYTES, OddFileError, read_small_file
+
 _ROOM_BYTES = 256 << 10
 """What a driver writes before its job has begun is less."""
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -152,9 +154,16 @@ class ReplicatedFile:
     def __fspath__(self) -> str:
         return str(self.path)
 
-    def read_bytes(self) -> bytes:
-        """Return the content here."""
-        return self.path.read_bytes()
+    def read_bytes(self, most: int = MAX_SMALL_BYTES) -> bytes:
+        """Return the content here.
+
+        Args:
+            most: Bytes it may have.
+
+        Raises:
+            OddFileError: It has more, or is no regular file.
+        """
+        return read_small_file(self.path, most)
 
     def replace_by(self, data: bytes, *, mode: int, reserve: Reserve | None = None) -> None:
         """Write it whole, there and here."""
@@ -181,9 +190,20 @@ class ReplicatedFile:
 class FencingFile(ReplicatedFile):
     """A file that is read where others write it: what stands here may be out of date."""
 
-    def read_bytes(self) -> bytes:
-        """Return the content there."""
-        return self._replica.read(self.name)
+    def read_bytes(self, most: int = MAX_SMALL_BYTES) -> bytes:
+        """Return the content there.
+
+        Args:
+            most: Bytes it may have.
+
+        Raises:
+            OddFileError: It has more.
+        """
+        data = self._replica.read(self.name)
+        if len(data) > most:
+            message = f"{self.name} has more than {most} bytes"
+            raise OddFileError(message)
+        return data
 
     def exists(self) -> bool:
         """Whether it is there."""
@@ -195,3 +215,17 @@ class FencingFile(ReplicatedFile):
 
 
 JobFile: TypeAlias = Path | ReplicatedFile
+
+
+def read_job_file(file: JobFile, most: int = MAX_SMALL_BYTES) -> bytes:
+    """Return what stands in a small file.
+
+    Args:
+        file: The file.
+        most: Bytes it may have.
+
+    Raises:
+        OddFileError: It has more, or is no regular file.
+        OSError: It isn't there, or can't be read.
+    """
+    return file.read_bytes(most) if isinstance(file, ReplicatedFile) else read_small_file(file, most)

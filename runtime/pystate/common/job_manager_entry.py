@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from typing import Any
 
 from pystate.common.errors import ControlError
 from pystate.common.home import PystateHome
+from pystate.common.regular_files import MAX_WORD_BYTES, open_regular, read_small_file
 
 REWRITE_SECONDS = 2.0
 """How often a job manager looks whether its address is damaged, and writes it anew."""
@@ -28,7 +28,7 @@ def read_job_manager(home: PystateHome) -> dict[str, Any] | None:
         DamagedAddressError: It is damaged, and a job manager runs.
     """
     try:
-        entry = _whole(home.jobmanager.read_bytes())
+        entry = _read(home)
     except FileNotFoundError:
         return None
     if entry is not None or not is_served(home):
@@ -41,14 +41,14 @@ def read_job_manager(home: PystateHome) -> dict[str, Any] | None:
 def is_damaged(home: PystateHome) -> bool:
     """Return whether the file is there and says nothing."""
     try:
-        return _whole(home.jobmanager.read_bytes()) is None
+        return _read(home) is None
     except FileNotFoundError:
         return False
 
 
-def _whole(data: bytes) -> dict[str, Any] | None:
+def _read(home: PystateHome) -> dict[str, Any] | None:
     try:
-        entry = json.loads(data)
+        entry = json.loads(read_small_file(home.jobmanager, MAX_WORD_BYTES))
     except (ValueError, RecursionError):
         return None
     known = isinstance(entry, dict) and all(type(entry.get(key)) is kind for key, kind in _KINDS.items())
@@ -58,14 +58,10 @@ def _whole(data: bytes) -> dict[str, Any] | None:
 def is_served(home: PystateHome) -> bool:
     """Return whether a job manager holds the home's lock, which the operating system gives free when it dies."""
     try:
-        descriptor = os.open(home.jobmanager_lock, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with open_regular(str(home.jobmanager_lock)) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    else:
+    except OSError:
         return False
-    finally:
-        os.close(descriptor)
+    return False

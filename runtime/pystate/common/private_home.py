@@ -83,7 +83,7 @@ def _renewed_token(home: PystateHome) -> list[str]:
     except FileNotFoundError:
         return []
     _check_ours(found, home.token, "token")
-    if not found.st_mode & _OTHERS or stat.S_ISLNK(found.st_mode):
+    if not found.st_mode & _OTHERS or not stat.S_ISREG(found.st_mode):
         return []
     write_file_atomically(home.token, f"{secrets.token_hex(32)}\n".encode(), mode=0o600)
     return [f"Others could read the token in {home.token}; another one was made."]

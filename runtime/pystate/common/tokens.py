@@ -6,9 +6,31 @@ import os
 import stat
 from pathlib import Path
 
-from pystate.common.errors import ConfigurationError
+from pystate.common.errors import ConfigurationError, PystateError
+from pystate.common.regular_files import MAX_WORD_BYTES, read_small_file
 
 MIN_TOKEN_LENGTH = 16
+
+
+class DamagedTokenError(PystateError):
+    """What stands where a home's token should be can't be one."""
+
+
+def read_home_token(path: Path) -> str | None:
+    """Return the token of a home, or of a storage that homes share; None where there is none yet.
+
+    Raises:
+        DamagedTokenError: It is no regular file, too large, or no text.
+        OSError: It can't be read.
+    """
+    try:
+        return read_small_file(path, MAX_WORD_BYTES).decode("utf-8").strip()
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        message = f"The token is damaged: {error}."
+        hint = f"mv {path} {path}.damaged && pystate cluster start; end a job manager that runs still with kill"
+        raise DamagedTokenError(message, where=str(path), hint=hint) from error
 
 
 def read_token(path: str, where: str) -> str:

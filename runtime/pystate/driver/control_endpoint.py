@@ -11,7 +11,9 @@ from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.control import ControlServer
 from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
 from pystate.common.home import JobDirectory, parse_job_id
+from pystate.common.job_files import read_job_file
 from pystate.common.processes import started_at
+from pystate.common.regular_files import MAX_WORD_BYTES
 from pystate.driver.job_master import JobMaster
 from pystate.driver.status import JobStatusStore
 from pystate.driver.triggered_operations import TriggeredOperations
@@ -32,7 +34,7 @@ class ControlEndpoint:
         self._status = status
         self._master: JobMaster | None = None
         self._operations = TriggeredOperations(directory, status.writes)
-        self._server = ControlServer(directory.secret.read_bytes(), self._handle)
+        self._server = ControlServer(read_job_file(directory.secret, MAX_WORD_BYTES), self._handle)
 
     def start(self) -> None:
         """Begin to answer, and say where."""

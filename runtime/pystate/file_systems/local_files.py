@@ -13,46 +13,12 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from pystate.common.regular_files import kind_in_words, open_regular
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # who can't list a folder may pass through it; where the system has no such way in, the last one is opened by its path
 _PASSED = getattr(os, "O_PATH", None)
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_KINDS = (
-    (stat.S_ISLNK, "a link"),
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-
-
-def kind_in_words(mode: int) -> str:
-    """Return what something is that isn't a regular file, by its `st_mode`."""
-    return next((words for holds, words in _KINDS if holds(mode)), "no regular file")
-
-
-def open_regular(path: str, folder: int | None = None) -> BinaryIO:
-    """Open a regular file for reading; nothing else is opened, for that alone may hang or have an effect.
-
-    Args:
-        path: The file; a link that leads to one does as well, unless a folder is given.
-        folder: The descriptor of the folder it is in; links are refused then.
-
-    Raises:
-        OSError: It isn't one, or can't be opened.
-    """
-    follow = folder is None
-    _check_regular(os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode, path)
-    flags = _READ | (0 if follow else os.O_NOFOLLOW)
-    file = open(path, "rb", opener=lambda name, _flags: os.open(name, flags, dir_fd=folder))
-    try:
-        _check_regular(os.fstat(file.fileno()).st_mode, path)
-    except BaseException:
-        file.close()
-        raise
-    return file
 
 
 def open_new(path: str, mode: int) -> BinaryIO:
@@ -187,8 +153,3 @@ def _empty(folder: int) -> None:
         finally:
             os.close(below)
         os.rmdir(name, dir_fd=folder)
-
-
-def _check_regular(mode: int, path: str) -> None:
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, f"{os.path.basename(path)} is {kind_in_words(mode)}, not a regular file", path)

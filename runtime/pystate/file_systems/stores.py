@@ -16,7 +16,8 @@ from typing import Any, BinaryIO, Protocol
 from fsspec.implementations.local import LocalFileSystem
 
 from pystate.common.file_system_settings import current_settings
-from pystate.file_systems.local_files import LocalFolder, make_folders, open_new, open_regular
+from pystate.common.regular_files import open_regular
+from pystate.file_systems.local_files import LocalFolder, make_folders, open_new
 from pystate.file_systems.looks import kind_of, scheme_of
 
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)

@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import JobDirectory, read_json, write_file_atomically, write_json
+from pystate.common.job_files import read_job_file
 from pystate.common.job_status import JobStatus
 from pystate.common.plain_data import PlainData, PlainDataError
+from pystate.common.regular_files import OddFileError
 from pystate.job_folder.content import FileContent
 from pystate.job_folder.failure_history import JobFailure
 
@@ -132,13 +134,16 @@ class JobRecord(FileContent):
 
     @staticmethod
     def set_aside(directory: JobDirectory) -> Path:
-        """Copy a damaged record and delete it, so that another one can be written; return where it is now."""
+        """Put a damaged record aside, so that another one can be written; return where it is now."""
         record = directory.latest_record
         aside = directory.path / f"{record.name}.damaged"
-        write_file_atomically(aside, record.read_bytes(), mode=0o600)
-        written = record.stat().st_mtime_ns
-        os.utime(aside, ns=(written, written))
-        record.unlink()
+        written = os.lstat(record).st_mtime_ns
+        try:
+            write_file_atomically(aside, read_job_file(record), mode=0o600)
+            os.utime(aside, ns=(written, written))
+        except OddFileError:  # a pipe, a folder, something huge: nothing to copy
+            os.replace(record, aside)
+        record.unlink(missing_ok=True)
         return aside
 
 

@@ -175,7 +175,7 @@ class Dispatcher:
         elif record.phase is RecordPhase.RESTARTING:
             job.restart()
         else:
-            message = "The driver process ended while no job manager was running."
+            message = "The driver process has ended, and no job manager saw how."
             job.see_to("the restart", lambda job: job.driver_died(message))
 
     def _replace_damaged(
@@ -189,7 +189,7 @@ class Dispatcher:
             submission = read_json(directory.submission)
             name = submission.get("job_name") or job_name_of(submission["job_file"])
             submitted_at = int(submission["submitted_at"])
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             name, submitted_at = "(damaged)", modified
         record = JobRecord(job_id, name, submitted_at, RecordPhase.STARTED)
         if process is None:

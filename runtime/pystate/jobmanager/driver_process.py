@@ -19,7 +19,9 @@ from pystate.common.control import connect, receive_message, send_message
 from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.file_system_settings import settings_environment
 from pystate.common.home import JobDirectory, PystateHome
+from pystate.common.job_files import read_job_file
 from pystate.common.processes import signal_process, started_at
+from pystate.common.regular_files import MAX_WORD_BYTES, OddFileError
 from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.driver_term import LEADER_VARIABLE
 from pystate.job_folder.job_record import Submission
@@ -231,8 +233,8 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
     """
     try:
         address = DriverAddressFile.read_from(directory.driver)
-        secret = directory.secret.read_bytes()
-    except (OSError, DamagedFileError) as error:
+        secret = read_job_file(directory.secret, MAX_WORD_BYTES)
+    except (OSError, OddFileError, DamagedFileError) as error:
         message = "The address of the job's driver can't be read."
         raise DriverUnreachableError(message, where=f"{directory.driver}: {error}", hint=f"see {directory.log}") from error
     if address is None:

@@ -17,7 +17,9 @@ from typing import TypeVar
 from pystate.common.control import connect
 from pystate.common.errors import ControlError, PystateError, UsageError
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id
+from pystate.common.job_files import read_job_file
 from pystate.common.processes import is_ours, started_at
+from pystate.common.regular_files import MAX_WORD_BYTES
 from pystate.job_folder.content import FileContent
 from pystate.job_folder.small_files import DriverAddressFile, DriverProcessFile
 
@@ -71,7 +73,7 @@ class Candidate:
         if said is None or said.pid != self.pid:
             return False
         try:
-            connect((said.host, said.port), directory.secret.read_bytes(), timeout=_ANSWER_SECONDS).close()
+            connect((said.host, said.port), read_job_file(directory.secret, MAX_WORD_BYTES), timeout=_ANSWER_SECONDS).close()
         except (ControlError, OSError, ValueError):
             return False
         return True

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pystate.common.bounded_text import shown
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, write_file_atomically
+from pystate.common.tokens import read_home_token
 
 MAX_BODY_BYTES = 4 << 20
 """Of a submission, which only the owner of the home may send."""
@@ -42,13 +43,17 @@ class RequestTooSlowError(PystateError):
 
 
 def home_token(home: PystateHome) -> str:
-    """Return the token of a home, made at first use; only its owner can read it."""
-    try:
-        return home.token.read_text().strip()
-    except FileNotFoundError:
-        token = secrets.token_hex(32)
-        write_file_atomically(home.token, f"{token}\n".encode(), mode=0o600)
-        return token
+    """Return the token of a home, made at first use; only its owner can read it.
+
+    Raises:
+        DamagedTokenError: What stands there can't be one.
+    """
+    known = read_home_token(home.token)
+    if known is not None:
+        return known
+    token = secrets.token_hex(32)
+    write_file_atomically(home.token, f"{token}\n".encode(), mode=0o600)
+    return token
 
 
 class RequestGuard:

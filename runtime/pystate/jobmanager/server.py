@@ -9,11 +9,13 @@ import os
 import secrets
 import signal
 import socket
+import stat
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -27,6 +29,7 @@ from pystate.common.home import PystateHome, write_file_atomically, write_json
 from pystate.common.job_manager_entry import REWRITE_SECONDS, DamagedAddressError, is_damaged, read_job_manager
 from pystate.common.private_home import close_to_others
 from pystate.common.processes import started_at, this_machine
+from pystate.common.regular_files import NotRegularError, check_regular
 from pystate.common.security_options import SecurityOptions
 from pystate.common.time import current_time_ms
 from pystate.jobmanager.dispatcher import Dispatcher
@@ -256,7 +259,7 @@ def bind(address: str, port: int) -> Iterator[socket.socket]:
 @contextmanager
 def _only_one(home: PystateHome) -> Iterator[None]:
     """Hold the home's lock. A holder that has left no address is about to start or to end, and gets a moment."""
-    descriptor = os.open(home.jobmanager_lock, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = _opened_lock(home)
     try:
         deadline = time.monotonic() + _LOCK_WAIT_SECONDS
         while True:
@@ -266,13 +269,29 @@ def _only_one(home: PystateHome) -> Iterator[None]:
             except BlockingIOError as error:
                 other = _other(home)
                 if other is not None or time.monotonic() > deadline:
-                    message = f"Another job manager (process {other}) serves this home."
+                    named = "" if other is None else f" (process {other})"
+                    message = f"Another job manager{named} serves this home."
                     raise AlreadyRunningError(message, where=str(home.root)) from error
                 time.sleep(0.1)
         _forget_address(home)  # a killed one leaves its own
         yield
     finally:
         os.close(descriptor)
+
+
+def _opened_lock(home: PystateHome) -> int:
+    path = str(home.jobmanager_lock)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        try:
+            check_regular(os.fstat(descriptor).st_mode, path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+    except (NotRegularError, IsADirectoryError) as error:
+        message = f"The home can't be locked: {error.strerror}."
+        raise PystateError(message, where=path, hint=f"mv {path} {path}.damaged; then the same command again") from error
+    return descriptor
 
 
 def _other(home: PystateHome) -> int | None:
@@ -293,6 +312,7 @@ def _known(home: PystateHome, entry: dict[str, Any]) -> Iterator[None]:
         while not ended.wait(REWRITE_SECONDS):
             with suppress(OSError):  # a full disk, a home that can't be written at the moment: it is tried again
                 if is_damaged(home):
+                    _put_folder_aside(home.jobmanager)
                     write_json(home.jobmanager, entry, mode=0o600)
                     logger.warning("%s was damaged and is written anew", home.jobmanager)
 
@@ -308,8 +328,18 @@ def _known(home: PystateHome, entry: dict[str, Any]) -> Iterator[None]:
 
 
 def _forget_address(home: PystateHome) -> None:
+    _put_folder_aside(home.jobmanager)
     with suppress(FileNotFoundError):
         home.jobmanager.unlink()
+
+
+def _put_folder_aside(path: Path) -> None:
+    """Make room for a file where a folder stands, which may hold anything."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(path.lstat().st_mode):
+            aside = path.with_name(f"{path.name}.damaged-{secrets.token_hex(4)}")
+            path.rename(aside)
+            logger.warning("%s was a folder; it is %s now", path, aside.name)
 
 
 def _advertised(address: str) -> str:

@@ -17,13 +17,16 @@ from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.home import write_file_atomically
-from pystate.common.job_files import JobFile
+from pystate.common.job_files import JobFile, read_job_file
+from pystate.common.regular_files import OddFileError
 from pystate.snapshot.plain import as_map, take
 
 STATISTICS_VERSION = 1
 """The version that is written, and the only one that is read."""
 
 _DRIVER_GONE = "The driver process that coordinated it is gone."
+MAX_BYTES = 256 << 20
+"""Of the file; a thousand checkpoints of a hundred subtasks each have less than a tenth of it."""
 _SMALL = 64 << 10
 _BYTES_PER_SECOND = 128 << 10
 _COST = 20
@@ -52,9 +55,12 @@ def read_statistics(
     """
     try:
         # in this order: a driver that writes in between has its last word later than what was read
-        last_word, data = path.stat().st_mtime_ns // 1_000_000, path.read_bytes()
+        last_word, data = path.stat().st_mtime_ns // 1_000_000, read_job_file(path, MAX_BYTES)
     except FileNotFoundError:
         return None
+    except OddFileError as error:
+        message = f"The statistics of the job's checkpoints can't be read: {error}."
+        raise CorruptSnapshotError(message, where=str(path)) from error
     try:
         tracker = CheckpointStatsTracker.from_plain(_decoded(data), history_size, clock)
     except CorruptSnapshotError as error:

@@ -12,6 +12,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError
 from pystate.common.home import PystateHome, write_file_atomically
 from pystate.common.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
+from pystate.common.tokens import read_home_token
 from pystate.jobmanager.high_availability.lease_files import LeaseFiles, LeaseStore
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
 
@@ -80,10 +81,7 @@ class FolderStorage:
 
     def token(self) -> str | None:
         """Return what requests prove to any of the job managers; None before the first one was started."""
-        try:
-            return self._token.read_text().strip()
-        except FileNotFoundError:
-            return None
+        return read_home_token(self._token)
 
     def prepare(self) -> str:
         """Make the folder and return the token.
@@ -104,12 +102,16 @@ class FolderStorage:
                     pass  # another job manager has been faster
                 finally:
                     draft.unlink()
-            return self._token.read_text().strip()
+            token = read_home_token(self._token)
         except OSError as error:
             message = f"The storage for high availability can't be used: {error}."
             raise PystateError(
                 message, where=str(self.root), hint="set high-availability.storageDir to another folder"
             ) from error
+        if token is None:
+            message = "The token of the storage for high availability was deleted while it was read."
+            raise PystateError(message, where=str(self._token), hint="start the job manager again")
+        return token
 
     def _check_file_system(self) -> None:
         """Make sure that links are atomic and that modes are kept: the lease needs the one, the jobs' secrets the other."""

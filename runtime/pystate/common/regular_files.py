@@ -1,0 +1,94 @@
+"""Reading files that must be nothing but files: a pipe or a device that stands under a name would hang or have an effect.
+
+What is small is read up to a bound, so that a file which somebody has made huge costs neither memory nor time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO
+
+MAX_WORD_BYTES = 64 << 10
+"""Of a token, a secret, or an address."""
+MAX_SMALL_BYTES = 16 << 20
+"""Of any other small file; what a job is submitted with has 4 MB at most."""
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_KINDS = (
+    (stat.S_ISLNK, "a link"),
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class NotRegularError(OSError):
+    """What stands under a name is no regular file."""
+
+
+class OddFileError(ValueError):
+    """A small file is no regular file, or too large: it is damaged like one that holds something else."""
+
+
+def kind_in_words(mode: int) -> str:
+    """Return what something is that isn't a regular file, by its `st_mode`."""
+    return next((words for holds, words in _KINDS if holds(mode)), "no regular file")
+
+
+def open_regular(path: str, folder: int | None = None) -> BinaryIO:
+    """Open a regular file for reading; nothing else is opened, for that alone may hang or have an effect.
+
+    Args:
+        path: The file; a link that leads to one does as well, unless a folder is given.
+        folder: The descriptor of the folder it is in; links are refused then.
+
+    Raises:
+        NotRegularError: It isn't one.
+        OSError: It can't be opened.
+    """
+    follow = folder is None
+    check_regular(os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode, path)
+    flags = _READ | (0 if follow else os.O_NOFOLLOW)
+    file = open(path, "rb", opener=lambda name, _flags: os.open(name, flags, dir_fd=folder))
+    try:
+        check_regular(os.fstat(file.fileno()).st_mode, path)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def check_regular(mode: int, path: str) -> None:
+    """Make sure by its `st_mode` that something is a regular file.
+
+    Raises:
+        NotRegularError: It isn't one.
+    """
+    if not stat.S_ISREG(mode):
+        message = f"{os.path.basename(path)} is {kind_in_words(mode)}, not a regular file"
+        raise NotRegularError(errno.EINVAL, message, path)
+
+
+def read_small_file(path: str | os.PathLike[str], most: int = MAX_SMALL_BYTES) -> bytes:
+    """Return what a small file holds.
+
+    Args:
+        path: The file, or a link to it.
+        most: Bytes it may have.
+
+    Raises:
+        OddFileError: It is something else than a regular file, or larger.
+        OSError: It isn't there, or can't be read.
+    """
+    try:
+        with open_regular(os.fspath(path)) as file:
+            data = file.read(most + 1)
+    except NotRegularError as error:
+        raise OddFileError(error.strerror) from error
+    if len(data) > most:
+        message = f"{os.path.basename(path)} has more than {most} bytes"
+        raise OddFileError(message)
+    return data
