@@ -145,9 +145,14 @@ def start_job_manager(
     if running is not None:
         return running[0], False
     from pystate.common.private_home import close_to_others
+    from pystate.common.refused_files import refused
 
     home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for sentence in close_to_others(home):
+    try:
+        changed = close_to_others(home)
+    except OSError as error:
+        raise refused(error, "The home can't be closed to others") from error
+    for sentence in changed:
         warn(sentence)
     _, log_start = log_extent(home.jobmanager_log)
     command = [*command, "--home", str(home.root), "--address", rest_address, "--port", str(rest_port), "--log"]

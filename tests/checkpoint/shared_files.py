@@ -176,7 +176,9 @@ class ModelSlots:
             one.frozen.release()
         if failing:
             error = ControlError("no").to_dict()
-            answer_slot_call(self._coordinator, "decline", {**checkpoint, "error": error})
+            answer_slot_call(
+                self._coordinator, "decline", {**checkpoint, "error": error, "reason": "CHECKPOINT_ASYNC_EXCEPTION"}
+            )
             return
         state = TaskState({"count": OperatorSubtaskState([handle])})
         metrics = SubtaskCheckpointMetrics(int(time.time() * 1000), 1, 2, 3, None, state.checkpointed_size, state.state_size)

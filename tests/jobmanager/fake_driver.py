@@ -117,9 +117,10 @@ class FakeDriver:
 
     def move(self, state: str, **changes: Any) -> None:
         with self.lock:
+            ends = state in ("FINISHED", "FAILED", "CANCELED") and self.status["state"] != state
             self.status["timestamps"][state] = now()
             self.status.update(state=state, **changes)
-            if state in ("FINISHED", "FAILED", "CANCELED"):
+            if ends:
                 self.status["end_time"] = now()
             for vertex in self.status["vertices"]:
                 vertex["status"] = state

@@ -51,9 +51,11 @@ def make_folders(path: str, mode: int) -> None:
         try:
             os.mkdir(one, mode)
         except FileExistsError:  # another process, at this moment; or a file, which the next one finds out
-            if not os.path.isdir(one):
+            if os.path.isdir(one):
+                continue
+            if one == missing[0]:
                 raise
-            continue
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), one) from None
         os.chmod(one, mode | os.stat(one).st_mode & stat.S_ISGID)  # files in it may have to get the folder's group
 
 

@@ -173,7 +173,7 @@ class _TtlMachine(RuleBasedStateMachine):
         self.open.append((self.harness.snapshot(), model, self.clock.now))
 
     def declared(self) -> bool:
-        return all(self.name in backend._descriptors for backend in self.harness.backends)
+        return all(self.name in backend._handles for backend in self.harness.backends)
 
     @precondition(lambda self: self.open)
     @rule(
