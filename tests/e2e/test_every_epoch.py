@@ -72,7 +72,7 @@ def expected(words):
 
 
 def put(folder, name, words):
-    part = folder.with_name("part")
+    part = folder.with_name(f"part-{name}")  # the sink puts one at any time
     part.write_text("\n".join(words) + "\n")
     part.rename(folder / name)
 
