@@ -153,7 +153,7 @@ def test_a_savepoint_that_its_driver_did_not_live_to_complete_has_failed(manager
 def test_cancel_and_stop_with_savepoint_end_the_job(manager, verb, end):
     job = manager.submit()
     manager.wait_for(job, "RUNNING")
-    body = {"targetDirectory": "/tmp/s", "target-directory": "/tmp/s", "cancel-job": True}
+    body = {"targetDirectory": "/tmp/s"} if verb == "stop" else {"target-directory": "/tmp/s", "cancel-job": True}
 
     answer = manager.request("POST", f"/jobs/{job}/{verb}", body)[1]
 
