@@ -333,7 +333,7 @@ def test_a_driver_that_was_replaced_does_not_write_down_an_epoch_that_is_to_be_r
     one.coordinator.check_term = replaced
     with pytest.raises(DriverReplacedError):
         one.begin(0)
-    assert one.coordinator.running_epoch(None) is None
+    assert one.epochs.running_epoch(None) is None
 
 
 def test_an_epoch_asks_for_the_term_once(bench):

@@ -252,7 +252,7 @@ def state(tmp_path):
         clock = Clock()
         one = CheckpointsUnderWay(settings, RestorePoints(settings, JOB.job_id), statistics, clock)
         one.start(len(SUBTASKS))
-        spark, every_epoch = FakeSpark(tmp_path / "spark").directory, settings.every_epoch
+        spark, every_epoch = FakeSpark(tmp_path / "spark").directory, settings.engine_triggers
         epochs = EpochBarriers(one, FakeSlots(), spark, [TASK], -1, -1, every_epoch=every_epoch, clock=clock)
         one.begin_attempt(epochs._pool, epochs, print)
         return one, epochs

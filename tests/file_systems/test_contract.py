@@ -17,8 +17,8 @@ from pystate.catalog.garbage import GarbageCollection, OrphanKind
 from pystate.catalog.listing import find_snapshots
 from pystate.catalog.summary import read_snapshot
 from pystate.catalog.verification import Verification
-from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotExistsError
+from pystate.driver.micro_batch.running_epoch import RunningEpoch, RunningEpochStore
 from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.snapshot.storage import SnapshotLocation, parse_location, resolve_snapshot

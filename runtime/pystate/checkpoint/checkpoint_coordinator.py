@@ -36,7 +36,6 @@ from pystate.checkpoint.id_counter import CheckpointIdCounter
 from pystate.checkpoint.live_attempt import CheckpointSlots
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.restore_points import RestorePoints
-from pystate.checkpoint.running_epoch import RunningEpoch
 from pystate.checkpoint.snapshot_metadata import JobDescription, write_snapshot
 from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.checkpoint.stats.file import StatisticsFile
@@ -56,6 +55,7 @@ from pystate.common.time import current_time_ms
 from pystate.plan.task import TaskSpec
 from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
 from pystate.snapshot.snapshot import Snapshot
+from pystate.snapshot.storage import SnapshotLocation
 
 _CLOSE_S = 30.0
 
@@ -179,9 +179,14 @@ class CheckpointCoordinator:
     # -- the attempt's life
 
     @property
-    def every_epoch(self) -> bool:
-        """Whether each epoch is to carry a barrier."""
-        return self._settings.every_epoch
+    def engine_triggers(self) -> bool:
+        """Whether the engine is to bring each checkpoint itself, and needs each of them."""
+        return self._settings.engine_triggers
+
+    @property
+    def task_owned_location(self) -> SnapshotLocation:
+        """Where an engine keeps what belongs to the job, and to no checkpoint."""
+        return self._storage.task_owned_location
 
     def attempt_started(
         self, pool: CheckpointSlots, barriers: BarrierPlacement, on_intolerable: Callable[[PystateError], None]
@@ -211,31 +216,6 @@ class CheckpointCoordinator:
             self.fail(entry, reason, self._over())
         for request in left.requests:
             request.future.set_exception(self._over())
-
-    def write_down_epoch(self, epoch: int, batch: int, capture: Callable[[int], dict[str, bytes]]) -> None:
-        """Write down the epoch that is about to run, so that the next attempt, or driver, runs the same one again.
-
-        Args:
-            epoch: Which.
-            batch: Its number for whoever reads the sources.
-            capture: Returns the files that make it the same batch again.
-
-        Raises:
-            DriverReplacedError: The job is another driver's.
-            SnapshotError: The storage failed.
-        """
-        snapshot = self.checkpoints.latest_snapshot()
-        self.check_term()  # the next driver runs the epoch again that is written down here
-        self._points.begin_epoch(epoch, batch, capture, snapshot)
-
-    def running_epoch(self, snapshot: Snapshot | None) -> RunningEpoch | None:
-        """Return the epoch that ran when the last attempt ended, if it is to be run again behind `snapshot`.
-
-        Raises:
-            CorruptSnapshotError: It is damaged.
-            SnapshotError: The storage can't be read.
-        """
-        return self._points.running_epoch(snapshot)
 
     # -- asking for checkpoints
 

@@ -21,7 +21,7 @@ class CheckpointSettings:
 
     Attributes:
         interval_ms: Time between periodic checkpoints; None where there are none.
-        every_epoch: Whether each epoch carries a barrier, in the place of an interval.
+        engine_triggers: Whether the engine brings each checkpoint itself, in the place of an interval, and needs them all.
         timeout_s: How long a checkpoint may take.
         min_pause_ms: Least time between the end of one and the trigger of the next.
         max_concurrent: How many may be under way at once.
@@ -37,7 +37,7 @@ class CheckpointSettings:
     """
 
     interval_ms: int | None
-    every_epoch: bool
+    engine_triggers: bool
     timeout_s: float
     min_pause_ms: int
     max_concurrent: int
@@ -61,15 +61,15 @@ class CheckpointSettings:
         """
         get = configuration.get
         state = StateSettings.of(configuration)
-        every_epoch = get(CheckpointingOptions.EVERY_EPOCH)
-        if every_epoch and state.checkpoint_directory is None:
+        engine_triggers = get(CheckpointingOptions.EVERY_EPOCH)
+        if engine_triggers and state.checkpoint_directory is None:
             message = f"{CheckpointingOptions.EVERY_EPOCH.key} needs a place that outlives the driver."
             raise ConfigurationError(message, hint=f"-D {CheckpointingOptions.CHECKPOINTS_DIRECTORY.key}=DIR")
         in_memory = state.storage is CheckpointStorageType.JOBMANAGER
         storage = MemoryCheckpointStorage if in_memory else CheckpointStorageAccess
         return CheckpointSettings(
-            interval_ms=None if every_epoch else get(CheckpointingOptions.CHECKPOINTING_INTERVAL),
-            every_epoch=every_epoch,
+            interval_ms=None if engine_triggers else get(CheckpointingOptions.CHECKPOINTING_INTERVAL),
+            engine_triggers=engine_triggers,
             timeout_s=get(CheckpointingOptions.CHECKPOINTING_TIMEOUT) / 1000,
             min_pause_ms=get(CheckpointingOptions.MIN_PAUSE_BETWEEN_CHECKPOINTS),
             max_concurrent=get(CheckpointingOptions.MAX_CONCURRENT_CHECKPOINTS),
@@ -93,7 +93,7 @@ class CheckpointSettings:
     @property
     def enabled(self) -> bool:
         """Whether the job takes checkpoints without being asked."""
-        return self.every_epoch or self.interval_ms is not None
+        return self.engine_triggers or self.interval_ms is not None
 
     def inline_threshold(self, location: SnapshotLocation) -> int:
         """Return how many bytes of one state may travel in its handle."""

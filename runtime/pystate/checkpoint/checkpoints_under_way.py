@@ -415,8 +415,8 @@ class CheckpointsUnderWay:
                 self._statistics.tracker.withdraw(entry.checkpoint_id)
             else:
                 self._statistics.tracker.report_failed(entry, reason, error.message)
-            # without its checkpoint an epoch that carries a barrier could not be run again
-            if fails_attempt or isinstance(error, DriverReplacedError) or (self._settings.every_epoch and counts):
+            # an engine that brings its checkpoints itself can't repeat what follows the one before
+            if fails_attempt or isinstance(error, DriverReplacedError) or (self._settings.engine_triggers and counts):
                 decision = CheckpointFailureDecision.FAIL_JOB
             on_intolerable = self._on_intolerable
             self.lock.notify_all()

@@ -1,8 +1,7 @@
-"""What a new attempt of a job can start from: its checkpoints, the snapshot it was started from, a running epoch."""
+"""What a new attempt of a job can start from: its checkpoints, the snapshot it was started from."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 
 from pystate.checkpoint.checkpoint_recovery import recover_checkpoints
@@ -10,12 +9,10 @@ from pystate.checkpoint.checkpoint_settings import CheckpointSettings
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.completed_store import CompletedCheckpointStore
 from pystate.checkpoint.confirmed_checkpoints import Confirmed
-from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
 from pystate.checkpoint.shared_state_files import SharedStateFiles
 from pystate.checkpoint.snapshot_claiming import SnapshotClaiming
 from pystate.checkpoint.snapshot_disposal import Discards, FailedRemains
 from pystate.checkpoint.snapshot_metadata import Parent
-from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.options import RecoveryClaimMode
 from pystate.snapshot.memory_storage import snapshot_location
@@ -41,9 +38,6 @@ class RestorePoints:
         self._job_id = job_id
         self._store = CompletedCheckpointStore(settings.retained)
         self.shared = SharedStateFiles(settings.storage, job_id, writes=settings.incremental)
-        self._running_epochs: RunningEpochStore | None = None
-        if settings.every_epoch:
-            self._running_epochs = RunningEpochStore(settings.storage.task_owned_location)
         self._left_out = False
         self._discards = Discards()
         self._failed = FailedRemains()
@@ -195,33 +189,6 @@ class RestorePoints:
             return self.starting
         return Snapshot(snapshot_location(latest.path), latest.metadata, starting=False)
 
-    def begin_epoch(self, epoch: int, batch: int, capture: Callable[[int], dict[str, bytes]], base: Snapshot | None) -> None:
-        """Write down the epoch that is about to run, where each one is to be run again after a failure.
-
-        Args:
-            epoch: Which.
-            batch: Its number for whoever reads the sources.
-            capture: Returns the files that make it the same batch again.
-            base: What the job would be restored from.
-
-        Raises:
-            SnapshotError: The storage failed.
-        """
-        if self._running_epochs is not None:
-            uri = None if base is None else base.location.uri
-            self._running_epochs.write(RunningEpoch(epoch, batch, uri, capture(batch)))
-
-    def running_epoch(self, base: Snapshot | None) -> RunningEpoch | None:
-        """Return the epoch that ran when the last attempt ended, if it is to be run again behind `base`.
-
-        Raises:
-            CorruptSnapshotError: It is damaged.
-            SnapshotError: The storage can't be read.
-        """
-        running = None if self._running_epochs is None else self._running_epochs.read()
-        uri = None if base is None else base.location.uri
-        return running if running is not None and running.base == uri else None
-
     def discard_on(self, status: JobStatus) -> list[CompletedCheckpoint]:
         """Delete what the end of the job leaves to nobody; return the checkpoints that are gone."""
         before = self._store.checkpoints
@@ -238,9 +205,4 @@ class RestorePoints:
         self.discard_failed({})
         if not self._unsure:
             self.shared.end([checkpoint.metadata for checkpoint in [*retained, *self._discards.left]])
-        if self._running_epochs is not None:
-            try:
-                self._running_epochs.clear()
-            except PystateError as error:
-                sys.stderr.write(f"WARNING: {error}\n")
         return deleted

@@ -168,6 +168,7 @@ class JobMaster:
             return self._run_attempts(plan, frames, restore)
         finally:
             self.coordinator.close(self._status.state)
+            self.epochs.close(self._status.state)
             if self._status.state.is_terminal:
                 remove_local_copies(local_roots(self._configuration), self._job_id)
 
@@ -438,7 +439,7 @@ class JobMaster:
         if self._number > 0:
             start = _describe_start(snapshot, in_memory=self._state_settings.in_memory_only)
             self._say(f"Attempt {self._number} starts {start}.")
-        running = self.coordinator.running_epoch(snapshot)
+        running = self.epochs.running_epoch(snapshot)
         if running is not None:
             self._say(f"Epoch {running.epoch} is run again, with the same rows.")
         if snapshot is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pystate.catalog.starting_point import read_starting_point
-from pystate.checkpoint.running_epoch import RunningEpoch
 from pystate.common.errors import JobGraphError, PystateError, RestoreError
 from pystate.common.options import RecoveryClaimMode
 from pystate.common.type_info import TypeInformation
+from pystate.driver.micro_batch.running_epoch import RunningEpoch
 from pystate.driver.restored_job import RestoredJob
 from pystate.plan.chain import OperatorSpec, needs_slot
 from pystate.plan.job_plan import JobPlan

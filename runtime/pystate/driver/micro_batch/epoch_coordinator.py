@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,14 +13,17 @@ from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.common.errors import ControlError, PystateError
+from pystate.common.job_status import JobStatus
 from pystate.driver.micro_batch.epoch_barriers import EpochBarriers
 from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.micro_batch.record_counts import RecordCounter
+from pystate.driver.micro_batch.running_epoch import RunningEpoch, RunningEpochStore
 from pystate.driver.slot_pool import SlotPool
 from pystate.plan.task import TaskSpec
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.metadata import CheckpointType
+from pystate.snapshot.snapshot import Snapshot
 from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
 
 
@@ -41,10 +45,32 @@ class EpochCoordinator:
         self._tasks: list[TaskSpec] = []
         self._records = RecordCounter()
         self._barriers: EpochBarriers | None = None
+        self._running: RunningEpochStore | None = None
+        if coordinator.engine_triggers:
+            self._running = RunningEpochStore(coordinator.task_owned_location)
 
     def describe(self, tasks: list[TaskSpec]) -> None:
         """Take note of the job's tasks."""
         self._tasks = tasks
+
+    def close(self, status: JobStatus) -> None:
+        """Delete what a job that has ended needs no more; to be called behind the end of its checkpoints."""
+        if self._running is not None and status.is_terminal:
+            try:
+                self._running.clear()
+            except PystateError as error:
+                sys.stderr.write(f"WARNING: {error}\n")
+
+    def running_epoch(self, base: Snapshot | None) -> RunningEpoch | None:
+        """Return the epoch that ran when the last attempt ended, if it is to be run again behind `base`.
+
+        Raises:
+            CorruptSnapshotError: It is damaged.
+            SnapshotError: The storage can't be read.
+        """
+        running = None if self._running is None else self._running.read()
+        uri = None if base is None else base.location.uri
+        return running if running is not None and running.base == uri else None
 
     def attempt_started(
         self,
@@ -70,7 +96,7 @@ class EpochCoordinator:
             self._tasks,
             epoch,
             batch,
-            every_epoch=self._coordinator.every_epoch,
+            every_epoch=self._coordinator.engine_triggers,
             clock=self._clock,
         )
         self._coordinator.attempt_started(pool, self._barriers, on_intolerable)
@@ -95,8 +121,8 @@ class EpochCoordinator:
         barriers.await_turn(lambda: self._numbers.reserve(epoch))
         barrier: PendingCheckpoint | None = None
         try:
-            if self._coordinator.every_epoch:
-                barrier = self._barrier_of(epoch, batch, barriers)
+            if self._running is not None:
+                barrier = self._barrier_of(epoch, batch, barriers, self._running)
             barriers.begin_epoch(epoch, barrier)
         except PystateError as error:
             if barrier is not None:
@@ -105,9 +131,12 @@ class EpochCoordinator:
         finally:
             barriers.turn_over()
 
-    def _barrier_of(self, epoch: int, batch: int, barriers: EpochBarriers) -> PendingCheckpoint:
+    def _barrier_of(self, epoch: int, batch: int, barriers: EpochBarriers, store: RunningEpochStore) -> PendingCheckpoint:
         """Write down the epoch that is about to run, and prepare the checkpoint that rides on it."""
-        self._coordinator.write_down_epoch(epoch, batch, barriers.spark.capture_running)
+        base = self._coordinator.latest_snapshot()
+        self._coordinator.check_term()  # the next driver runs the epoch again that is written down here
+        uri = None if base is None else base.location.uri
+        store.write(RunningEpoch(epoch, batch, uri, barriers.spark.capture_running(batch)))
         return self._coordinator.prepare(CheckpointRequest(CheckpointType.CHECKPOINT))
 
     def check_all_prepared(self, epoch: int) -> dict[SubtaskId, PreparedEpoch]:

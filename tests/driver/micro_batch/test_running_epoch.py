@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from pystate.checkpoint import running_epoch
-from pystate.checkpoint.running_epoch import RunningEpoch, RunningEpochStore
 from pystate.common.errors import CorruptSnapshotError, RestoreError
+from pystate.driver.micro_batch import running_epoch
+from pystate.driver.micro_batch.running_epoch import RunningEpoch, RunningEpochStore
 from pystate.snapshot.storage import SnapshotLocation
 
 FIRST = RunningEpoch(41, 3, "file:/c/chk-7", {"offsets/3": b"v1\n", "sources/0/3": b"v1\n"})
