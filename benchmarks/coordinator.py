@@ -36,7 +36,7 @@ from pystate.records.key_column import KeyColumn
 from pystate.snapshot.handles import ByteStreamStateHandle
 from pystate.snapshot.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, SparkSource
 
 MAX_PARALLELISM = 32768
 THREADS = 4

@@ -26,7 +26,7 @@ from pystate.datastream.executor import register_executor
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.micro_batch.engine import MicroBatchEngine
 from pystate.driver.slot_pool import SlotPool
-from pystate.spark.epoch_proof import EpochProof
+from pystate.spark.micro_batch.epoch_proof import EpochProof
 
 TIMED = {
     "whole epoch": (MicroBatchEngine, "_run_batch"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pystate.catalog.inspection import OperatorFigures, StateFigures
     from pystate.catalog.summary import SnapshotSummary
     from pystate.snapshot.metadata import CheckpointMetadata
-    from pystate.spark.source_words import SourceWords
+    from pystate.spark.micro_batch.source_words import SourceWords
 
 
 @dataclass(frozen=True)

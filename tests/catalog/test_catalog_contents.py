@@ -28,7 +28,7 @@ from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, SnapshotError, UsageError
 from pystate.snapshot.metadata import write_metadata
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.source_words import SourceWords, check_logs
+from pystate.spark.micro_batch.source_words import SourceWords, check_logs
 from tests.snapshot.snapshots import COUNT, LAST, SEEN, WORDS, Recipe, write_incremental, write_savepoint
 
 

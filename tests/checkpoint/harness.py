@@ -19,7 +19,7 @@ from pystate.records.key_column import KeyColumn
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.snapshot.metadata import TaskState
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, SparkSource
 
 JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")
 

@@ -23,7 +23,7 @@ from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, unpack_archive
+from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, unpack_archive
 from tests.checkpoint.harness import JOB, SUBTASKS, TASK, FakeSlots, FakeSpark, acknowledge, in_thread, raised, wait_until
 
 

@@ -16,7 +16,7 @@ from pystate.plan.job_plan import JobPlan, vertex_id
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.spark.spark_checkpoint import SparkSource
+from pystate.spark.micro_batch.spark_checkpoint import SparkSource
 from pystate.testing import KeyedOneInputOperatorTestHarness
 from pystate.testing.snapshot import OperatorSnapshot
 from tests.fixtures import all_kinds

@@ -26,7 +26,7 @@ from pystate.snapshot.metadata import (
 )
 from pystate.snapshot.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
 from pystate.snapshot.storage import SnapshotLocation, snapshot_id_of
-from pystate.spark.spark_checkpoint import pack_archive
+from pystate.spark.micro_batch.spark_checkpoint import pack_archive
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.schema import VOID_NAMESPACE, StateSchema, pack_part, part_sub_key

@@ -62,7 +62,8 @@ def test_a_python_with_the_dependencies_alone_can_be_a_slot_with_the_archive(fol
     write(tmp_path / "lib", "one/two/inner.py")
     archive, lib = shipped(folder)[0], make_archive(folder, "lib", shipping._tree(tmp_path / "lib", ""))
     script = (
-        "import sys; sys.path[1:1] = sys.argv[1:]; import pystate.slot.process as process, pystate.spark.exchange;"
+        "import sys; sys.path[1:1] = sys.argv[1:];"
+        "import pystate.slot.process as process, pystate.spark.micro_batch.exchange;"
         "from one.two.inner import NAME; print(process.__file__, NAME)"
     )
     command = [sys.executable, "-c", script, archive, lib]

@@ -14,7 +14,7 @@ from pystate.common.errors import CorruptSnapshotError, SnapshotError, SnapshotE
 from pystate.common.key_groups import key_group
 from pystate.common.type_info import Types
 from pystate.snapshot.reader import SnapshotReader
-from pystate.spark.spark_checkpoint import unpack_archive
+from pystate.spark.micro_batch.spark_checkpoint import unpack_archive
 from pystate.state.base.keys import encode_auto
 from pystate.state_processor import (
     BroadcastStateBootstrapFunction,

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pystate.common.errors import PystateError
 from pystate.driver.slot_pool import SlotPool
-from pystate.spark.exchange import SlotDirectory
+from pystate.spark.micro_batch.exchange import SlotDirectory
 
 
 class EngineEvents(Protocol):

@@ -60,7 +60,7 @@ from pystate.snapshot.local_copies import remove_local_copies
 from pystate.snapshot.metadata import SavepointFormatType
 from pystate.snapshot.snapshot import Snapshot
 from pystate.spark.application import is_alive, is_forgotten
-from pystate.spark.source_checks import spark_sources
+from pystate.spark.micro_batch.source_checks import spark_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,12 +13,12 @@ from pystate.common.state_settings import StateSettings
 from pystate.plan.job_plan import JobPlan, check_column_names
 from pystate.plan.planner import JobPlanner
 from pystate.spark.application import check_cores
-from pystate.spark.determinism import non_determinism_notices
-from pystate.spark.epoch_bounds import EpochBounds
 from pystate.spark.executor_check import check_executors, modules_of_workers
+from pystate.spark.micro_batch.determinism import non_determinism_notices
+from pystate.spark.micro_batch.epoch_bounds import EpochBounds
+from pystate.spark.micro_batch.source_shuffles import source_shuffle_notices
+from pystate.spark.micro_batch.translator import source_frame, source_type
 from pystate.spark.session import check_session
-from pystate.spark.source_shuffles import source_shuffle_notices
-from pystate.spark.translator import source_frame, source_type
 from pystate.state.base.loader import check_state_backend
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 from pystate.spark.collection_source import check_collection_offset
-from pystate.spark.spark_checkpoint import (
+from pystate.spark.micro_batch.spark_checkpoint import (
     NO_OFFSET,
     SparkSource,
     captured_sources,

@@ -19,8 +19,8 @@ from pystate.driver.early_check import key_type_refusal, vertices_of
 from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
-from pystate.spark.source_words import source_words
-from pystate.spark.spark_checkpoint import NO_OFFSET
+from pystate.spark.micro_batch.source_words import source_words
+from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET
 from pystate.state.base.keys import key_type_name
 
 

@@ -21,7 +21,7 @@ from pystate.driver.last_words import cause_of_death, held_at
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.process import Deployment, SlotDescription
 from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.spark.exchange import SlotDirectory
+from pystate.spark.micro_batch.exchange import SlotDirectory
 
 HEARTBEAT_TIMEOUT_S = 50.0
 """Flink's default of `heartbeat.timeout`."""

@@ -43,7 +43,7 @@ def modules_of_workers(configuration: Configuration) -> list[str]:
     directory = configuration.get(CheckpointingOptions.CHECKPOINTS_DIRECTORY) or ""
     if directory.startswith(("s3://", "s3a://")):
         modules.append("s3fs")
-    return [*modules, "pystate.slot.process", "pystate.spark.exchange"]
+    return [*modules, "pystate.slot.process", "pystate.spark.micro_batch.exchange"]
 
 
 def check_executors(spark: SparkSession, modules: Sequence[str]) -> None:

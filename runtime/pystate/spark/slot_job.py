@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.slot.process import SlotDescription, run_slot
 from pystate.spark.executor_check import reason_of_end
-from pystate.spark.worker_stages import become_slot
+from pystate.spark.python_worker import become_slot
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

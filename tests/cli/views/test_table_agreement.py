@@ -121,7 +121,7 @@ def test_savepoints(tmp_path):
     from pystate.catalog.listing import find_snapshots
     from pystate.catalog.source_difference import compare_sources
     from pystate.catalog.summary import read_snapshot
-    from pystate.spark.source_words import source_words
+    from pystate.spark.micro_batch.source_words import source_words
 
     before = write_savepoint(tmp_path, snapshot_id="aaaa11112222", message="one", minutes=1)
     after = write_savepoint(tmp_path, snapshot_id="bbbb11112222", minutes=2, parallelism=3, parent=before.uri)

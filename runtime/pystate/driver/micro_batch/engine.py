@@ -24,16 +24,16 @@ from pystate.plan.job_plan import JobPlan, SinkPlan
 from pystate.plan.output import LINE_FIELD
 from pystate.plan.task import JobEnvironment
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.spark.determinism import non_determinism
-from pystate.spark.epoch_proof import EpochProof
-from pystate.spark.exchange import SlotDirectory, fetch_output
-from pystate.spark.source_backlog import backlog_rows
-from pystate.spark.source_checks import OUR_QUERIES, spark_sources
-from pystate.spark.source_shuffles import source_shuffles
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
-from pystate.spark.stage_store import StageStore
-from pystate.spark.stage_times import alignment_ms
-from pystate.spark.translator import kept_frame, streaming_frame
+from pystate.spark.micro_batch.determinism import non_determinism
+from pystate.spark.micro_batch.epoch_proof import EpochProof
+from pystate.spark.micro_batch.exchange import SlotDirectory, fetch_output
+from pystate.spark.micro_batch.source_backlog import backlog_rows
+from pystate.spark.micro_batch.source_checks import OUR_QUERIES, spark_sources
+from pystate.spark.micro_batch.source_shuffles import source_shuffles
+from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory
+from pystate.spark.micro_batch.stage_store import StageStore
+from pystate.spark.micro_batch.stage_times import alignment_ms
+from pystate.spark.micro_batch.translator import kept_frame, streaming_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,8 +18,8 @@ from pystate.driver.slot_pool import SlotPool
 from pystate.plan.task import TaskSpec
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.spark.source_cut import SparkSourceCut
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.spark.micro_batch.source_cut import SparkSourceCut
+from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory
 
 
 class EpochBarriers:

@@ -24,7 +24,7 @@ from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.metadata import CheckpointType
 from pystate.snapshot.snapshot import Snapshot
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory
 
 
 class EpochCoordinator:

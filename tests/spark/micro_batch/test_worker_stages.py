@@ -17,10 +17,10 @@ from pystate.common import Types
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.plan.output import OutputKind, OutputSpec, Routing
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.spark import worker_stages
-from pystate.spark.level import Level, Port
-from pystate.spark.source_stage import SourceStageSpec
-from pystate.spark.worker_stages import ShippedStage
+from pystate.spark import python_worker
+from pystate.spark.micro_batch.level import Level, Port
+from pystate.spark.micro_batch.source_stage import SourceStageSpec
+from pystate.spark.micro_batch.worker_stages import ShippedStage
 
 WORDS = Types.STRING()
 EVENTS = []
@@ -56,7 +56,7 @@ class Client(MapFunction):
             raise OSError(message)
 
 
-class Worker(worker_stages._Worker):
+class Worker(python_worker.PythonWorker):
     """Leaves the process of the tests alone."""
 
     def end_task(self):
@@ -67,7 +67,7 @@ class Worker(worker_stages._Worker):
 def worker(monkeypatch):
     EVENTS.clear()
     monkeypatch.setenv("SPARK_REUSE_WORKER", "1")
-    monkeypatch.setattr(worker_stages, "WORKER", Worker())
+    monkeypatch.setattr(python_worker, "WORKER", Worker())
 
 
 def spec(function, attempt=0, kind=OperatorKind.MAP):
@@ -147,7 +147,7 @@ def test_a_worker_that_spark_uses_once_keeps_nothing(monkeypatch):
 
 def test_a_worker_that_becomes_a_slot_keeps_nothing():
     run(shipped(Client()), 0, ["a"])
-    worker_stages.become_slot()
+    python_worker.become_slot()
     assert EVENTS == ["open", "idle", "close"]
 
 
@@ -177,7 +177,7 @@ import os, signal, sys
 leave = os._exit
 sys.path[:0] = {path!r}
 os.environ["SPARK_REUSE_WORKER"] = "1"
-from tests.spark import test_worker_stages as stages
+from tests.spark.micro_batch import test_worker_stages as stages
 
 class Leaves(stages.MapFunction):
     def map(self, value):
@@ -204,6 +204,6 @@ os._exit(3)
 def test_a_worker_that_ends_closes_its_functions_but_does_not_wait_for_ever(tmp_path, close, code):
     mark = tmp_path / "mark"
     script = END.format(path=[path for path in sys.path if path], mark=str(mark), close=close)
-    ended = subprocess.run([sys.executable, "-c", script], check=False, cwd=Path(__file__).parents[2], env=dict(os.environ))
+    ended = subprocess.run([sys.executable, "-c", script], check=False, cwd=Path(__file__).parents[3], env=dict(os.environ))
     assert mark.read_text() == "closed once\n"
     assert ended.returncode == code

@@ -6,7 +6,12 @@ import json
 
 from pystate.snapshot.handles import StateHandle
 from pystate.snapshot.metadata import SourcePosition
-from pystate.spark.spark_checkpoint import SparkCheckpointDirectory, captured_sources, pack_archive, source_offsets
+from pystate.spark.micro_batch.spark_checkpoint import (
+    SparkCheckpointDirectory,
+    captured_sources,
+    pack_archive,
+    source_offsets,
+)
 
 
 class SparkSourceCut:

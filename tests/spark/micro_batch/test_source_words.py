@@ -4,8 +4,8 @@ import pytest
 
 from pystate.common.errors import CorruptSnapshotError
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.source_words import SourceWords, check_logs, source_words, words
-from pystate.spark.spark_checkpoint import NO_OFFSET, pack_archive
+from pystate.spark.micro_batch.source_words import SourceWords, check_logs, source_words, words
+from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET, pack_archive
 from tests.snapshot.snapshots import source_position
 
 LOG = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError
 from pystate.snapshot.metadata import SourcePosition
-from pystate.spark.spark_checkpoint import NO_OFFSET, captured_sources, source_offsets, unpack_archive
+from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET, captured_sources, source_offsets, unpack_archive
 
 _LOG_ENTRY = re.compile(r"sources/(\d+)/(\d+)(\.compact)?")
 

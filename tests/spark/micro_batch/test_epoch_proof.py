@@ -5,8 +5,8 @@ import pytest
 from pystate.common.errors import IncompleteInputError
 from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.spark.epoch_proof import EpochProof
-from pystate.spark.input_proof import StageFacts, TaskFacts
+from pystate.spark.micro_batch.epoch_proof import EpochProof
+from pystate.spark.micro_batch.input_proof import StageFacts, TaskFacts
 
 PREPARED = {("count", 0): PreparedEpoch(3, 5, 70, rows_read=10, rows_in=10, rows_out=10)}
 WROTE = StageFacts(4, 1, True, 0, 10)

@@ -7,8 +7,8 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
-from pystate.spark.stage_store import StageStore
-from pystate.spark.stage_times import alignment_ms
+from pystate.spark.micro_batch.stage_store import StageStore
+from pystate.spark.micro_batch.stage_times import alignment_ms
 
 ROWS = 1000
 

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
-from pystate.spark.input_proof import StageFacts, TaskFacts
+from pystate.spark.micro_batch.input_proof import StageFacts, TaskFacts
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from pystate.common.configuration import Configuration
-from pystate.spark import epoch_bounds
-from pystate.spark.epoch_bounds import EpochBounds, relation_options
+from pystate.spark.micro_batch import epoch_bounds
+from pystate.spark.micro_batch.epoch_bounds import EpochBounds, relation_options
 
 BYTES, ROWS = "pystate.source.max-bytes-per-epoch", "pystate.source.max-rows-per-epoch"
 

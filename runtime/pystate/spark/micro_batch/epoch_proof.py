@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pystate.common.errors import IncompleteInputError
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
-from pystate.spark.input_proof import StageFacts, Verdict, judge, judge_sources
+from pystate.spark.micro_batch.input_proof import StageFacts, Verdict, judge, judge_sources
 
 _QUICK_S = 0.05
 _QUICK_POLL_S = 0.001

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
 from pystate.plan.job_plan import JobPlan
-from pystate.spark.epoch_bounds import relation_options
-from pystate.spark.spark_checkpoint import SparkSource
+from pystate.spark.micro_batch.epoch_bounds import relation_options
+from pystate.spark.micro_batch.spark_checkpoint import SparkSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

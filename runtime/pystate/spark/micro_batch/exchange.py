@@ -25,11 +25,11 @@ from pystate.slot.micro_batch.protocol import (
     receive_kept,
     send_trailer,
 )
-from pystate.spark.level import Level, LevelWriter
+from pystate.spark.micro_batch.level import Level, LevelWriter
+from pystate.spark.micro_batch.source_stage import SourceStageSpec, level_index
+from pystate.spark.micro_batch.worker_stages import ShippedStage
 from pystate.spark.short_errors import BatchStage, with_short_errors
 from pystate.spark.source_metrics import StageReport
-from pystate.spark.source_stage import SourceStageSpec, level_index
-from pystate.spark.worker_stages import ShippedStage
 
 EPOCH_PROPERTY = "streaming.sql.batchId"
 QUERY_PROPERTY = "sql.streaming.queryId"

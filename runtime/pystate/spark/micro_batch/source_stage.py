@@ -21,8 +21,8 @@ from pystate.slot.operator_chain import SubtaskRuntimeContext
 from pystate.slot.operators.one_input import Emit
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.task_metrics import TaskMetrics
-from pystate.spark.level import Level, LevelWriter
-from pystate.spark.ready_batches import ReadyBatches
+from pystate.spark.micro_batch.level import Level, LevelWriter
+from pystate.spark.micro_batch.ready_batches import ReadyBatches
 from pystate.spark.source_metrics import StageReport
 
 

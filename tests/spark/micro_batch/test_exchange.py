@@ -13,10 +13,10 @@ from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.spark import exchange, source_stage
-from pystate.spark.exchange import SlotDirectory, chain_stage, exchange_stage
-from pystate.spark.level import Level, Port
-from pystate.spark.ready_batches import ReadyBatches
+from pystate.spark.micro_batch import exchange, source_stage
+from pystate.spark.micro_batch.exchange import SlotDirectory, chain_stage, exchange_stage
+from pystate.spark.micro_batch.level import Level, Port
+from pystate.spark.micro_batch.ready_batches import ReadyBatches
 from tests.slot.harness import JOB_ID, SECRET, SlotHarness
 
 WORDS = Types.STRING()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.spark.input_proof import StageFacts, TaskFacts, judge, judge_sources
+from pystate.spark.micro_batch.input_proof import StageFacts, TaskFacts, judge, judge_sources
 
 SUCCEEDED, FAILED, RUNNING = TaskOutcome.SUCCEEDED, TaskOutcome.FAILED, TaskOutcome.RUNNING
 

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import JobGraphError
 from pystate.plan.job_plan import JobPlan, SourcePlan
-from pystate.spark.source_checks import check_frame, check_no_other_query, spark_sources
+from pystate.spark.micro_batch.source_checks import check_frame, check_no_other_query, spark_sources
 
 
 @pytest.fixture

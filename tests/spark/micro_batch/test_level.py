@@ -6,8 +6,8 @@ from pystate.common import Types
 from pystate.plan.output import Routing
 from pystate.records.codec import KEY_GROUP_FIELD
 from pystate.slot.micro_batch.protocol import receive_batches
-from pystate.spark.exchange import InputSender, forward_rows
-from pystate.spark.level import PORT_FIELD, LevelWriter, levels_of
+from pystate.spark.micro_batch.exchange import InputSender, forward_rows
+from pystate.spark.micro_batch.level import PORT_FIELD, LevelWriter, levels_of
 from tests.plan.programs import connected, keyed, partitioned, planned, printed, process, source, united
 from tests.slot.micro_batch.test_protocol import Wire
 
