@@ -17,6 +17,9 @@ MAVEN_COPY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-depend
 UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
+# each process that a test starts would compile the sources again
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup java servers demo test test-slow lint format types conf lock clean
 
 help: ## Show this list

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,9 +16,12 @@ from pystate.common.home import PystateHome
 from pystate.datastream.executor import register_executor
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
+from tests.scratch import choose_temporary_folder
 
 TEST_CORES = 10
 """Enough for two times parallelism 3 and two more, and for what an ended job leaves running for a moment."""
+FILES = pytest.StashKey[Path | None]()
+"""The folder in memory that a run has for its files; of the run's first process, and only where there is one."""
 
 
 def pytest_addoption(parser):
@@ -25,6 +29,25 @@ def pytest_addoption(parser):
     group.addoption("--campaign-kills", type=int, default=25, help="how many processes are killed (default: %(default)s)")
     group.addoption("--campaign-seed", type=int, default=1, help="seed of input, victims and pauses (default: %(default)s)")
     group.addoption("--campaign-backend", default="rocksdb", help="the state backend (default: %(default)s)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    files = config.stash[FILES] = choose_temporary_folder() if config.option.basetemp is None else None
+    if files is not None:
+        config.option.basetemp = str(files / "tests")
+
+
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    if config.stash[FILES] is not None and exitstatus == pytest.ExitCode.TESTS_FAILED:
+        terminalreporter.write_line(f"files of the tests that failed, until the next run: {config.stash[FILES]}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    files = session.config.stash[FILES]
+    if files is not None and exitstatus != pytest.ExitCode.TESTS_FAILED:
+        session.config.add_cleanup(lambda: shutil.rmtree(files, ignore_errors=True))
 
 
 @pytest.fixture(scope="session")
