@@ -10,6 +10,7 @@ from pystate.common.job_status import JobStatus
 from pystate.driver import __main__ as driver
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.status import JobStatusStore
+from pystate.job_folder.job_status_file import JobStatusFile
 
 
 class Executed:
@@ -103,3 +104,17 @@ def test_a_disk_that_is_full_in_the_middle_of_a_job_leaves_it_to_the_next_driver
 def test_any_other_error_of_the_operating_system_has_failed_the_job(run):
     code, state = run("open('/there/is/none')")
     assert (code, state) == (1, JobStatus.FAILED)
+
+
+def test_a_driver_whose_submission_is_damaged_says_so_and_ends(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYSTATE_HOME", str(tmp_path))
+    directory = PystateHome(tmp_path).job("ab" * 16)
+    directory.path.mkdir(parents=True)
+    directory.submission.write_text("{")
+
+    assert driver.main(["--home", str(tmp_path), "--job-id", "ab" * 16, "/j/count.py"]) == 1
+
+    status = JobStatusFile.read_from(directory.status)
+    assert (status.state, status.name) == (JobStatus.FAILED, "count")
+    assert status.failure.message.startswith("The submission is damaged: ")
+    assert status.failure.where == str(directory.submission)

@@ -4,12 +4,14 @@ import os
 
 import pytest
 
-from pystate.common.home import JobDirectory, new_job_id, read_json
+from pystate.common.errors import PystateError
+from pystate.common.home import JobDirectory, new_job_id
 from pystate.driver.triggered_operations import TriggeredOperations
 from pystate.job_folder.late_writes import LateWrites
+from pystate.job_folder.operation import OperationFile, OperationKind
 from pystate.jobmanager.triggers import Trigger, Triggers
 
-DONE = {"kind": "savepoint", "status": "COMPLETED", "location": "file:/s", "checkpoint_id": 1}
+DONE = OperationFile(OperationKind.SAVEPOINT, location="file:/s", checkpoint_id=1)
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def test_results_are_kept_in_files_and_the_oldest_go(directory):
         assert not operations.is_running(trigger_id)
     assert kept(directory) == sorted(ids[2:])
     assert operations.result(ids[0]) is operations.result(ids[1]) is None
-    assert operations.result(ids[4]) == DONE == read_json(directory.operation(ids[4]))
+    assert operations.result(ids[4]) == DONE == OperationFile.read_from(directory.operation(ids[4]))
 
 
 def test_what_an_earlier_driver_left_counts_too(directory):
@@ -53,17 +55,18 @@ def test_a_failure_is_not_kept_at_its_length(directory):
     operations = TriggeredOperations(directory, LateWrites())
     operations.start()
     trigger_id, long = new_job_id(), "a" * (4 << 20)
-    operations.end(trigger_id, {**DONE, "failure": {"class": "E", "message": long, "where": long, "hint": None}})
+    operations.end(trigger_id, OperationFile.failed(OperationKind.SAVEPOINT, PystateError(long, where=long)))
     assert directory.operation(trigger_id).stat().st_size < 8 << 10
-    assert operations.result(trigger_id)["failure"]["class"] == "E"
-    assert len(operations.result(trigger_id)["failure"]["where"]) < 4 << 10
+    failure = operations.result(trigger_id).failure
+    assert failure.error_class == "PystateError"
+    assert len(failure.where) < 4 << 10
 
 
 def test_the_job_manager_knows_as_many_triggers_as_there_are_results():
     triggers = Triggers()
     ids = [f"{number:032x}" for number in range(1500)]
     for trigger_id in ids:
-        triggers.add(trigger_id, Trigger("savepoint", 1))
+        triggers.add(trigger_id, Trigger(OperationKind.SAVEPOINT, 1))
     assert len(triggers) == 1000
     assert triggers.get(ids[0]) is None
-    assert triggers.get(ids[-1]) == Trigger("savepoint", 1)
+    assert triggers.get(ids[-1]) == Trigger(OperationKind.SAVEPOINT, 1)

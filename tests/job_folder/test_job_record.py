@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pystate.common.errors import PystateError, UsageError
+from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, new_job_id, write_json
 from pystate.common.job_status import JobStatus
 from pystate.job_folder.failure_history import JobFailure
@@ -15,17 +12,9 @@ from pystate.job_folder.job_record import (
     JobRecord,
     JobVerdict,
     RecordPhase,
-    Submission,
-    environment_from_json,
     record_token,
     remove_older_records,
 )
-
-
-@pytest.fixture
-def submission(tmp_path: Path) -> dict[str, Any]:
-    (tmp_path / "job.py").write_text("")
-    return {"job_file": str(tmp_path / "job.py"), "working_directory": str(tmp_path), "python": sys.executable}
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path):
@@ -101,41 +90,6 @@ def test_the_record_with_the_highest_token_counts(tmp_path):
     assert record_token(directory) == 10
     remove_older_records(directory, 10)
     assert {path.name for path in directory.path.iterdir()} == {"record-00000000000000000010.json", "record.reserve"}
-
-
-def test_a_submission_has_defaults(submission):
-    read = Submission.from_json(submission)
-
-    assert (read.arguments, read.parallelism, read.attached, read.configuration) == ([], None, False, {})
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("job_file", None, "'job_file' .* a text"),
-        ("job_file", "/nowhere/job.py", "The job file does not exist: /nowhere/job.py"),
-        ("job_file", "job.py", "The job file does not exist: job.py"),
-        ("working_directory", "/nowhere", "The working directory does not exist"),
-        ("python", "/nowhere/python", "The Python interpreter does not exist"),
-        ("arguments", "x", "'arguments' .* a list of at most 4096 texts"),
-        ("arguments", ["a\0b"], "'arguments' .* a list of at most 4096 texts"),
-        ("parallelism", 0, "'parallelism' .* from 1 to 32768"),
-        ("parallelism", True, "'parallelism' .* from 1 to 32768"),
-        ("parallelism", "2", "'parallelism' .* from 1 to 32768"),
-        ("configuration", {"a": 1}, "'configuration' .* an object of at most 4096 texts"),
-        ("attached", "yes", "'attached' .* true or false"),
-        ("savepoint_path", 7, "'savepoint_path' .* a text"),
-    ],
-)
-def test_a_wrong_field_of_a_submission_is_named(submission, field, value, message):
-    with pytest.raises(UsageError, match=message):
-        Submission.from_json({**submission, field: value})
-
-
-def test_the_environment_must_be_texts():
-    assert environment_from_json({"environment": {"A": "b"}}) == {"A": "b"}
-    with pytest.raises(UsageError, match="'environment'"):
-        environment_from_json({"environment": {"A": None}})
 
 
 def test_a_record_is_what_other_versions_know_to_the_byte(tmp_path):

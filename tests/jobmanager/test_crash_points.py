@@ -12,9 +12,10 @@ import pytest
 
 from pystate.common.home import PystateHome, write_json
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.job_record import JobRecord, RecordPhase, Submission
+from pystate.job_folder.job_record import JobRecord, RecordPhase
 from pystate.job_folder.recovery_terms import RecoveryTerms
 from pystate.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from pystate.job_folder.submission import Submission, SubmissionFile
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
@@ -121,7 +122,7 @@ def every_step(worlds: Callable[[int], World], check: Callable[[World, int], boo
 
 def assert_in_full(job: SupervisedJob) -> None:
     assert JobRecord.read(job.directory) == job.record
-    assert Submission.read(job.directory)
+    assert SubmissionFile.read(job.directory)
     assert len(job.directory.secret.read_bytes()) == 64
     for file in (job.directory.secret, job.directory.submission):
         assert file.stat().st_mode & 0o077 == 0

@@ -11,7 +11,7 @@ import pytest
 
 from pystate.common.control import new_secret
 from pystate.common.home import PystateHome, new_job_id, read_json
-from pystate.job_folder.job_record import Submission
+from pystate.job_folder.submission import Submission, SubmissionFile
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.logs.pieces import is_written, pieces
 from pystate.logs.reader import log_extent
@@ -39,7 +39,7 @@ def printing(tmp_path: Path, *, attached: bool, lines: int):
     submission = Submission(
         str(program), [], str(tmp_path), None, None, False, configuration, attached=attached, python=sys.executable
     )
-    submission.write(directory, directory.path.name, 0)
+    SubmissionFile.of(submission, directory.path.name, 0).write_to(directory.submission)
     return directory, DriverLauncher(home).start(directory.path.name, submission, {})
 
 

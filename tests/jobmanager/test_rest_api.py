@@ -8,6 +8,7 @@ import time
 import pytest
 
 from pystate.common.home import read_json
+from pystate.jobmanager.rest.errors import CLIENT_HEADER
 from tests.checkpoint.stats.statistics import COUNT, Statistics
 from tests.jobmanager.harness import eventually
 
@@ -135,6 +136,45 @@ def test_a_savepoint_that_fails_says_why_and_the_job_goes_on(manager):
     assert cause["pystate"]["message"] == "The savepoint can't be written."
     assert cause["pystate"]["hint"] == "free some space"
     assert manager.state(job) == "RUNNING"
+
+
+@pytest.mark.parametrize("damage", ["{", '{"configuration": 1}'])
+def test_a_damaged_submission_is_an_error_that_names_it(manager, damage):
+    job = manager.submit()
+    manager.wait_for(job, "RUNNING")
+    manager.home.job(job).submission.write_text(damage)
+
+    status, answer = manager.request("GET", f"/jobs/{job}/config", headers={CLIENT_HEADER: "1"})
+
+    assert status == 500
+    assert answer["errors"][0].startswith("The submission is damaged: ")
+    assert answer["pystate"]["where"] == str(manager.home.job(job).submission)
+    assert manager.state(job) == "RUNNING"
+
+
+def test_a_job_whose_driver_dies_and_whose_submission_is_damaged_fails_of_that(manager):
+    job = manager.submit("--restart", "3", "10")
+    manager.wait_for(job, "RUNNING")
+    manager.home.job(job).submission.write_text("{")
+    os.kill(manager.request("GET", f"/pystate/jobs/{job}")[1]["pid"], signal.SIGKILL)
+
+    manager.wait_for(job, "FAILED")
+
+    cause = manager.request("GET", f"/jobs/{job}/exceptions")[1]["exceptionHistory"]["entries"][0]
+    assert "The submission is damaged" in cause["pystate"]["message"]
+
+
+def test_a_damaged_result_of_a_savepoint_is_an_error_that_names_it(manager):
+    job = manager.submit()
+    manager.wait_for(job, "RUNNING")
+    trigger_id = manager.request("POST", f"/jobs/{job}/savepoints", {"target-directory": "/tmp/s"})[1]["request-id"]
+    manager.operation(job, trigger_id)
+    manager.home.job(job).operation(trigger_id).write_text('{"kind": "savepoint", "status": "COMPLETED"}')
+
+    status, answer = manager.request("GET", f"/jobs/{job}/savepoints/{trigger_id}")
+
+    assert status == 500
+    assert answer["errors"][0].startswith("The result of the operation is damaged: ")
 
 
 def test_a_savepoint_that_its_driver_did_not_live_to_complete_has_failed(manager):

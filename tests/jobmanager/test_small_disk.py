@@ -74,7 +74,7 @@ def test_all_of_these_in_a_namespace_of_our_own() -> None:
 def test_a_submission_to_a_full_disk_is_refused_and_the_next_one_is_not(manager, disk):
     with disk.full():
         status, answer = manager.request("POST", "/pystate/jobs", manager.submission())
-        assert (status, answer["errors"]) == (500, ["The job's files can't be written: No space left on device."])
+        assert (status, answer["errors"]) == (507, ["The job's files can't be written: No space left on device."])
         assert os.listdir(manager.home.jobs) == []
 
     manager.wait_for(manager.submit(), "RUNNING")

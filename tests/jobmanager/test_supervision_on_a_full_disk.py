@@ -140,7 +140,7 @@ def test_a_submission_is_refused_with_a_sentence_and_leaves_nothing(manager, dis
     with disk.full():
         status, answer = manager.request("POST", "/pystate/jobs", manager.submission(), {CLIENT_HEADER: "1"})
 
-    assert (status, answer["pystate"]["message"]) == (500, "The job's files can't be written: No space left on device.")
+    assert (status, answer["pystate"]["message"]) == (507, "The job's files can't be written: No space left on device.")
     assert answer["pystate"]["where"].startswith(str(manager.home.jobs))
     assert "pystate doctor" in answer["pystate"]["hint"]
     assert list(manager.home.jobs.iterdir()) == []

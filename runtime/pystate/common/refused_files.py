@@ -15,6 +15,10 @@ class FileRefusedError(PystateError):
     """A file can't be read or written: a full or failing disk, a read-only file system, a folder of somebody else."""
 
 
+class NoSpaceError(FileRefusedError):
+    """A file can't be written: the disk, or what a user may have of it, is full."""
+
+
 def refused(error: OSError, what: str = "A file can't be read or written") -> FileRefusedError:
     """Return an error with the place and the next command.
 
@@ -24,7 +28,8 @@ def refused(error: OSError, what: str = "A file can't be read or written") -> Fi
     """
     message = f"{what}: {error.strerror or error}."
     where = error.filename2 or error.filename
-    return FileRefusedError(message, where=None if where is None else str(where), hint=_hint(error.errno))
+    kind = NoSpaceError if error.errno in NO_SPACE else FileRefusedError
+    return kind(message, where=None if where is None else str(where), hint=_hint(error.errno))
 
 
 def is_of_files(error: BaseException) -> bool:

@@ -11,13 +11,13 @@ import sys
 import traceback
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration
 from pystate.common.errors import DriverReplacedError, JobCancelledError, JobGraphError, PystateError, SparkLostError
 from pystate.common.file_system_settings import SETTINGS_VARIABLE
-from pystate.common.home import JobDirectory, PystateHome, parse_job_id, read_json
+from pystate.common.home import JobDirectory, PystateHome, parse_job_id
 from pystate.common.job_files import OF_THE_MACHINE
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
@@ -29,6 +29,7 @@ from pystate.driver.job_master import JobMaster
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.job_folder.driver_term import leader_of_this_process
+from pystate.job_folder.submission import SubmissionFile
 from pystate.logs.pipes import log_bounds, print_into
 from pystate.spark.python_files import add_python_files
 
@@ -117,14 +118,23 @@ class DriverExecutor(LocalExecutor):
         self._endpoint.serve(master)
 
 
-def submission_configuration(submission: dict[str, Any]) -> Configuration:
-    """Return the options of a submission: file and command line, with the flags of `run` above them."""
-    configuration = Configuration(submission["configuration"])
-    if submission.get("parallelism") is not None:
-        configuration.set(CoreOptions.DEFAULT_PARALLELISM, int(submission["parallelism"]))
-    if submission.get("savepoint_path") is not None:
-        configuration.set(StateRecoveryOptions.SAVEPOINT_PATH, str(submission["savepoint_path"]))
-    if submission.get("allow_non_restored_state"):
+def submitted_configuration(
+    settings: dict[str, str], parallelism: int | None, savepoint_path: str | None, *, allow_non_restored_state: bool
+) -> Configuration:
+    """Return what a program was submitted with: file and command line, with the flags of `run` above them.
+
+    Args:
+        settings: File and command line.
+        parallelism: The value of `-p`.
+        savepoint_path: The value of `-s`.
+        allow_non_restored_state: Whether `-n` was given.
+    """
+    configuration = Configuration(settings)
+    if parallelism is not None:
+        configuration.set(CoreOptions.DEFAULT_PARALLELISM, parallelism)
+    if savepoint_path is not None:
+        configuration.set(StateRecoveryOptions.SAVEPOINT_PATH, savepoint_path)
+    if allow_non_restored_state:
         configuration.set(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE, True)
     return configuration
 
@@ -195,10 +205,15 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["PYSTATE_HOME"] = str(home.root)
     directory = job_directory(home, options.job_id, leader_of_this_process())
     os.environ.pop(SETTINGS_VARIABLE, None)  # they were the job manager's, for the job's files; the program has its own
-    submission = read_json(directory.submission)
     job_file = options.job_file.absolute()
-    job_name = submission.get("job_name")
-    status = JobStatusStore(directory, job_name or job_file.stem)
+    try:
+        submission = SubmissionFile.read(directory)
+    except PystateError as error:
+        status = JobStatusStore(directory, job_file.stem)
+        status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
+        status.wait_until_written()
+        return 1
+    status = JobStatusStore(directory, submission.initial_name)
     endpoint = ControlEndpoint(directory, status)
     try:
         endpoint.start()
@@ -209,15 +224,20 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     signal.signal(signal.SIGTERM, _exit_on_signal)
     try:
-        configuration = submission_configuration(submission)
+        configuration = submitted_configuration(
+            submission.configuration,
+            submission.parallelism,
+            submission.savepoint_path,
+            allow_non_restored_state=submission.allow_non_restored_state,
+        )
         bounds = log_bounds(configuration)
         add_python_files(configuration)
     except PystateError as error:
         status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
         status.wait_until_written()
         return 1
-    print_into([directory.stdout, directory.log] if submission.get("attached") else [directory.log], bounds)
-    executor = DriverExecutor(options.job_id, configuration, home, directory, status, endpoint, job_name)
+    print_into([directory.stdout, directory.log] if submission.attached else [directory.log], bounds)
+    executor = DriverExecutor(options.job_id, configuration, home, directory, status, endpoint, submission.job_name)
     register_executor(executor)
     code = run_program(job_file, options.job_arguments, executor, status)
     status.wait_until_written()

@@ -17,6 +17,7 @@ from pystate.common.regular_files import MAX_WORD_BYTES
 from pystate.driver.job_master import JobMaster
 from pystate.driver.status import JobStatusStore
 from pystate.driver.triggered_operations import TriggeredOperations
+from pystate.job_folder.operation import OperationFile, OperationKind
 from pystate.job_folder.small_files import DriverAddressFile
 from pystate.snapshot.metadata import SavepointFormatType
 
@@ -107,14 +108,12 @@ class ControlEndpoint:
         future.add_done_callback(lambda done: self._record(trigger_id, op, done))
 
     def _record(self, trigger_id: str, op: str, done: Future[CompletedCheckpoint]) -> None:
-        result: dict[str, Any] = {"kind": op.removeprefix("trigger_"), "status": "COMPLETED"}
-        error = done.exception()
+        kind, error = OperationKind(op.removeprefix("trigger_")), done.exception()
         if error is None:
             checkpoint = done.result()
-            result["location"] = checkpoint.path
-            result["checkpoint_id"] = checkpoint.checkpoint_id
+            result = OperationFile(kind, location=checkpoint.path, checkpoint_id=checkpoint.checkpoint_id)
         else:
-            result["failure"] = as_person_error(error).to_dict()
+            result = OperationFile.failed(kind, as_person_error(error))
         self._operations.end(trigger_id, result)
 
     def _operation(self, trigger_id: str) -> dict[str, Any]:
@@ -122,7 +121,7 @@ class ControlEndpoint:
         running = self._operations.is_running(trigger_id)
         done = self._operations.result(trigger_id)
         if done is not None:
-            return done
+            return done.to_plain()
         if not running:
             message = f"There is no operation with trigger id {trigger_id}."
             raise ControlError(message)

@@ -21,7 +21,7 @@ from pystate.common.file_system_settings import initialize
 from pystate.common.home import read_json, write_json
 from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
 from pystate.datastream.executor import Executor, JobExecutionResult, register_executor
-from pystate.driver.__main__ import program_place, program_trace, submission_configuration
+from pystate.driver.__main__ import program_place, program_trace, submitted_configuration
 from pystate.driver.restore import load_snapshot
 from pystate.driver.restore_check import check_against
 from pystate.driver.status import failure_dict
@@ -119,8 +119,13 @@ def main(words: list[str]) -> int:
     """Answer one request."""
     asked, answer = Path(words[0]), Path(words[1])
     request = read_json(asked)
-    restores = request.get("savepoint_path") is not None
-    executor = PlanExecutor(submission_configuration(request), asked.parent, restores=restores)
+    configuration = submitted_configuration(
+        request["configuration"],
+        request["parallelism"],
+        request["savepoint_path"],
+        allow_non_restored_state=request["allow_non_restored_state"],
+    )
+    executor = PlanExecutor(configuration, asked.parent, restores=request["savepoint_path"] is not None)
     write_json(answer, take_plan(Path(request["job_file"]), list(request["arguments"]), executor), mode=0o600)
     executor.close()
     return 0

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from contextlib import suppress
-from typing import Any
 
-from pystate.common.bounded_text import bounded_text
-from pystate.common.home import JobDirectory, parse_job_id, read_json
+from pystate.common.home import JobDirectory, parse_job_id
 from pystate.job_folder.late_writes import LateWrites
+from pystate.job_folder.operation import OperationFile
 
 MOST_RESULTS = 1000
 """Operations whose result is kept; anybody may ask for one more."""
@@ -33,7 +32,7 @@ class TriggeredOperations:
         self._lock = threading.Lock()
         self._running: set[str] = set()
         # None where an earlier driver has left the file
-        self._ended: OrderedDict[str, dict[str, Any] | None] = OrderedDict()
+        self._ended: OrderedDict[str, OperationFile | None] = OrderedDict()
 
     def start(self) -> None:
         """Make the folder of the results, and take note of those that an earlier driver has left there."""
@@ -48,33 +47,27 @@ class TriggeredOperations:
         with self._lock:
             self._running.add(trigger_id)
 
-    def end(self, trigger_id: str, result: dict[str, Any]) -> None:
-        """Keep what became of one.
-
-        Args:
-            trigger_id: Its id.
-            result: `kind`, `status`, and `failure` or what it has made.
-        """
-        failure = result.get("failure")
-        if failure is not None:
-            texts = {name: bounded_text(failure[name]) for name in ("message", "where", "hint") if failure.get(name)}
-            result = {**result, "failure": {**failure, **texts}}
+    def end(self, trigger_id: str, result: OperationFile) -> None:
+        """Keep what became of one."""
         with self._lock:
             self._ended[trigger_id] = result
             self._ended.move_to_end(trigger_id)
-        self._writes.write(self._directory.operation(trigger_id), result)
+        self._writes.write(self._directory.operation(trigger_id), result.to_file())
         with self._lock:
             self._running.discard(trigger_id)
         self._forget()
 
-    def result(self, trigger_id: str) -> dict[str, Any] | None:
-        """Return what became of one; None where nothing is known."""
+    def result(self, trigger_id: str) -> OperationFile | None:
+        """Return what became of one; None where nothing is known.
+
+        Raises:
+            DamagedFileError: The file that an earlier driver has left is damaged.
+        """
         with self._lock:
             known = self._ended.get(trigger_id)  # on a full disk the file comes later
         if known is not None:
             return known
-        found: dict[str, Any] | None = read_json(self._directory.operation(trigger_id))
-        return found
+        return OperationFile.read_from(self._directory.operation(trigger_id))
 
     def is_running(self, trigger_id: str) -> bool:
         """Return whether one has been asked for and has not ended."""

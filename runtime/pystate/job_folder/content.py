@@ -26,10 +26,12 @@ class FileContent(PlainData):
     Attributes:
         title: What people call it.
         version: The version that is written, and the only one that is read; None for files without one.
+        first_without_version: Whether files of version 1 need not say so: the first that were written did not.
     """
 
     title: ClassVar[str]
     version: ClassVar[int | None] = None
+    first_without_version: ClassVar[bool] = False
 
     @classmethod
     def read_from(cls: type[F], file: JobFile) -> F | None:
@@ -55,14 +57,16 @@ class FileContent(PlainData):
             PlainDataError: It is something else.
             PystateError: It is of a version that isn't known here.
         """
-        if cls.version is not None:
-            if not isinstance(plain, Mapping) or _VERSION not in plain:
-                message = "it has no version"
-                raise PlainDataError(message)
-            if plain[_VERSION] != cls.version:
-                message = f"{cls.title} has version {plain[_VERSION]}; this version of pystate knows {cls.version}."
-                raise PystateError(message, where=where)
-        return cls.from_plain(plain)
+        if cls.version is None or not isinstance(plain, Mapping):
+            return cls.from_plain(plain)
+        version = plain.get(_VERSION, 1 if cls.first_without_version else None)
+        if version is None:
+            message = "it has no version"
+            raise PlainDataError(message)
+        if version != cls.version:
+            message = f"{cls.title} has version {version}; this version of pystate knows {cls.version}."
+            raise PystateError(message, where=where)
+        return cls.from_plain({key: value for key, value in plain.items() if key != _VERSION})
 
     def to_file(self) -> dict[str, Any]:
         """Return what stands in the file."""

@@ -14,7 +14,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
 from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
 from pystate.common.options import CheckpointingOptions
-from pystate.job_folder.job_record import Submission
+from pystate.job_folder.submission import SubmissionFile
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.supervised_job import SupervisedJob
 
@@ -122,7 +122,7 @@ def local_path(place: str | None) -> Path | None:
 
 def _places_of(job: SupervisedJob) -> Iterator[tuple[str, Path]]:
     try:
-        settings = Submission.read(job.directory).configuration
+        settings = SubmissionFile.read(job.directory).configuration
     except (PystateError, OSError) as error:
         logger.info("the places of job %s are not known: %s", job.job_id, error)
         return

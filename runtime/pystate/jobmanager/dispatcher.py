@@ -15,7 +15,6 @@ from pystate.common.home import (
     PystateHome,
     new_job_id,
     parse_job_id,
-    read_json,
     write_file_atomically,
 )
 from pystate.common.job_files import check_room
@@ -29,11 +28,11 @@ from pystate.job_folder.job_record import (
     JobRecord,
     JobVerdict,
     RecordPhase,
-    Submission,
     record_token,
     remove_older_records,
 )
 from pystate.job_folder.small_files import DriverTermFile, EnvironmentFile
+from pystate.job_folder.submission import Submission, SubmissionFile
 from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher, DriverProcess, DriverRefusedError
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
 from pystate.jobmanager.job_leftovers import remove_job_copies
@@ -45,7 +44,7 @@ from pystate.jobmanager.leadership import (
     OnlyJobManager,
 )
 from pystate.jobmanager.retried_steps import RetriedSteps
-from pystate.jobmanager.supervised_job import SupervisedJob, job_name_of
+from pystate.jobmanager.supervised_job import SupervisedJob
 
 T = TypeVar("T")
 
@@ -186,10 +185,9 @@ class Dispatcher:
         aside = JobRecord.set_aside(directory)
         modified = int(aside.stat().st_mtime * 1000)
         try:
-            submission = read_json(directory.submission)
-            name = submission.get("job_name") or job_name_of(submission["job_file"])
-            submitted_at = int(submission["submitted_at"])
-        except (ValueError, TypeError, KeyError, AttributeError):
+            submission = SubmissionFile.read(directory)
+            name, submitted_at = submission.initial_name, submission.submitted_at
+        except PystateError:
             name, submitted_at = "(damaged)", modified
         record = JobRecord(job_id, name, submitted_at, RecordPhase.STARTED)
         if process is None:
@@ -220,13 +218,11 @@ class Dispatcher:
         self._leadership.check()
         job_id = new_job_id()
         submitted_at = self._clock()
-        record = JobRecord(
-            job_id, submission.job_name or job_name_of(submission.job_file), submitted_at, machine=this_machine()
-        )
+        record = JobRecord(job_id, submission.initial_name, submitted_at, machine=this_machine())
 
         def fill(directory: JobDirectory) -> None:
             write_file_atomically(directory.secret, new_secret(), mode=0o600)
-            submission.write(directory, job_id, submitted_at)
+            SubmissionFile.of(submission, job_id, submitted_at).write_to(directory.submission)
             EnvironmentFile(dict(environment)).write_to(directory.environment)
             for reserve in (directory.record_reserve, directory.status_reserve):
                 reserve.ensure()
@@ -244,11 +240,14 @@ class Dispatcher:
             self._jobs[job_id] = job
         try:
             process = self._launcher.start(job_id, submission, environment, self._leadership.token)
-        except (DriverRefusedError, OSError) as error:
-            reason = error.message if isinstance(error, DriverRefusedError) else str(error)
-            message = f"The job's driver can't be started: {reason}."
+        except OSError as error:
+            told = refused(error, "The job's driver can't be started")
+            job.see_to("the end", lambda job: job.give_up(told.message))
+            raise told from error
+        except DriverRefusedError as error:
+            message = f"The job's driver can't be started: {error.message}."
             job.see_to("the end", lambda job: job.give_up(message))
-            if isinstance(error, DriverRefusedError) and error.is_too_long:
+            if error.is_too_long:
                 raise UsageError(message, hint="give the job a file in place of long arguments") from error
             raise PystateError(message, where=submission.python) from error
         job.watch(process)
@@ -268,7 +267,8 @@ class Dispatcher:
             PystateError: What it needs is gone.
         """
         check_room(job.directory.path)
-        submission = Submission.read(job.directory)
+        submission = SubmissionFile.read(job.directory)
+        submission.check_paths()
         environment = EnvironmentFile.read_from(job.directory.environment)
         if environment is None:
             message = "The environment that the job's driver was started with is gone."

@@ -24,8 +24,8 @@ from pystate.common.processes import signal_process, started_at
 from pystate.common.regular_files import MAX_WORD_BYTES, OddFileError
 from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.driver_term import LEADER_VARIABLE
-from pystate.job_folder.job_record import Submission
 from pystate.job_folder.small_files import DriverAddressFile, DriverProcessFile
+from pystate.job_folder.submission import Submission
 from pystate.jobmanager.found_drivers import PATIENCE_SECONDS, candidates, find_drivers
 
 DRIVER_COMMAND = ("-m", "pystate.driver")

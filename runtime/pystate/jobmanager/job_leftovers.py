@@ -6,7 +6,7 @@ import logging
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
-from pystate.job_folder.job_record import Submission
+from pystate.job_folder.submission import SubmissionFile
 from pystate.jobmanager.supervised_job import SupervisedJob
 from pystate.snapshot.local_copies import remove_local_copies
 
@@ -18,7 +18,7 @@ def remove_job_copies(job: SupervisedJob) -> None:
     from pystate.slot.local_backup import local_roots  # brings pyarrow along, which a start need not wait for
 
     try:
-        configuration = Configuration(Submission.read(job.directory).configuration)
+        configuration = Configuration(SubmissionFile.read(job.directory).configuration)
         remove_local_copies(local_roots(configuration), job.job_id)
     except PystateError as error:
         logger.info("the local copies of job %s are not looked for: %s", job.job_id, error.message)

@@ -11,9 +11,9 @@ from typing import Any
 
 from pystate.common.errors import PystateError
 from pystate.common.options import CoreOptions
-from pystate.job_folder.job_record import Submission
 from pystate.job_folder.resubmission import Resubmission
 from pystate.job_folder.small_files import EnvironmentFile
+from pystate.job_folder.submission import SubmissionFile
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.supervised_job import SupervisedJob
 
@@ -52,7 +52,8 @@ def kept(job: SupervisedJob) -> dict[str, Any]:
     found = Resubmission.read_from(job.directory.resubmission)
     if found is None:
         raise _not_kept(job)
-    submission = Submission.read(job.directory)
+    submission = SubmissionFile.read(job.directory)
+    submission.check_paths()
     configured = submission.configuration.get(CoreOptions.DEFAULT_PARALLELISM.key)
     asked = submission.parallelism if submission.parallelism is not None else configured
     return {
@@ -86,7 +87,8 @@ def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | N
     found = Resubmission.read_from(job.directory.resubmission)
     if found is None:
         raise _not_kept(job)
-    submission = Submission.read(job.directory)
+    submission = SubmissionFile.read(job.directory)
+    submission.check_paths()
     settings = {key: value for key, value in submission.configuration.items() if key != CLAIM_MODE_KEY}
     changed = replace(
         submission,

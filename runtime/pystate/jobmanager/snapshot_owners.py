@@ -6,16 +6,16 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from pystate.catalog.garbage import named_files
 from pystate.catalog.summary import read_snapshot
 from pystate.checkpoint.stats.checkpoint_stats import CompletedCheckpointStats
 from pystate.checkpoint.stats.file import read_statistics
 from pystate.common.errors import PystateError, UsageError
-from pystate.common.home import JobDirectory, PystateHome, read_json
+from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.options import StateRecoveryOptions
 from pystate.job_folder.job_liveness import has_ended, job_runs
+from pystate.job_folder.submission import SubmissionFile
 from pystate.snapshot.metadata import CheckpointType
 from pystate.snapshot.ownership import claimant
 from pystate.snapshot.storage import MEMORY_SCHEME, METADATA_FILE, SnapshotLocation, parse_location
@@ -83,16 +83,14 @@ def _running(home: PystateHome) -> Iterator[tuple[str, JobDirectory]]:
 
 def _starting_paths(directory: JobDirectory) -> Iterator[str]:
     try:
-        submission: Any = read_json(directory.submission) or {}
-        folder = str(submission.get("working_directory") or os.curdir)
-        option = StateRecoveryOptions.SAVEPOINT_PATH
-        configured = submission.get("configuration") or {}
-        keys = (option.key, *option.fallback_keys)
-        for path in (submission.get("savepoint_path"), *map(configured.get, keys)):
-            if isinstance(path, str) and path:
-                yield path if ":" in path else os.path.join(folder, os.path.expanduser(path))
-    except (ValueError, AttributeError):
+        submission = SubmissionFile.read(directory)
+    except PystateError:  # a plain `python job.py` has none, and a damaged one starts no driver any more
         return
+    option = StateRecoveryOptions.SAVEPOINT_PATH
+    keys = (option.key, *option.fallback_keys)
+    for path in (submission.savepoint_path, *map(submission.configuration.get, keys)):
+        if path:
+            yield path if ":" in path else os.path.join(submission.working_directory, os.path.expanduser(path))
 
 
 def _checkpoints(directory: JobDirectory) -> _Checkpoints:

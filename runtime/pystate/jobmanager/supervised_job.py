@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import signal
 import threading
 import time
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pystate.common.errors import CheckpointFailedError, JobTerminatedError, PystateError
-from pystate.common.home import JobDirectory, new_job_id, parse_job_id, read_json
+from pystate.common.home import JobDirectory, new_job_id, parse_job_id
 from pystate.common.job_status import JobStatus
 from pystate.common.processes import this_machine
 from pystate.common.time import current_time_ms
@@ -22,6 +21,7 @@ from pystate.job_folder.driver_term import begin_term
 from pystate.job_folder.failure_history import JobFailure
 from pystate.job_folder.job_record import JobRecord, JobVerdict, RecordPhase
 from pystate.job_folder.job_status_file import JobStatusFile
+from pystate.job_folder.operation import OperationFile, OperationKind
 from pystate.job_folder.recovery_terms import RecoveryTerms
 from pystate.jobmanager.driver_process import DriverProcess, DriverRefusedError, DriverUnreachableError, call_driver
 from pystate.jobmanager.job_checkpoints import JobCheckpoints
@@ -410,7 +410,7 @@ class SupervisedJob:
         if state.is_terminal:
             message = f"Job {self.job_id} has already ended ({state.value})."
             raise JobTerminatedError(message, hint="pystate list -a")
-        triggered = Trigger(op.removeprefix("trigger_"), self.record.pid)
+        triggered = Trigger(OperationKind(op.removeprefix("trigger_")), self.record.pid)
         try:
             self._call(op, trigger_id=chosen, **arguments)
         except DriverUnreachableError:
@@ -431,17 +431,17 @@ class SupervisedJob:
         gone, triggered, record = self.driver_is_gone, self._triggers.get(trigger_id), self.record
         if triggered is not None and (record.pid != triggered.driver or record.phase is RecordPhase.RESTARTING):
             gone = True
-        done: dict[str, Any] | None = read_json(path)
+        done = OperationFile.read_from(path)
         if done is not None:
-            return done
+            return done.to_plain()
         message = f"There is no operation with trigger id {trigger_id} of job {self.job_id}."
         if gone:
             if triggered is None:
                 raise OperationNotFoundError(message)
             how = f"The job ended ({self.state().value})" if self.driver_is_gone else "The job's driver died"
-            lost = f"{how} before its {triggered.what} was complete."
+            lost = f"{how} before its {triggered.kind.value} was complete."
             error = CheckpointFailedError(lost, where=f"job {self.job_id}", hint=f"see {self.directory.log}")
-            return {"kind": triggered.what, "status": "COMPLETED", "failure": error.to_dict()}
+            return OperationFile.failed(triggered.kind, error).to_plain()
         try:
             return dict(self._call("operation", trigger_id=trigger_id))
         except DriverUnreachableError:
@@ -546,8 +546,3 @@ def describe_exit(exit_code: int | None) -> str:
     except ValueError:
         name = str(-exit_code)
     return f"with signal {name}"
-
-
-def job_name_of(job_file: str) -> str:
-    """Return what a job is called before its program has said so."""
-    return os.path.splitext(os.path.basename(job_file))[0]

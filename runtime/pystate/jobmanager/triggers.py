@@ -7,13 +7,14 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from pystate.driver.triggered_operations import MOST_RESULTS
+from pystate.job_folder.operation import OperationKind
 
 
 @dataclass(frozen=True)
 class Trigger:
     """What was asked of a driver, and its process id."""
 
-    what: str
+    kind: OperationKind
     driver: int | None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from pystate.common.home import PystateHome
-from pystate.job_folder.job_record import Submission
+from pystate.job_folder.submission import Submission
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.rest.app import create_app

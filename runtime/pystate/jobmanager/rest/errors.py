@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, PystateError, UsageError
-from pystate.common.refused_files import is_of_files, refused
+from pystate.common.refused_files import NoSpaceError, is_of_files, refused
 from pystate.common.security_options import SecurityOptions
 from pystate.jobmanager.driver_process import DriverUnreachableError
 from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
@@ -55,6 +55,7 @@ STATUS_CODES: dict[type[PystateError], int] = {
     TooManyDisposalsError: 503,
     LeadershipLostError: 503,
     LogGoneError: 416,
+    NoSpaceError: 507,
 }
 """What errors answer; others answer 500."""
 
@@ -95,7 +96,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
     """Answer an error of ours."""
     if not isinstance(error, PystateError):
         raise error
-    status = next((code for kind, code in STATUS_CODES.items() if isinstance(error, kind)), 500)
+    status = _status_code(error)
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
     return Json(_body(request, error), status_code=status, headers=headers)
 
@@ -116,9 +117,14 @@ async def answer_unexpected(request: Request, error: Exception) -> Response:
     """Answer a fault of ours, or of the disk."""
     if isinstance(error, OSError) and is_of_files(error):
         logger.warning("%s %s failed: %s", request.method, request.scope["path"], error)
-        return Json(_body(request, refused(error)), status_code=500)
+        shown = refused(error)
+        return Json(_body(request, shown), status_code=_status_code(shown))
     logger.error("%s %s failed", request.method, request.scope["path"], exc_info=error)
     return Json(_body(request, PystateError(f"{type(error).__name__}: {error}")), status_code=500)
+
+
+def _status_code(error: PystateError) -> int:
+    return next((code for kind, code in STATUS_CODES.items() if isinstance(error, kind)), 500)
 
 
 def _body(request: Request, error: PystateError) -> dict[str, Any]:

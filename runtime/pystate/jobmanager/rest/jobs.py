@@ -6,10 +6,10 @@ from typing import Any
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError, UsageError
-from pystate.common.home import read_json
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
 from pystate.job_folder.restart_strategy import restart_strategy
+from pystate.job_folder.submission import SubmissionFile
 from pystate.jobmanager.rest import messages, vertices
 from pystate.jobmanager.rest.errors import NotFoundError
 from pystate.jobmanager.rest.parameters import VERTEX_ID, Parameter, number
@@ -184,7 +184,7 @@ def _vertex(request: RestRequest) -> dict[str, Any]:
 
 def _config(request: RestRequest) -> dict[str, Any]:
     job = request.job
-    configuration = (read_json(job.directory.submission) or {}).get("configuration", {})
+    configuration = SubmissionFile.read(job.directory).configuration
     try:
         strategy = restart_strategy(Configuration(configuration)).describe()
     except PystateError as error:  # the job has failed for the same reason

@@ -25,6 +25,7 @@ _REFUSALS = {
     414: "The path and the query are too long.",
     431: "The headers are too long.",
     503: "The job's driver can't be reached at the moment, or too much waits already.",
+    507: "The job manager's disk is full.",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.job_record import Submission, environment_from_json
+from pystate.job_folder.submission import Submission, environment_from_json
 from pystate.jobmanager.request_guard import MAX_BODY_BYTES
 from pystate.jobmanager.rest import messages
 from pystate.jobmanager.rest.parameters import Parameter, number
@@ -132,6 +132,7 @@ ROUTES = (
         body=_SUBMISSION,
         max_body=MAX_BODY_BYTES,
         owner_only=True,
+        refusals=(507,),
     ),
     RestRoute("GET", _PATH, _driver, "A job's driver process and its files.", _DRIVER, owner_only=True),
     RestRoute("GET", f"{_PATH}/progress", _progress, "How far a job is.", _PROGRESS, asks_driver=True, owner_only=True),

@@ -77,7 +77,7 @@ ROUTES = (
         _KEPT,
         body=(WANTED,),
         owner_only=True,
-        refusals=(404,),
+        refusals=(404, 507),
     ),
     RestRoute("GET", _KEPT_PATH, _kept, "What is kept of a job.", _KEPT, owner_only=True, refusals=(404,)),
     RestRoute("DELETE", _KEPT_PATH, _forget, "Delete what is kept of a job.", EMPTY, owner_only=True),
@@ -90,6 +90,6 @@ ROUTES = (
         status=202,
         body=(SAVEPOINT_PATH, PARALLELISM),
         owner_only=True,
-        refusals=(404, 409),
+        refusals=(404, 409, 507),
     ),
 )
