@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from pystate_cli.tables.column import Column, Row
 from pystate_cli.tables.kinds import Look
-from pystate_cli.tables.table_spec import Column, Row, TableSpec
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -14,22 +14,27 @@ if TYPE_CHECKING:
 _WIDE_LEAST = 20
 
 
-def fitted_tables(spec: TableSpec[Row], groups: Sequence[Sequence[Row]], width: int, look: Look) -> list[Table]:
+def fitted_tables(
+    layouts: Iterable[tuple[tuple[Column[Row], ...], Look]],
+    groups: Sequence[Sequence[Row]],
+    width: int,
+    style: Callable[[Row], str],
+) -> list[Table]:
     """Return several tables with the same columns in the first layout that fits; the last one is taken as it is.
 
     Args:
-        spec: The columns.
+        layouts: What may be shown, from the most to the least.
         groups: The rows of each table.
         width: Columns of the terminal.
-        look: Says the time, and whether the terminal shows more than ASCII.
+        style: The style of a whole row, of rich.
     """
-    for columns, layout in spec.layouts(look):
-        cells = [[[column.text(row, layout) for column in columns] for row in rows] for rows in groups]
-        widths = _widths(columns, [line for lines in cells for line in lines], width, layout)
-        if sum(widths) + _gap(layout) * (len(widths) - 1) <= width:
+    for columns, look in layouts:
+        cells = [[[column.text(row, look) for column in columns] for row in rows] for rows in groups]
+        widths = _widths(columns, [line for lines in cells for line in lines], width, look)
+        if sum(widths) + _gap(look) * (len(widths) - 1) <= width:
             break
     return [
-        _table(spec, columns, list(zip(rows, lines, strict=True)), widths, layout)
+        _table(columns, list(zip(rows, lines, strict=True)), widths, look, style)
         for rows, lines in zip(groups, cells, strict=True)
     ]
 
@@ -43,11 +48,11 @@ def _heading(column: Column[Row], look: Look) -> str:
 
 
 def _table(
-    spec: TableSpec[Row],
     columns: Sequence[Column[Row]],
     lines: Sequence[tuple[Row, Sequence[str]]],
     widths: Sequence[int],
     look: Look,
+    style: Callable[[Row], str],
 ) -> Table:
     from rich import box
     from rich.table import Table
@@ -74,7 +79,7 @@ def _table(
             cut = shortened_in_front if column.keeps_end else shortened
             shown = text if column.wraps or column.least is None else cut(text, size, unicode=look.unicode)
             cells.append(Text(shown, style=column.text_style(row)))
-        table.add_row(*cells, style=spec.style(row))
+        table.add_row(*cells, style=style(row))
     return table
 
 

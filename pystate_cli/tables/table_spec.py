@@ -4,75 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from pystate.common.time import current_time_ms
-from pystate_cli.tables.kinds import TEXT, Kind, Look
+from pystate_cli.tables.column import Column, Row
+from pystate_cli.tables.fitted_table import fitted_tables
+from pystate_cli.tables.kinds import Look
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-Row = TypeVar("Row")
-
-
-@dataclass(frozen=True)
-class Column(Generic[Row]):
-    """One column: what its value is, what it is called, how it is written.
-
-    Attributes:
-        name: What it is found by.
-        value: Gets the value of a row, as programs need it: bytes, ms; None for one that is not known.
-        kind: How it is written.
-        heading: What stands above it on a terminal; None: it isn't shown there.
-        short: The heading where there is little room; None: the same.
-        plain: What it is called in a pipe; None: it isn't shown there.
-        width: Characters it takes up in a pipe, where they are fixed; None: as many as its cells.
-        json: Where `--json` has the value: keys in our spelling with dots between; None: derived from what has one.
-        shown: What a terminal shows where the kind alone doesn't say it.
-        style: The style of the cell, of rich.
-        left: Whether its cells begin on the left; None: as the kind has it.
-        least: To how many characters its cells may give way; None: never, they'd be of no use.
-        most: How many characters it gets at most.
-        wraps: Cells that give way go on in the next line instead of being cut.
-        keeps_end: Cells that give way lose their beginning: names in groups differ at their ends.
-        wide_only: It is the first that goes where there is no room for all.
-        priority: A terminal that is still too narrow leaves columns out in this order, the highest number last; None: never.
-    """
-
-    name: str
-    value: Callable[[Row], Any]
-    kind: Kind = TEXT
-    heading: str | None = None
-    short: str | None = None
-    plain: str | None = None
-    width: int | None = None
-    json: str | None = None
-    shown: Callable[[Row, Look], str] | None = None
-    style: Callable[[Row], str] | None = None
-    left: bool | None = None
-    least: int | None = None
-    most: int = 48
-    wraps: bool = False
-    keeps_end: bool = False
-    wide_only: bool = False
-    priority: int | None = None
-
-    @property
-    def is_left(self) -> bool:
-        """Whether its cells begin on the left."""
-        return self.kind.left if self.left is None else self.left
-
-    def text(self, row: Row, look: Look) -> str:
-        """Return the cell for people."""
-        return self.kind.shown(self.value(row), look) if self.shown is None else self.shown(row, look)
-
-    def text_style(self, row: Row) -> str:
-        """Return the style of the cell."""
-        return "" if self.style is None else self.style(row)
-
-    def plain_text(self, row: Row) -> str:
-        """Return the cell for programs."""
-        return self.kind.plain(self.value(row))
 
 
 def _no_style(_: object) -> str:
@@ -116,9 +56,8 @@ class TableSpec(Generic[Row]):
 
     def tables(self, groups: Sequence[Sequence[Row]], width: int, *, unicode: bool, now: int | None = None) -> list[Table]:
         """Return a table per group of rows, all with the same columns, to stand one below the other."""
-        from pystate_cli.tables.fitted_table import fitted_tables
-
-        return fitted_tables(self, groups, width, Look(current_time_ms() if now is None else now, unicode))
+        look = Look(current_time_ms() if now is None else now, unicode)
+        return fitted_tables(self.layouts(look), groups, width, self.style)
 
     def layouts(self, look: Look) -> Iterator[tuple[tuple[Column[Row], ...], Look]]:
         """Yield what a terminal may show, from the most to the least."""

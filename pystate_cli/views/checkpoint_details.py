@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.time import current_time_ms
 from pystate_cli.console.formats import UNKNOWN, format_millis, format_moment, format_size, printable
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import flowing, labelled
 from pystate_cli.tables.fitted_table import shortened
 from pystate_cli.tables.kinds import INSTANT, MILLIS, TEXT, Look, moment_cell
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 from pystate_cli.views.checkpoint_list import CheckpointRow
 from pystate_cli.views.measured import MEASURED, STATUS_STYLES, Measured, measured_columns, status_marks
 

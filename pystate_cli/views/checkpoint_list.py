@@ -8,9 +8,10 @@ from typing import Any
 
 from pystate.common.time import current_time_ms
 from pystate_cli.console.formats import UNKNOWN, format_millis, waiting_words
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled
 from pystate_cli.tables.kinds import INSTANT, MILLIS, NUMBER, TEXT, Look
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 from pystate_cli.views.measured import STATUS_STYLES, Measured, measured_columns, status_marks
 
 SHORT_KINDS = {"checkpoint": "chk", "savepoint": "save"}

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import MILLIS, NUMBER, SIZE, TEXT, Kind, Look
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 
 _WINDOW = 10_000
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pystate_cli.console.formats import UNKNOWN, format_millis
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled
 from pystate_cli.tables.kinds import TEXT, Kind
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 from pystate_cli.views.job_list import STATE_STYLES
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import Any
 from pystate.common.time import current_time_ms
 from pystate_cli.client.program_end import exception_of
 from pystate_cli.console.formats import UNKNOWN, format_moment, printable
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 
 _MESSAGE_LINES = 8
 _MESSAGE_CHARACTERS = 600

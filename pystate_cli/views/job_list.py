@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pystate_cli.console.formats import printable
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, MILLIS, TEXT, Look
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 from pystate_cli.views.job_lines import JobGroups
 
 if TYPE_CHECKING:

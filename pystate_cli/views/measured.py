@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pystate_cli.tables.column import Column, Row
 from pystate_cli.tables.kinds import MILLIS, SIZE
-from pystate_cli.tables.table_spec import Column, Row
 
 STATUS_STYLES = {"COMPLETED": "green", "FAILED": "bold red", "IN_PROGRESS": "yellow"}
 _MARKS = {"COMPLETED": "✓", "FAILED": "✗", "IN_PROGRESS": "…"}

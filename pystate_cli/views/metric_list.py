@@ -9,8 +9,9 @@ from typing import Any
 
 from pystate.common.time import current_time_ms
 from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_moment, format_size, printable
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import NUMBER, TEXT, Kind
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import SIZE, TEXT
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from pystate.catalog.garbage import Orphan

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pystate_cli.console.formats import UNKNOWN, printable
 from pystate_cli.console.json_keys import camel_case
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import NUMBER, TEXT, Kind, Look
-from pystate_cli.tables.table_spec import Column, TableSpec, value_at
+from pystate_cli.tables.table_spec import TableSpec, value_at
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

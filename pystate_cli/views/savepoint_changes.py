@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pystate_cli.console.formats import UNKNOWN, printable
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.fitted_table import shortened
 from pystate_cli.tables.kinds import COUNT, PHRASE, SIZE, TEXT, Kind, Look
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 from pystate_cli.views.savepoint_details import Inspection, kind_text
 
 if TYPE_CHECKING:

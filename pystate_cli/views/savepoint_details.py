@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pystate_cli.console.formats import UNKNOWN, format_iso, format_size, local_time, printable
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import flowing
 from pystate_cli.tables.kinds import COUNT, SIZE, TEXT
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

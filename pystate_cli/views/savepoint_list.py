@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pystate_cli.console.formats import UNKNOWN, printable
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled
 from pystate_cli.tables.kinds import INSTANT, LIST, NUMBER, SIZE, TEXT
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 from pystate_cli.views.checkpoint_list import SHORT_KINDS
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from pystate.common.sensitive_keys import HIDDEN, is_sensitive
 from pystate_cli.console.formats import UNKNOWN, printable
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import TEXT, Kind, Look
-from pystate_cli.tables.table_spec import Column, TableSpec
+from pystate_cli.tables.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

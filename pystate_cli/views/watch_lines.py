@@ -7,8 +7,9 @@ from typing import Any
 
 from pystate.common.time import current_time_ms
 from pystate_cli.sampling.job_history import JobLook
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
-from pystate_cli.tables.table_spec import Column, TableSpec, value_at
+from pystate_cli.tables.table_spec import TableSpec, value_at
 
 
 def _last(values: Sequence[float | None]) -> int | None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import pytest
 from rich.console import Console
 
+from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import COUNT, INSTANT, LIST, MILLIS, NUMBER, PHRASE, SIZE, TEXT, Kind, Look
-from pystate_cli.tables.table_spec import Column, TableSpec, value_at
+from pystate_cli.tables.table_spec import TableSpec, value_at
 
 NOW = 1_790_000_000_000
 
