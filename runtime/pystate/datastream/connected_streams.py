@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from pystate.api.functions import (
     BroadcastProcessFunction,
@@ -14,27 +14,44 @@ from pystate.api.functions import (
     KeyedCoProcessFunction,
     KeySelector,
 )
-from pystate.api.job_graph import KeyByTransformation, OperatorKind, TwoInputTransformation
+from pystate.api.job_graph import KeyByTransformation, OperatorKind, Transformation, TwoInputTransformation
 from pystate.api.state import MapStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
 
-if TYPE_CHECKING:
-    from pystate.datastream.data_stream import DataStream
-
 Key = str | Callable[[Any], Any] | KeySelector
 """What `key_by` takes: the name of a column, or a function from element to key."""
 
+StreamT = TypeVar("StreamT")
+StreamT_co = TypeVar("StreamT_co", covariant=True)
 
-class ConnectedStreams:
-    """Two streams of any types whose elements go through one function.
+
+class InputStream(Protocol[StreamT_co]):
+    """What is asked of a stream that is connected; `DataStream` is one, and imports this module."""
+
+    @property
+    def transformation(self) -> Transformation:
+        """The step that makes the stream."""
+
+    def get_execution_environment(self) -> object:
+        """Return the environment the stream belongs to."""
+
+    def key_by(self, key_selector: Key, key_type: TypeInformation | None = None) -> InputStream[StreamT_co]:
+        """Return the stream partitioned by key."""
+
+    def followed_by(self, step: Transformation) -> StreamT_co:
+        """Return the stream that a step behind this one makes."""
+
+
+class ConnectedStreams(Generic[StreamT]):
+    """Two streams of any types whose elements go through one function; generic in the stream that it makes.
 
     Args:
         first: The first stream, keyed or not.
         second: The second stream, keyed if and only if the first is.
     """
 
-    def __init__(self, first: DataStream, second: DataStream) -> None:
+    def __init__(self, first: InputStream[StreamT], second: InputStream[Any]) -> None:
         self._first = first
         self._second = second
 
@@ -43,7 +60,7 @@ class ConnectedStreams:
         key_selector1: Key,
         key_selector2: Key,
         key_type: TypeInformation | None = None,
-    ) -> ConnectedStreams:
+    ) -> ConnectedStreams[StreamT]:
         """Partition both streams by key, so that elements of the same key meet in one subtask and see the same state.
 
         Args:
@@ -53,17 +70,17 @@ class ConnectedStreams:
         """
         return ConnectedStreams(self._first.key_by(key_selector1, key_type), self._second.key_by(key_selector2, key_type))
 
-    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> StreamT:
         """Put what `func` returns in the place of each element of either stream."""
         return self._then(OperatorKind.CO_MAP, func, CoMapFunction, "map() on connected streams", output_type)
 
-    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> StreamT:
         """Put all that `func` returns or yields in the place of each element of either stream."""
         return self._then(OperatorKind.CO_FLAT_MAP, func, CoFlatMapFunction, "flat_map() on connected streams", output_type)
 
     def process(
         self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+    ) -> StreamT:
         """Run a `KeyedCoProcessFunction` over two keyed streams, a `CoProcessFunction` over two without a key.
 
         Raises:
@@ -84,7 +101,7 @@ class ConnectedStreams:
 
     def _then(
         self, kind: OperatorKind, function: Any, expected: type[Any], what: str, output_type: TypeInformation | None
-    ) -> DataStream:
+    ) -> StreamT:
         keyed = self._keyed()
         return _joined(self._first, self._second, kind, function, expected, what, output_type, keyed=keyed)
 
@@ -97,7 +114,7 @@ class BroadcastStream:
         descriptors: The broadcast states.
     """
 
-    def __init__(self, stream: DataStream, *descriptors: MapStateDescriptor) -> None:
+    def __init__(self, stream: InputStream[Any], *descriptors: MapStateDescriptor) -> None:
         for descriptor in descriptors:
             if not isinstance(descriptor, MapStateDescriptor):
                 message = f"broadcast() takes MapStateDescriptors, not {descriptor!r}."
@@ -111,15 +128,15 @@ class BroadcastStream:
         self.descriptors = descriptors
 
 
-class BroadcastConnectedStream:
-    """A stream, keyed or not, beside a broadcast one.
+class BroadcastConnectedStream(Generic[StreamT]):
+    """A stream, keyed or not, beside a broadcast one; generic in the stream that it makes.
 
     Args:
         stream: The data stream.
         broadcast: The broadcast stream.
     """
 
-    def __init__(self, stream: DataStream, broadcast: BroadcastStream) -> None:
+    def __init__(self, stream: InputStream[StreamT], broadcast: BroadcastStream) -> None:
         if stream.get_execution_environment() is not broadcast.stream.get_execution_environment():
             message = "connect() takes a broadcast stream of the same environment."
             raise JobGraphError(message)
@@ -130,7 +147,7 @@ class BroadcastConnectedStream:
         self,
         func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> StreamT:
         """Run a `KeyedBroadcastProcessFunction` over a keyed stream, a `BroadcastProcessFunction` over one without a key.
 
         Within an epoch broadcast elements go before data elements.
@@ -155,13 +172,13 @@ class BroadcastConnectedStream:
         )
 
 
-def _is_keyed(stream: DataStream) -> bool:
+def _is_keyed(stream: InputStream[Any]) -> bool:
     return isinstance(stream.transformation, KeyByTransformation)
 
 
 def _joined(
-    first: DataStream,
-    second: DataStream,
+    first: InputStream[StreamT],
+    second: InputStream[Any],
     kind: OperatorKind,
     function: Any,
     expected: type[Any],
@@ -170,7 +187,7 @@ def _joined(
     *,
     keyed: bool,
     descriptors: tuple[MapStateDescriptor, ...] = (),
-) -> DataStream:
+) -> StreamT:
     if not isinstance(function, expected):
         message = f"{what} takes a {expected.__name__}, not {function!r}."
         raise JobGraphError(message)

@@ -35,11 +35,10 @@ from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
 from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+from pystate.datastream.execution_environment import ExecutionEnvironment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from pystate.datastream.environment import StreamExecutionEnvironment
 
 SelfStream = TypeVar("SelfStream", bound="DataStream")
 
@@ -74,7 +73,7 @@ def _set_parallelism(step: Transformation, parallelism: int) -> None:
 class DataStream:
     """A stream of elements."""
 
-    def __init__(self, environment: StreamExecutionEnvironment, transformation: Transformation) -> None:
+    def __init__(self, environment: ExecutionEnvironment[DataStream], transformation: Transformation) -> None:
         self._environment = environment
         self._transformation = transformation
 
@@ -91,7 +90,7 @@ class DataStream:
         """Return the type of the elements, None where they are untyped."""
         return self._transformation.output_type
 
-    def get_execution_environment(self) -> StreamExecutionEnvironment:
+    def get_execution_environment(self) -> ExecutionEnvironment[DataStream]:
         """Return the environment the stream belongs to."""
         return self._environment
 
@@ -203,12 +202,14 @@ class DataStream:
         return DataStream(self._environment, UnionTransformation("Union", parents, self.get_type()))
 
     @overload
-    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream[DataStream]: ...
 
     @overload
-    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+    def connect(self, ds: DataStream) -> ConnectedStreams[DataStream]: ...
 
-    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+    def connect(
+        self, ds: DataStream | BroadcastStream
+    ) -> ConnectedStreams[DataStream] | BroadcastConnectedStream[DataStream]:
         """Put another stream, of any type, beside this one, so that one function sees the elements of both."""
         if isinstance(ds, BroadcastStream):
             return BroadcastConnectedStream(self, ds)
