@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _LABEL, _FIGURE = 10, 15
 _SHORTEST_NAME = 12
 _SPARK_STYLES = {"rows in": "green", "rows out": "cyan", "epoch time": "yellow", "backlog": "magenta"}
-_OPERATOR_STYLES = {state: style for state, style in STATE_STYLES.items() if state != "RUNNING"}
 _FEWEST_CHECKPOINTS = 3
 _SHORTEST_BAR, _LONGEST_BAR = 5, 18
 

@@ -174,14 +174,6 @@ class PendingCheckpoint:
         """Whether it has failed."""
         return self.failure_reason is not None
 
-    def state_of(self, uid: str, subtask: int) -> TaskState:
-        """Return what a subtask acknowledged.
-
-        Raises:
-            KeyError: It hasn't.
-        """
-        return self._states[(uid, subtask)]
-
     def operator_states(self, task_uid: str, operator_uid: str) -> dict[int, OperatorSubtaskState]:
         """Return what the subtasks of a task acknowledged for one of its operators, by index; those without are left out."""
         return {

@@ -79,19 +79,6 @@ def hash_int(value: int, seed: int) -> int:
     return hash_bytes((value & _MASK).to_bytes(4, "little"), seed)
 
 
-def hash_long(value: int, seed: int) -> int:
-    """Return Spark's hash of a LONG.
-
-    Args:
-        value: A 64-bit number.
-        seed: As for `hash_bytes`.
-
-    Returns:
-        A signed 32-bit number.
-    """
-    return hash_bytes((value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little"), seed)
-
-
 _TAG_SEEDS = tuple(hash_int(tag, SPARK_HASH_SEED) for tag in range(256))
 
 

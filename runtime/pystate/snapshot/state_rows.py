@@ -208,7 +208,6 @@ class RowDecoder:
         type_info: TypeInformation | None = None,
         read_user_key_type: TypeInformation | None = None,
     ) -> None:
-        self._info = info
         self.kind = kind_of(info)
         self.key_type = readable_key_type(key_type, read_key_type, f"The keys of state {info.name!r}")
         self._keys = KeyCodec(self.key_type)

@@ -15,7 +15,7 @@ from pystate.common.errors import ConfigurationError
 from pystate.common.execution_target import execution_target
 from pystate.common.home import write_file_atomically
 from pystate.common.java import find_java
-from pystate.common.options import SPARK_PREFIX, CoreOptions, PystateOptions, SparkOptions
+from pystate.common.options import CoreOptions, PystateOptions, SparkOptions
 from pystate.common.sensitive_keys import REDACTED
 from pystate.logs.pipes import descriptor_into, log_bounds
 from pystate.slot.output_buffer import BYTES_PER_BATCH
@@ -88,7 +88,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
     target = execution_target(configuration)
     master = str(configuration.get(SparkOptions.MASTER) or f"local[{needed_cores(parallelism)},4]")
-    users = {key: value for key, value in configuration.to_dict().items() if key.startswith(SPARK_PREFIX)}
+    users = configuration.spark_properties()
     for key, reason in _REFUSED.items():
         if users.get(key, "false").lower() == "true":
             message = f"{key} = true can't be used: {reason}."

@@ -32,7 +32,6 @@ from pystate.spark.short_errors import BatchStage, with_short_errors
 from pystate.spark.source_metrics import StageReport
 
 EPOCH_PROPERTY = "streaming.sql.batchId"
-QUERY_PROPERTY = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True)

@@ -178,12 +178,11 @@ class _AutoKeys(_Keys):
     """Untyped keys: str and int as they are (a str never equals an int), all else as bytes (which equal neither)."""
 
     def __init__(self) -> None:
-        self._encode_long: Encoder
         self._decode_long: Decoder
         self._encode_text: Encoder
         tag, self._encode_text, self._decode_text = typed_codec(TypeInformation(TypeKind.STRING))
         self._text_tag = bytes((tag,))
-        _, self._encode_long, self._decode_long = typed_codec(TypeInformation(TypeKind.LONG))
+        _, _, self._decode_long = typed_codec(TypeInformation(TypeKind.LONG))
 
     def internal(self, key: Any) -> Hashable:
         if type(key) is str or type(key) is int:

@@ -21,7 +21,6 @@ from pystate.state.base.value_formats import format_for
 
 Convert = Callable[[Any], Any]
 
-_REMEDY = "declare the type it was written with, or give the new state another name"
 _VALUE_REMEDY = (
     "declare a type that has all values, such as the one they were written with, or give the new state another name"
 )
