@@ -9,7 +9,6 @@ from pystate.common.home import JobDirectory, new_job_id
 from pystate.driver.triggered_operations import TriggeredOperations
 from pystate.job_folder.late_writes import LateWrites
 from pystate.job_folder.operation import OperationFile, OperationKind
-from pystate.jobmanager.triggers import Trigger, Triggers
 
 DONE = OperationFile(OperationKind.SAVEPOINT, location="file:/s", checkpoint_id=1)
 
@@ -60,13 +59,3 @@ def test_a_failure_is_not_kept_at_its_length(directory):
     failure = operations.result(trigger_id).failure
     assert failure.error_class == "PystateError"
     assert len(failure.where) < 4 << 10
-
-
-def test_the_job_manager_knows_as_many_triggers_as_there_are_results():
-    triggers = Triggers()
-    ids = [f"{number:032x}" for number in range(1500)]
-    for trigger_id in ids:
-        triggers.add(trigger_id, Trigger(OperationKind.SAVEPOINT, 1))
-    assert len(triggers) == 1000
-    assert triggers.get(ids[0]) is None
-    assert triggers.get(ids[-1]) == Trigger(OperationKind.SAVEPOINT, 1)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pystate.jobmanager import supervised_job
 from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.jobmanager.job_manager_runner import JobManagerRunner
 
 _CALLS = ("open", "mkdir", "rename", "replace", "unlink", "remove", "link", "symlink", "truncate", "rmdir", "fsync")
 
@@ -45,12 +45,12 @@ class DyingProcess:
             for name in _CALLS:
                 patch.setattr(os, name, self._counted(name, getattr(os, name)))
             # its threads die with it: only what it does at once is of interest
-            patch.setattr(supervised_job.SupervisedJob, "_on_a_thread", self._inline)
+            patch.setattr(JobManagerRunner, "_on_a_thread", self._inline)
             with contextlib.suppress(Killed):
                 yield
 
     @staticmethod
-    def _inline(_job: object, what: str, act: Callable[[], object]) -> None:
+    def _inline(_runner: object, what: str, act: Callable[[], object]) -> None:
         if what == "restart":
             act()
 

@@ -20,6 +20,7 @@ from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
 from pystate.jobmanager.job_store import JobStoreTerms
+from pystate.jobmanager.leadership import LeadershipLostError
 from pystate.jobmanager.supervised_job import SupervisedJob
 from tests.jobmanager.dying_process import DyingProcess, FakeDrivers
 from tests.jobmanager.harness import eventually
@@ -39,13 +40,23 @@ STATUS: dict[str, Any] = {
 
 
 class Leading:
-    """The leadership of a job manager with stand-ins."""
+    """The leadership of a job manager with stand-ins.
+
+    Attributes:
+        answers: To how many questions it still holds; None for ever.
+    """
 
     def __init__(self, token: int) -> None:
         self.token = token
+        self.answers: int | None = None
 
     def check(self) -> None:
-        pass
+        if self.answers is None:
+            return
+        if self.answers == 0:
+            message = "Another job manager leads."
+            raise LeadershipLostError(message)
+        self.answers -= 1
 
 
 class World:
@@ -159,7 +170,7 @@ def test_a_dead_driver_is_followed_by_one_other(worlds):
     def check(world: World, step: int) -> bool:
         _, job = world.submit_running()
         world.drivers.kill(job.job_id)
-        finished, _ = world.dies(step, lambda: job.driver_died("It was killed."))
+        finished, _ = world.dies(step, lambda: job.runner.driver_died("It was killed."))
 
         again = world.recovered().job(job.job_id)
 
@@ -177,7 +188,7 @@ def test_the_end_of_a_job_is_written_down_once_and_stays(worlds):
         _, job = world.submit_running()
         RecoveryTerms(FixedDelayRestartBackoffTimeStrategy(0, 0)).write(job.directory)
         world.drivers.kill(job.job_id)
-        finished, _ = world.dies(step, lambda: job.driver_died("It was killed."))
+        finished, _ = world.dies(step, lambda: job.runner.driver_died("It was killed."))
 
         again = world.recovered().job(job.job_id)
 
@@ -193,7 +204,7 @@ def test_the_end_of_a_job_is_written_down_once_and_stays(worlds):
 def test_a_cancel_that_was_answered_is_not_forgotten(worlds):
     def check(world: World, step: int) -> bool:
         _, job = world.submit_running()
-        finished, _ = world.dies(step, job.cancel)
+        finished, _ = world.dies(step, job.runner.cancel)
 
         again = world.recovered().job(job.job_id)
 
@@ -210,7 +221,7 @@ def test_an_expired_job_is_there_in_full_or_gone(worlds):
     def check(world: World, step: int) -> bool:
         dispatcher, job = world.submit_running(store=JobStoreTerms(expiration_ms=0))
         world.drivers.kill(job.job_id)
-        job.give_up("It ended.")
+        job.runner.give_up("It ended.")
         finished, _ = world.dies(step, dispatcher.tidy_up)
 
         jobs = world.recovered().jobs()

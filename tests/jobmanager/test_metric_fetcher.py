@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from pystate.common.errors import ControlError
-from pystate.jobmanager.driver_process import DriverUnreachableError
+from pystate.jobmanager.driver_gateway import DriverUnreachableError
 from pystate.jobmanager.metric_fetcher import TIMEOUT_SECONDS, MetricFetcher
 from pystate.metrics.kept import KeptMetrics
 from pystate.metrics.store import figures

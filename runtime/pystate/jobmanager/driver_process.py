@@ -1,4 +1,4 @@
-"""The driver's process: starting it, finding it again, waiting for its end, calling it."""
+"""The driver's process: starting it, finding it again, waiting for its end."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from pystate.common.control import connect, receive_message, send_message
-from pystate.common.errors import ControlError, PystateError, error_from_dict
+from pystate.common.errors import PystateError
 from pystate.common.file_system_settings import settings_environment
-from pystate.common.home import JobDirectory, PystateHome
-from pystate.common.job_files import read_job_file
+from pystate.common.home import PystateHome
 from pystate.common.processes import signal_process, started_at
-from pystate.common.regular_files import MAX_WORD_BYTES, OddFileError
-from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.driver_term import LEADER_VARIABLE
-from pystate.job_folder.small_files import DriverAddressFile, DriverProcessFile
+from pystate.job_folder.small_files import DriverProcessFile
 from pystate.job_folder.submission import Submission
 from pystate.jobmanager.found_drivers import PATIENCE_SECONDS, candidates, find_drivers
 
@@ -38,10 +34,6 @@ _ADOPTED_POLL_SECONDS = 0.25
 _REFUSED_FOR_GOOD = (errno.E2BIG, errno.ENOEXEC, errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM)
 _ORPHANS_GRACE_SECONDS = 10.0
 _ORPHANS_POLL_SECONDS = 0.05
-
-
-class DriverUnreachableError(ControlError):
-    """The driver's control endpoint does not answer: it is not up yet, hangs, or is gone."""
 
 
 class DriverRefusedError(PystateError):
@@ -216,45 +208,6 @@ class DriverLauncher:
             job_id: AdoptedDriver(driver.pid, driver.home, _leader_of(driver.pid), driver.started)
             for job_id, driver in found.items()
         }
-
-
-def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments: Any) -> Any:
-    """Call a driver's control endpoint.
-
-    Args:
-        directory: The job's files, with the endpoint's address and secret.
-        op: The operation.
-        timeout: Seconds a hanging driver may hold us up.
-        arguments: The operation's arguments.
-
-    Raises:
-        DriverUnreachableError: Nobody answered.
-        PystateError: What the driver answered.
-    """
-    try:
-        address = DriverAddressFile.read_from(directory.driver)
-        secret = read_job_file(directory.secret, MAX_WORD_BYTES)
-    except (OSError, OddFileError, DamagedFileError) as error:
-        message = "The address of the job's driver can't be read."
-        raise DriverUnreachableError(message, where=f"{directory.driver}: {error}", hint=f"see {directory.log}") from error
-    if address is None:
-        message = "The job's driver is still starting."
-        raise DriverUnreachableError(message, where=str(directory.log), hint="try again in a moment")
-    try:
-        connection = connect((address.host, address.port), secret, timeout=timeout)
-    except (ControlError, OSError) as error:
-        message = f"The job's driver (process {address.pid}) can't be reached."
-        raise DriverUnreachableError(message, where=str(error), hint=f"see {directory.log}") from error
-    with connection:
-        try:
-            send_message(connection, {"op": op, **arguments})
-            reply = receive_message(connection)
-        except (EOFError, OSError) as error:
-            message = f"The job's driver (process {address.pid}) did not answer {op!r} within {timeout:.0f} s."
-            raise DriverUnreachableError(message, where=repr(error), hint=f"see {directory.log}") from error
-    if reply["ok"]:
-        return reply["value"]
-    raise error_from_dict(reply["error"])
 
 
 def _open_private(path: Path) -> Any:

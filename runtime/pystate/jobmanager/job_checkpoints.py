@@ -11,6 +11,7 @@ from pystate.checkpoint.stats.file import read_statistics
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.home import JobDirectory
+from pystate.jobmanager.driver_gateway import DriverGateway
 from pystate.metrics.sample import MetricSample
 
 logger = logging.getLogger(__name__)
@@ -26,23 +27,14 @@ class JobCheckpoints:
     Args:
         job_id: The job.
         directory: Its files.
-        call: Calls an op of the driver with arguments.
-        is_dead: Whether no driver runs the job at this moment.
+        gateway: The way to its driver.
         clock: Milliseconds since 1970.
     """
 
-    def __init__(
-        self,
-        job_id: str,
-        directory: JobDirectory,
-        call: Callable[..., Any],
-        is_dead: Callable[[], bool],
-        clock: Callable[[], int],
-    ) -> None:
+    def __init__(self, job_id: str, directory: JobDirectory, gateway: DriverGateway, clock: Callable[[], int]) -> None:
         self._job_id = job_id
         self._directory = directory
-        self._call = call
-        self._is_dead = is_dead
+        self._gateway = gateway
         self._clock = clock
 
     def overview(self) -> dict[str, Any]:
@@ -84,9 +76,9 @@ class JobCheckpoints:
         return dict(found)
 
     def _ask(self, op: str, read: Callable[[CheckpointStatsTracker], Any], **arguments: Any) -> Any:
-        if not self._is_dead():
+        if not self._gateway.has_no_driver:
             try:
-                return self._call(op, **arguments)
+                return self._gateway.call(op, **arguments)
             except PystateError as error:
                 # the file lags by a moment only
                 logger.info("the checkpoints of job %s are read from its file: %s", self._job_id, error.message)
@@ -94,7 +86,8 @@ class JobCheckpoints:
 
     def _left_behind(self) -> CheckpointStatsTracker:
         try:
-            found = read_statistics(self._directory.checkpoints, sys.maxsize, self._clock, driver_is_gone=self._is_dead())
+            gone = self._gateway.has_no_driver
+            found = read_statistics(self._directory.checkpoints, sys.maxsize, self._clock, driver_is_gone=gone)
         except CorruptSnapshotError as error:
             logger.warning("%s (%s)", error.message, error.where)
             found = None

@@ -6,19 +6,24 @@ import logging
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
+from pystate.common.home import JobDirectory
 from pystate.job_folder.submission import SubmissionFile
-from pystate.jobmanager.supervised_job import SupervisedJob
 from pystate.snapshot.local_copies import remove_local_copies
 
 logger = logging.getLogger(__name__)
 
 
-def remove_job_copies(job: SupervisedJob) -> None:
-    """Delete the local copies of an ended job's state on this machine. Other machines keep theirs: nobody is left there."""
+def remove_job_copies(job_id: str, directory: JobDirectory) -> None:
+    """Delete the local copies of an ended job's state on this machine. Other machines keep theirs: nobody is left there.
+
+    Args:
+        job_id: The job.
+        directory: Its files, which say where its slots kept copies.
+    """
     from pystate.slot.local_backup import local_roots  # brings pyarrow along, which a start need not wait for
 
     try:
-        configuration = Configuration(SubmissionFile.read(job.directory).configuration)
-        remove_local_copies(local_roots(configuration), job.job_id)
+        configuration = Configuration(SubmissionFile.read(directory).configuration)
+        remove_local_copies(local_roots(configuration), job_id)
     except PystateError as error:
-        logger.info("the local copies of job %s are not looked for: %s", job.job_id, error.message)
+        logger.info("the local copies of job %s are not looked for: %s", job_id, error.message)

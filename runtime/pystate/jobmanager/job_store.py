@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from pystate.common.configuration import Configuration
 from pystate.common.job_manager_options import JobManagerOptions
+from pystate.jobmanager.job_folders import JobFolders
+from pystate.jobmanager.job_registry import JobRegistry
+from pystate.jobmanager.leadership import Leadership, LeadershipInDoubtError, LeadershipLostError
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+_HOUSEKEEPING_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -52,3 +65,94 @@ class JobStoreTerms:
             for place, job in enumerate(newest_first)
             if place >= self.max_capacity or job.seen_for_ms >= self.expiration_ms
         ]
+
+
+class JobStore:
+    """Forgets the jobs that have expired: their folders, never their checkpoints and savepoints.
+
+    Args:
+        terms: How many are listed, and for how long.
+        registry: The jobs.
+        folders: Their folders.
+        leadership: Whether this job manager may act.
+        steady: Milliseconds on a clock that nobody sets.
+    """
+
+    def __init__(
+        self,
+        terms: JobStoreTerms,
+        registry: JobRegistry,
+        folders: JobFolders,
+        leadership: Leadership,
+        steady: Callable[[], int],
+    ) -> None:
+        self._terms = terms
+        self._registry = registry
+        self._folders = folders
+        self._leadership = leadership
+        self._steady = steady
+        self._seen_ended: dict[str, int] = {}
+        self._refused: set[str] = set()
+
+    def keep_house(self, closed: threading.Event) -> None:
+        """Forget expired jobs, from time to time, on a thread of its own.
+
+        Args:
+            closed: Set when this job manager acts no more.
+        """
+
+        def keep() -> None:
+            while not closed.wait(_HOUSEKEEPING_SECONDS):
+                try:
+                    self.tidy_up()
+                except LeadershipInDoubtError:
+                    continue
+                except LeadershipLostError:
+                    return
+                except Exception:
+                    logger.exception("housekeeping failed; it is tried again")
+
+        threading.Thread(target=keep, name="housekeeping", daemon=True).start()
+
+    def tidy_up(self) -> None:
+        """Delete the folders of expired jobs.
+
+        What the operating system refuses is done the next time, and keeps nothing else from being done.
+
+        Raises:
+            LeadershipLostError: Another job manager leads.
+        """
+        self._leadership.check()
+        now = self._steady()
+        ended = []
+        for job in self._registry.jobs():
+            end_time = self._try(f"looking at the end of job {job.job_id}", partial(getattr, job, "end_time"))
+            if end_time is not None:
+                seen_for = now - self._seen_ended.setdefault(job.job_id, now)
+                ended.append(EndedJob(job.job_id, end_time, seen_for))
+        for job_id in self._terms.expired(ended):
+            self._try(f"deleting the folder of job {job_id}", partial(self._forget, job_id))
+
+    def _forget(self, job_id: str) -> None:
+        job = self._registry.unregister(job_id)
+        try:
+            self._folders.remove(job_id)
+        except OSError:
+            self._registry.register(job)
+            raise
+        del self._seen_ended[job_id]
+        logger.info("job %s is not listed any longer", job_id)
+
+    def _try(self, what: str, act: Callable[[], T]) -> T | None:
+        """Do a step of housekeeping; one that is refused is told once, until it was done again."""
+        try:
+            result = act()
+        except OSError as error:
+            if what not in self._refused:
+                logger.error("%s is tried until it can be done: %s", what, error)
+            self._refused.add(what)
+            return None
+        if what in self._refused:
+            self._refused.discard(what)
+            logger.info("%s is done", what)
+        return result

@@ -11,7 +11,7 @@ from typing import Any
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.plain_data import PlainDataError
-from pystate.jobmanager.driver_process import DriverUnreachableError
+from pystate.jobmanager.driver_gateway import DriverUnreachableError
 from pystate.metrics.kept import KeptMetrics
 from pystate.metrics.sample import MetricSample
 from pystate.metrics.store import DriverMetrics, JobMetricStore

@@ -14,21 +14,7 @@ from pystate.job_folder.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.leadership import LeadershipLostError
 from tests.jobmanager.harness import eventually
-from tests.jobmanager.test_crash_points import Leading, World
-
-
-class Lost(Leading):
-    """A leadership that is lost after some questions."""
-
-    def __init__(self, token: int, answers: int) -> None:
-        super().__init__(token)
-        self.answers = answers
-
-    def check(self) -> None:
-        if self.answers == 0:
-            message = "Another job manager leads."
-            raise LeadershipLostError(message)
-        self.answers -= 1
+from tests.jobmanager.test_crash_points import World
 
 
 @pytest.fixture(params=["shared", "replicated"])
@@ -38,9 +24,7 @@ def world(tmp_path, request):
 
 def replaced(dispatcher, answers: int = 0):
     """Let a dispatcher be one that has been replaced after some more questions."""
-    dispatcher._leadership = Lost(dispatcher._leadership.token, answers)
-    for job in dispatcher.jobs():
-        job._leadership = job._kept._leadership = dispatcher._leadership
+    dispatcher._leadership.answers = answers
     return dispatcher
 
 
@@ -77,10 +61,10 @@ def test_the_death_of_a_driver_moves_a_replaced_job_manager_to_nothing(world):
     world.drivers.kill(job.job_id)
 
     for act in (
-        lambda: job.driver_died("It was killed."),
-        lambda: job.give_up("It was killed."),
-        lambda: job.take_over("It was lost."),
-        job.cancel,
+        lambda: job.runner.driver_died("It was killed."),
+        lambda: job.runner.give_up("It was killed."),
+        lambda: job.runner.take_over("It was lost."),
+        job.runner.cancel,
         old.tidy_up,
     ):
         with pytest.raises(LeadershipLostError):

@@ -49,7 +49,7 @@ def test_a_job_goes_on_from_what_its_driver_wrote_last_on_another_machine(tmp_pa
     files = driver_files(one, job.job_id, 1)
     operation = "ab" * 16
     files.operations.mkdir()
-    write_json(files.operation(operation), {"status": "COMPLETED", "location": "/s"})
+    write_json(files.operation(operation), {"kind": "savepoint", "status": "COMPLETED", "location": "/s"})
     write_json(files.epochs, {"reserved": 4000})
     write_json(files.checkpoint_ids, {"next": 7})
     write_file_atomically(files.checkpoints, b"statistics")
@@ -59,7 +59,7 @@ def test_a_job_goes_on_from_what_its_driver_wrote_last_on_another_machine(tmp_pa
 
     there = two.leads(2).recovered().job(job.job_id)
 
-    assert there.operation(operation)["location"] == "/s"
+    assert there.operations.result(operation)["location"] == "/s"
     assert read_json(there.directory.epochs) == {"reserved": 4000}
     assert there.directory.checkpoints.read_bytes() == b"statistics"
     assert there.directory.secret.read_bytes() == job.directory.secret.read_bytes()
@@ -91,7 +91,7 @@ def test_a_file_that_is_deleted_there_is_deleted_here(tmp_path, shared):
     (stale.operations / f"{'cd' * 16}.json").write_text("{}")
     (stale.path / "resubmission.json").write_text("{}")
     stale.log.write_text("what was said here")
-    there.give_up("It ended.")
+    there.runner.give_up("It ended.")
     assert not there.directory.environment.exists()
 
     back = one.leads(3).recovered().job(job.job_id)
@@ -128,10 +128,10 @@ def test_a_living_driver_of_another_home_of_this_machine_goes_on_and_is_seen(tmp
     there = two.leads(5).recovered().job(job.job_id)
     # the driver dies, and the next one is started here
     one.drivers.kill(job.job_id)
-    there.driver_died("It was killed.")
+    there.runner.driver_died("It was killed.")
     eventually(lambda: one.drivers.leaders == [1, 5])
     one.drivers.kill(job.job_id)
-    there.give_up("It ended.")
+    there.runner.give_up("It ended.")
 
     third = Machine(tmp_path / "three", shared)
     assert third.leads(6).recovered().job(job.job_id).status()["name"] == "renamed"
@@ -160,7 +160,7 @@ def test_a_removed_job_leaves_nothing_there_nor_in_any_home(tmp_path, shared):
     one, two = Machine(tmp_path / "one", shared), Machine(tmp_path / "two", shared)
     _, job = one.leads(1).submit_running()
     one.drivers.kill(job.job_id)
-    job.give_up("It ended.")
+    job.runner.give_up("It ended.")
     plain = PystateHome(two.home.root).job("ef" * 16).path
     second = two.leads(2)
     second.recovered()

@@ -14,14 +14,14 @@ from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, PystateError, UsageError
 from pystate.common.refused_files import NoSpaceError, is_of_files, refused
 from pystate.common.security_options import SecurityOptions
-from pystate.jobmanager.driver_process import DriverUnreachableError
+from pystate.jobmanager.cached_operations import OperationNotFoundError, RequestRefusedError
+from pystate.jobmanager.driver_gateway import DriverUnreachableError
 from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.jobmanager.leadership import LeadershipLostError
 from pystate.jobmanager.request_guard import RequestTooLargeError, RequestTooSlowError
 from pystate.jobmanager.rest_security import RestSecurity
 from pystate.jobmanager.resubmission import NotKeptError
 from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError, TooManyDisposalsError
-from pystate.jobmanager.supervised_job import OperationNotFoundError, RequestRefusedError
 from pystate.logs.reader import LogGoneError
 
 logger = logging.getLogger(__name__)

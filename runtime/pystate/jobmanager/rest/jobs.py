@@ -207,7 +207,7 @@ def _accumulators(request: RestRequest) -> dict[str, Any]:
 
 
 def _cancel(request: RestRequest) -> dict[str, Any]:
-    request.job.cancel()
+    request.job.runner.cancel()
     return {}
 
 

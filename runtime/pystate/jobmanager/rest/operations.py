@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.common.errors import JobNotFoundError, JobTerminatedError
+from pystate.jobmanager.cached_operations import OperationNotFoundError
 from pystate.jobmanager.rest import messages
 from pystate.jobmanager.rest.parameters import CHOSEN_TRIGGER_ID, JOB_ID, TRIGGER_ID
 from pystate.jobmanager.rest.route import RestRequest
-from pystate.jobmanager.supervised_job import OperationNotFoundError
 
 
 def triggered(request: RestRequest, op: str, **arguments: Any) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def triggered(request: RestRequest, op: str, **arguments: Any) -> dict[str, Any]
     """
     chosen = request[CHOSEN_TRIGGER_ID]
     try:
-        request_id = request.job.trigger(op, chosen, **arguments)
+        request_id = request.job.operations.trigger(op, chosen, **arguments)
     except (JobNotFoundError, JobTerminatedError) as error:
         if request.is_ours:
             raise
@@ -48,7 +48,7 @@ def operation_result(request: RestRequest, *, checkpoint: bool) -> dict[str, Any
     """
     trigger_id = request[TRIGGER_ID]
     failed = request.context.failed_triggers.result(request[JOB_ID], trigger_id)
-    operation = request.job.operation(trigger_id) if failed is None else failed
+    operation = request.job.operations.result(trigger_id) if failed is None else failed
     if operation["status"] == "COMPLETED" and messages.is_checkpoint(operation) is not checkpoint:
         wanted = "checkpoint" if checkpoint else "savepoint"
         message = f"The operation with trigger id {trigger_id} is no {wanted}."

@@ -3,6 +3,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 
@@ -10,7 +11,8 @@ from pystate.common.control import ControlServer, new_secret
 from pystate.common.errors import CheckpointFailedError
 from pystate.common.home import JobDirectory, PystateHome, new_job_id, write_json
 from pystate.job_folder.job_record import JobRecord
-from pystate.jobmanager.driver_process import DriverUnreachableError, call_driver
+from pystate.jobmanager.driver_gateway import DriverUnreachableError, call_driver
+from pystate.jobmanager.shared_services import JobManagerSharedServices
 from pystate.jobmanager.supervised_job import SupervisedJob
 
 
@@ -80,7 +82,7 @@ def test_a_driver_that_proves_itself_and_never_answers_is_given_up(directory):
 
 
 def test_that_a_driver_does_not_answer_is_logged_once(directory, caplog):
-    job = SupervisedJob(JobRecord(directory.path.name, "job", 1), directory, lambda _job: None)
+    job = SupervisedJob(JobRecord(directory.path.name, "job", 1), directory, JobManagerSharedServices(Mock()))
     with caplog.at_level("INFO"):
         for _ in range(5):
             job.progress()
