@@ -16,12 +16,15 @@ from pystate.common.home import PystateHome
 from pystate.datastream.executor import register_executor
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
+from tests import hypothesis_profiles
 from tests.scratch import choose_temporary_folder
 
 TEST_CORES = 10
 """Enough for two times parallelism 3 and two more, and for what an ended job leaves running for a moment."""
 FILES = pytest.StashKey[Path | None]()
 """The folder in memory that a run has for its files; of the run's first process, and only where there is one."""
+
+hypothesis_profiles.register()
 
 
 def pytest_addoption(parser):

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pytest import MonkeyPatch
@@ -18,6 +18,7 @@ from pystate.common.job_status import JobStatus
 from pystate.snapshot.metadata import SavepointFormatType
 from pystate.snapshot.storage import SnapshotLocation
 from tests.checkpoint.shared_files import CrashError, ModelJob, write_all
+from tests.hypothesis_profiles import of_model
 
 _FAULTS = [
     "declined",
@@ -221,7 +222,11 @@ class SharedFilesModel(RuleBasedStateMachine):
         assert job.files() == set()
 
 
-SharedFilesModel.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-)
+class _AtLength(SharedFilesModel):
+    """The same, which needs settings of its own."""
+
+
 TestSharedFiles = SharedFilesModel.TestCase
+TestSharedFiles.settings = of_model(30, 25, slow=False)
+TestSharedFilesAtLength = pytest.mark.slow(pytest.mark.timeout(1200)(_AtLength.TestCase))
+TestSharedFilesAtLength.settings = of_model(30, 25, slow=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -16,6 +15,7 @@ from pystate.state.base.namespaces import TIME_WINDOWS, VOID
 from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.state.base.timer_schema import TimerSchema
 from pystate.state.rocksdb import timer_table
+from tests.hypothesis_profiles import of_model
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, backends_to_test, written
 
 KEYS = [1, "a", ("t", 1)]
@@ -152,8 +152,7 @@ for _name in backends_to_test():
         _title = "".join(filter(str.isalpha, _name.title()))
         _machine: Any = type(f"{_title}Timers", (_Timers,), {"backend_name": _name})
         _case = _machine.TestCase
-        _examples = (60 if _name == "hashmap" else 25) * (20 if _slow else 1)
-        _case.settings = settings(max_examples=_examples, stateful_step_count=40, deadline=None)
+        _case.settings = of_model(40, 20 if _name == "hashmap" else 10, slow=_slow)
         if _slow:
             _case = pytest.mark.slow(pytest.mark.timeout(1200)(_case))
         globals()[f"Test{_title}TimersModel{'AtLength' if _slow else ''}"] = _case

@@ -11,7 +11,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -32,12 +31,13 @@ from pystate.state.base.internal_state import InternalKvState, InternalMergingSt
 from pystate.state.base.loader import state_backend_names
 from pystate.state.base.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
 from pystate.state.rocksdb import list_table
+from tests.hypothesis_profiles import of_model
 from tests.state.conftest import SPILLING, BackendHarness, backends_to_test, written
 from tests.state.contract.ttl_states import config_of, with_ttl
 
 LONGS = Types.LIST(Types.LONG())
 ENDLESS = config_of(10**12, on_read=True, cleanup=(3, True))  # all must be as if there were no time to live
-EXAMPLES = {"hashmap": 60}  # the others open files for each
+EXAMPLES = {"hashmap": 20}  # the others, 10: they open files for each
 Model = dict[str, Any]
 
 
@@ -476,8 +476,8 @@ for _name in backends_to_test():
             _case = _machine.TestCase
             if _settings["places"] is TEXTS and not _slow:
                 continue
-            _examples = EXAMPLES.get(_name, 20) * (20 if _slow else 1) // (2 if _settings["places"] is WINDOWS else 1)
-            _case.settings = settings(max_examples=_examples, stateful_step_count=50, deadline=None)
+            _examples = EXAMPLES.get(_name, 10) // (2 if _settings["places"] is WINDOWS else 1)
+            _case.settings = of_model(50, _examples, slow=_slow)
             if _slow:
                 _case = pytest.mark.slow(pytest.mark.timeout(1200)(_case))
             globals()[f"Test{_TITLES[_name]}{_variant}{_family.__name__[1:]}Model{'AtLength' if _slow else ''}"] = _case

@@ -12,18 +12,18 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from pystate.api.state import StateDescriptor
 from pystate.state.base.backend import KeyedStateSnapshot
 from pystate.state.base.loader import state_backend_names
+from tests.hypothesis_profiles import of_model
 from tests.state.conftest import BackendHarness, ManualClock, backends_to_test, written
 from tests.state.contract.test_states_model import DESCRIPTORS, USER_KEYS, name_of
 from tests.state.contract.ttl_states import with_ttl
 
-EXAMPLES = {"hashmap": 60}  # the others open files for each
+EXAMPLES = {"hashmap": 20}  # the others, 10: they open files for each
 
 
 class Config(NamedTuple):
@@ -432,8 +432,7 @@ for _name in backends_to_test():
         for _slow in (False, True):
             _machine: Any = type(f"{_TITLES[_name]}{_family.__name__[1:]}", (_family,), {"backend_name": _name})
             _case = _machine.TestCase
-            _examples = EXAMPLES.get(_name, 20) * (20 if _slow else 1)
-            _case.settings = settings(max_examples=_examples, stateful_step_count=50, deadline=None)
+            _case.settings = of_model(50, EXAMPLES.get(_name, 10), slow=_slow)
             if _slow:
                 _case = pytest.mark.slow(pytest.mark.timeout(1200)(_case))
             globals()[f"Test{_TITLES[_name]}{_family.__name__[1:]}Model{'AtLength' if _slow else ''}"] = _case

@@ -6,7 +6,6 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
@@ -16,6 +15,7 @@ from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.state.operator.backend import OperatorStateBackend, OperatorStateSnapshot
 from pystate.state.operator.broadcast_state import ReadOnlyBroadcastView
 from pystate.state.operator.format import OperatorStateReader
+from tests.hypothesis_profiles import of_model
 
 LONGS = ListStateDescriptor("longs", Types.LONG())
 LISTS = ListStateDescriptor("lists", Types.LIST(Types.LONG()))
@@ -426,4 +426,4 @@ def copy_of(content: tuple[list[Any], dict[str, Any]]) -> tuple[list[Any], dict[
 
 
 TestOperatorStateModel = OperatorStateModel.TestCase
-TestOperatorStateModel.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestOperatorStateModel.settings = of_model(30, 60, slow=False)

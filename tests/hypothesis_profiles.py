@@ -1,0 +1,37 @@
+"""How many examples Hypothesis tries. The rules are the same everywhere.
+
+`fast`, in all runs unless `--hypothesis-profile` says otherwise, tries the same examples each time, so that a failure can be
+repeated and none comes of luck. `thorough` tries others each time, and more; slow tests have it in all runs.
+"""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+FAST, THOROUGH = "fast", "thorough"
+AT_LENGTH = 40
+"""How many times as many examples of a model the slow tests try."""
+
+
+def register() -> None:
+    """Make both known, and `fast` what holds."""
+    settings.register_profile(FAST, derandomize=True, deadline=None, database=None)
+    settings.register_profile(THOROUGH, derandomize=False, deadline=None, max_examples=500, print_blob=True)
+    settings.load_profile(FAST)
+
+
+def of_model(steps: int, examples: int, *, slow: bool) -> settings:
+    """Return the settings of a state machine: `examples` sequences of at most `steps` steps.
+
+    Args:
+        steps: At most, of each example.
+        examples: Of the fast tests.
+        slow: Whether it is the one at length: with `AT_LENGTH` times as many, others each time.
+    """
+    profile = settings.get_profile(THOROUGH) if slow else settings()
+    return settings(
+        profile,
+        max_examples=examples * (AT_LENGTH if slow else 1),
+        stateful_step_count=steps,
+        suppress_health_check=list(HealthCheck),
+    )
