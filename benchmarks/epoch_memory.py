@@ -86,7 +86,7 @@ def case(backend_name, kind, bound, count):
             working_directory=folder,
             configuration=Configuration({"pystate.state.epoch-memory": bound}),
         )
-        state = backend.get_partitioned_state(descriptor)
+        state, context = backend.get_partitioned_state(descriptor), backend.key_context
 
         def epoch():
             for start in range(0, count, BATCH):
@@ -94,8 +94,8 @@ def case(backend_name, kind, bound, count):
                 groups = [codec.key_group(key, MAX_PARALLELISM) for key in keys]
                 backend.prefetch(keys, groups)
                 for key, group in zip(keys, groups, strict=True):
-                    backend.active_key = key
-                    backend.active_key_group = group
+                    context.active_key = key
+                    context.active_key_group = group
                     change(state)
                 backend.limit_epoch(len(keys), 24 * len(keys))
             backend.flush_epoch()

@@ -67,19 +67,19 @@ class Bench:
         handle = self.side.backend.get_or_create_keyed_state(self.kind.descriptor, TIME_WINDOWS)
         set_namespace, state, access = handle.set_current_namespace, handle.state, self.kind.in_state
 
-        def call(backend, _, pairs):
+        def call(context, _, pairs):
             for number, pair in enumerate(pairs):
                 set_namespace((number & 1, 10))
-                access(backend, state, (pair,))
+                access(context, state, (pair,))
 
         return call
 
     def _in_void(self):
         access = self.kind.in_state
 
-        def call(backend, state, pairs):
+        def call(context, state, pairs):
             for pair in pairs:
-                access(backend, state, (pair,))
+                access(context, state, (pair,))
 
         return call
 

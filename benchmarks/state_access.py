@@ -176,19 +176,19 @@ def rocksdict_aggregating(db, keys):
     rocksdict_values(db, keys, lambda held: function.add(1, function.create_accumulator() if held is None else held))
 
 
-def state_value(backend, state, pairs):
+def state_value(context, state, pairs):
     value, update = state.value, state.update
     for key, group in pairs:
-        backend.active_key = key
-        backend.active_key_group = group
+        context.active_key = key
+        context.active_key_group = group
         update((value() or 0) + 1)
 
 
-def state_list_value(backend, state, pairs):
+def state_list_value(context, state, pairs):
     read, update = state.value, state.update
     for key, group in pairs:
-        backend.active_key = key
-        backend.active_key_group = group
+        context.active_key = key
+        context.active_key_group = group
         value = read()
         if value is None:
             value = [1, 2, 3]
@@ -196,29 +196,29 @@ def state_list_value(backend, state, pairs):
         update(value)
 
 
-def state_list(backend, state, pairs):
+def state_list(context, state, pairs):
     add, get, clear = state.add, state.get, state.clear
     for key, group in pairs:
-        backend.active_key = key
-        backend.active_key_group = group
+        context.active_key = key
+        context.active_key_group = group
         add(1)
         if len(get()) >= FULL_LIST:
             clear()
 
 
-def state_map(backend, state, pairs):
+def state_map(context, state, pairs):
     get, put = state.get, state.put
     for (key, group), map_key in zip(pairs, itertools.cycle(range(4))):
-        backend.active_key = key
-        backend.active_key_group = group
+        context.active_key = key
+        context.active_key_group = group
         put(map_key, (get(map_key) or 0) + 1)
 
 
-def state_add(backend, state, pairs):
+def state_add(context, state, pairs):
     add = state.add
     for key, group in pairs:
-        backend.active_key = key
-        backend.active_key_group = group
+        context.active_key = key
+        context.active_key_group = group
         add(1)
 
 
@@ -304,6 +304,7 @@ class BackendSide:
         )
         self.state = self.backend.get_partitioned_state(kind.descriptor)
         self.call = kind.in_state
+        self.context = getattr(self.backend, "key_context", self.backend)  # which older checkouts don't have
 
     def prepare(self, keys):
         # the slot gets the key groups with the rows, so working them out isn't counted
@@ -314,7 +315,7 @@ class BackendSide:
     def run(self, prepared):
         for keys, groups, pairs in prepared:
             self.backend.prefetch(keys, groups)
-            self.call(self.backend, self.state, pairs)
+            self.call(self.context, self.state, pairs)
 
     def flush(self):
         self.backend.flush_epoch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -74,10 +74,13 @@ CHANGES: dict[str, tuple[StateDescriptor, StateDescriptor, str]] = {
 class Operator:
     """One operator at some parallelism, and its snapshots in a folder."""
 
+    opened: ClassVar[list[Operator]] = []
+
     def __init__(self, root: Path, backend: str, parallelism: int, handles: list[AnyKeyedStateHandle] | None = None) -> None:
         self.location = SnapshotLocation(str(root))
         self.parallelism = parallelism
         self.codec = KeyCodec(Types.STRING())
+        self.opened.append(self)
         self.backends = [
             create_state_backend(
                 backend,
@@ -146,9 +149,20 @@ class Operator:
                     handles.append(KeyedStateHandle(groups.start, groups.end, "canonical", written))
             finally:
                 frozen.release()
-        for backend in self.backends:
-            backend.close()
+        self.close()
         return handles
+
+    def close(self) -> None:
+        while self.backends:
+            self.backends.pop().close()
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    """Databases that nobody closes are dropped by the garbage collector, and that takes a second for each."""
+    yield
+    while Operator.opened:
+        Operator.opened.pop().close()
 
 
 @pytest.fixture(params=FORMATS, ids=["hashmap", "rocksdb", "native"])

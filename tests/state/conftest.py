@@ -18,10 +18,11 @@ from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.options import PystateOptions
 from pystate.common.time import current_time_ms
 from pystate.snapshot.state_rows import RowDecoder
-from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot
+from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend, state_backend_names
+from pystate.state.base.snapshot import KeyedStateSnapshot
 
 MAX_PARALLELISM = 16
 
@@ -79,7 +80,7 @@ class BackendHarness:
         internal = self.codec.internal(key)
         group = self.codec.key_group(internal, MAX_PARALLELISM)
         (backend,) = (b for b in self.backends if group in b.key_group_range)
-        if self.backend_name == SPILLING and internal != backend.active_key:
+        if self.backend_name == SPILLING and internal != backend.key_context.active_key:
             backend.limit_epoch(1, 1)
             self.spills += 1
         backend.set_current_key(internal, group)

@@ -18,7 +18,7 @@ from pystate.snapshot.operator_state_handle import (
     StateMetaInfo,
 )
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.backend import KeyedStateSnapshot
+from pystate.state.base.snapshot import KeyedStateSnapshot
 from pystate.state.operator.backend import OperatorStateSnapshot
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state.operator.raw_state import RawStateSnapshot

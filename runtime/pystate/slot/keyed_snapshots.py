@@ -17,9 +17,10 @@ from pystate.snapshot.local_copies import LocalCopies
 from pystate.snapshot.metadata import KeyedStateHandle
 from pystate.snapshot.native_state import NativeUpload, SharedTarget, download
 from pystate.snapshot.uploaded_files import UploadedFiles
-from pystate.state.base.backend import KeyedStateBackend, KeyedStateSnapshot, unreadable_native
+from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.loader import name_of
-from pystate.state.base.native import NativeSource
+from pystate.state.base.native import NativeSource, unreadable_native
+from pystate.state.base.snapshot import KeyedStateSnapshot
 
 
 class KeyedSnapshots:

@@ -33,8 +33,9 @@ from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.task_metrics import TaskMetrics
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.native_state import NativeUpload
-from pystate.state.base.backend import NO_KEY, KeyedStateBackend
+from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.compression import snapshot_codec
+from pystate.state.base.key_context import NO_KEY
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 
@@ -305,6 +306,7 @@ class OperatorChain:
         assert backend is not None  # noqa: S101 - the task has a key
         assert codec is not None  # noqa: S101
         decode, decode_keys = RecordCodec(read.type_info, self.task.name).decode, key.decoder(codec, self.task.name)
+        context = backend.key_context
 
         def process_keyed(batch: pa.RecordBatch) -> None:
             key_groups = batch.column(KEY_GROUP_FIELD)
@@ -313,8 +315,8 @@ class OperatorChain:
             groups = key_groups.to_pylist()
             backend.prefetch(keys, groups)
             for current, group, element in zip(keys, groups, decode(batch), strict=True):
-                backend.active_key = current  # as set_current_key does; calling that takes as long as reading a state
-                backend.active_key_group = group
+                context.active_key = current  # as set_current_key does; calling that takes as long as reading a state
+                context.active_key_group = group
                 handle(element)
             backend.count_records(batch.num_rows)
 

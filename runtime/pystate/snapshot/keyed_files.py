@@ -14,11 +14,10 @@ from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
 from pystate.snapshot.metadata import AnyKeyedStateHandle, OperatorState
 from pystate.snapshot.native_state import download
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.backend import unreadable_native
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend, name_of
-from pystate.state.base.native import NativeSource
+from pystate.state.base.native import NativeSource, unreadable_native
 from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta
 
 _CANONICAL = "canonical"

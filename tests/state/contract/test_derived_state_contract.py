@@ -247,7 +247,7 @@ def test_a_function_visits_each_key_that_has_a_value_once(backend_name: str, par
         for backend in harness.backends:
             backend.set_current_key("before", 1)
             backend.apply_to_all_keys(descriptor, visit)
-            assert backend.active_key == "before"
+            assert backend.key_context.active_key == "before"
         assert sorted(map(repr, visited)) == sorted(map(repr, keys))
         left: list[Any] = []
         for backend in harness.backends:

@@ -291,6 +291,10 @@ def test_what_is_no_time_is_refused(harness: BackendHarness, time: Any) -> None:
 def test_a_timer_needs_a_key_of_the_subtask(harness: BackendHarness) -> None:
     with pytest.raises(StateError, match="no current key"):
         harness.backend.get_priority_queue(PROCESSING).timer(1)
+    add(harness, "k", 1)
+    harness.flush()
+    with pytest.raises(StateError, match="no current key"):
+        harness.backend.get_priority_queue(PROCESSING).timer(1)
     backends = BackendHarness(harness.backend_name, parallelism=2)
     backends.backends[0].set_current_key("k", 15)
     with pytest.raises(StateError, match="isn't one of this subtask's"):

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from pystate.api.time_domain import TimeDomain
-from pystate.state.base.backend import KeyedStateSnapshot
 from pystate.state.base.loader import state_backend_names
 from pystate.state.base.namespaces import TIME_WINDOWS, VOID
 from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
+from pystate.state.base.snapshot import KeyedStateSnapshot
 from pystate.state.base.timer_schema import TimerSchema
 from pystate.state.rocksdb import timer_table
 from tests.hypothesis_profiles import of_model

@@ -25,11 +25,11 @@ from pystate.api.state import (
 )
 from pystate.api.state_ttl import StateTtlConfig
 from pystate.common import Types
-from pystate.state.base import backend as backend_base
-from pystate.state.base.backend import KeyedStateSnapshot
+from pystate.state.base import key_visitor
 from pystate.state.base.internal_state import InternalKvState, InternalMergingState
 from pystate.state.base.loader import state_backend_names
 from pystate.state.base.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
+from pystate.state.base.snapshot import KeyedStateSnapshot
 from pystate.state.rocksdb import list_table
 from tests.hypothesis_profiles import of_model
 from tests.state.conftest import SPILLING, BackendHarness, backends_to_test, written
@@ -124,8 +124,8 @@ class _StatesMachine(RuleBasedStateMachine):
         self.kept: list[list[Any]] = []
         self.iterations: list[Any] = []
         self.max_rows, list_table.MAX_ROWS = list_table.MAX_ROWS, 3  # so that lists are rewritten at once
-        self.visits, backend_base.VISITS_PER_LOOK = (
-            backend_base.VISITS_PER_LOOK,
+        self.visits, key_visitor.VISITS_PER_LOOK = (
+            key_visitor.VISITS_PER_LOOK,
             1 if self.backend_name == SPILLING else 1_000,
         )
 
@@ -260,7 +260,7 @@ class _StatesMachine(RuleBasedStateMachine):
         self.iterations.clear()
 
     def teardown(self) -> None:
-        list_table.MAX_ROWS, backend_base.VISITS_PER_LOOK = self.max_rows, self.visits
+        list_table.MAX_ROWS, key_visitor.VISITS_PER_LOOK = self.max_rows, self.visits
         self.flush()
         self._compare(self.harness, self.flushed)
         for snapshots, model in self.open:

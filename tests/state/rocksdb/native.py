@@ -124,7 +124,7 @@ class Operator:
     def compact(self) -> None:
         """Let RocksDB write its files anew."""
         for backend in self.backends:
-            for family in backend._database.families().values():
+            for family in backend._tables.database.families().values():
                 family.rows.flush()
                 family.rows.compact_range(None, None)
 

@@ -31,7 +31,7 @@ class Bench:
         self.recent = self.backend.get_partitioned_state(ValueStateDescriptor("recent", Types.LIST(Types.LONG())))
 
     def table(self, name):
-        return dict(self.backend._registered.declared())[name].store
+        return dict(self.backend._tables.declared())[name]
 
     def set_key(self, key):
         self.backend.set_current_key(key, self.codec.key_group(key, MAX_PARALLELISM))

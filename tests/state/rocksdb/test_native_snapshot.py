@@ -21,9 +21,9 @@ from pystate.slot.restored_operator import RestoredOperator
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
 from pystate.snapshot.native_state import NativeUpload, SharedTarget
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.backend import KeyedStateSnapshot
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
+from pystate.state.base.snapshot import KeyedStateSnapshot
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
 from tests.state.rocksdb.native import LIST, MAP, Operator, names
 
@@ -58,7 +58,7 @@ def test_a_second_checkpoint_writes_what_is_new_and_refers_to_the_rest(root: str
     operator.write({})
     (third,) = operator.checkpoint(3)
     assert third.shared == second.shared, "nothing is new"
-    assert os.listdir(operator.folder) == [os.path.basename(operator.backends[0]._database.directory)]
+    assert os.listdir(operator.folder) == [os.path.basename(operator.backends[0]._tables.database.directory)]
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 4])

@@ -44,14 +44,14 @@ class Bench:
         return self.backend.get_partitioned_state(ValueStateDescriptor(name, type_info))
 
     def rows(self, name: str = "s") -> list[tuple[bytes, bytes]]:
-        store = dict(self.backend._registered.declared())[name].store
-        return list(self.backend._database.freeze(store.family).items())
+        store = dict(self.backend._tables.declared())[name]
+        return list(self.backend._tables.database.freeze(store.family).items())
 
     def to_files(self) -> list[Path]:
         """Move all that is written from memory to files; return them."""
-        for family in self.backend._database._families.values():
+        for family in self.backend._tables.database._families.values():
             family.rows.flush()
-        return sorted(Path(self.backend._database.directory).glob("*.sst"))
+        return sorted(Path(self.backend._tables.database.directory).glob("*.sst"))
 
 
 Make = Callable[..., Bench]
@@ -103,7 +103,7 @@ class _FailingWrites:
 
 def test_an_epoch_larger_than_a_chunk_is_written_in_several(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "CHUNK_BYTES", 200)
-    rows = bench.backend._database._rows
+    rows = bench.backend._tables.database._rows
     writes: list[int] = []
 
     class Counting:
@@ -114,7 +114,7 @@ def test_an_epoch_larger_than_a_chunk_is_written_in_several(bench: Bench, monkey
             writes.append(len(batch))
             rows.write(batch, options)
 
-    monkeypatch.setattr(bench.backend._database, "_rows", Counting())
+    monkeypatch.setattr(bench.backend._tables.database, "_rows", Counting())
     for key in range(100):
         bench.state(key, "a").update(key)
         bench.state(key, "b", LIST).update([key])
@@ -135,13 +135,13 @@ def test_a_backend_that_holds_half_an_epoch_gives_it_to_nobody(
     for key in range(100):
         bench.state(key).update(key)
     monkeypatch.setattr(database, "CHUNK_BYTES", 200)
-    handle = bench.backend._database._rows
-    monkeypatch.setattr(bench.backend._database, "_rows", _FailingWrites(handle, good_writes))
+    handle = bench.backend._tables.database._rows
+    monkeypatch.setattr(bench.backend._tables.database, "_rows", _FailingWrites(handle, good_writes))
     with pytest.raises(StateError, match="No space left") as caught:
         bench.backend.flush_epoch()
-    assert caught.value.where == bench.backend._database.directory
+    assert caught.value.where == bench.backend._tables.database.directory
     bench.backend.rollback_epoch()
-    monkeypatch.setattr(bench.backend._database, "_rows", handle)
+    monkeypatch.setattr(bench.backend._tables.database, "_rows", handle)
     for refused in (bench.backend.flush_epoch, bench.backend.snapshot, bench.backend.entry_count):
         with pytest.raises(StateError, match=r"half an epoch.*No space left"):
             refused()
@@ -172,7 +172,7 @@ def test_rows_are_ordered_by_key_group_and_none_begins_another(bench: Bench) -> 
 def test_a_missing_key_is_looked_up_once_in_an_epoch(bench: Bench) -> None:
     for type_info in (Types.LONG(), LIST):
         state = bench.state("k", str(type_info), type_info)
-        store = dict(bench.backend._registered.declared())[str(type_info)].store
+        store = dict(bench.backend._tables.declared())[str(type_info)]
         asked: list[bytes] = []
         store._get = lambda row, asked=asked: asked.append(row)
         for _ in range(5):
@@ -187,13 +187,13 @@ def test_a_missing_key_is_looked_up_once_in_an_epoch(bench: Bench) -> None:
 def test_an_unchanged_value_is_not_written_again(bench: Bench) -> None:
     bench.state("k", type_info=LIST).update([1])
     bench.backend.flush_epoch()
-    number = bench.backend._database._rows.latest_sequence_number()
+    number = bench.backend._tables.database._rows.latest_sequence_number()
     assert bench.state("k", type_info=LIST).value() == [1]
     bench.state("k", type_info=LIST).update([1])
     bench.state("missing", type_info=LIST).value()
     bench.state("missing", type_info=LIST).clear()
     bench.backend.flush_epoch()
-    assert bench.backend._database._rows.latest_sequence_number() == number
+    assert bench.backend._tables.database._rows.latest_sequence_number() == number
 
 
 @pytest.mark.parametrize(("type_info", "value"), [(Types.STRING(), "x" * 2_000), (LIST, list(range(2_000)))])
@@ -320,7 +320,7 @@ def test_a_damaged_file_is_an_error_and_never_a_shorter_snapshot(bench: Bench) -
     with pytest.raises(SnapshotError, match="can't read") as caught:
         snapshot.write_canonical(io.BytesIO())
     snapshot.release()
-    assert caught.value.where == bench.backend._database.directory
+    assert caught.value.where == bench.backend._tables.database.directory
     with pytest.raises(StateError, match="can't read"):
         for key in range(2_000):
             bench.state(key, type_info=Types.STRING()).value()
@@ -377,11 +377,11 @@ def test_a_snapshot_costs_no_flush(bench: Bench) -> None:
         bench.state(key).update("x" * 100)
     bench.backend.flush_epoch()
     snapshot = bench.backend.snapshot()
-    assert list(Path(bench.backend._database.directory).glob("*.sst")) == []
+    assert list(Path(bench.backend._tables.database.directory).glob("*.sst")) == []
     bench.state(1).update("changed")
     bench.backend.flush_epoch()
     bench.to_files()
-    for family in bench.backend._database._families.values():
+    for family in bench.backend._tables.database._families.values():
         family.rows.compact_range(None, None)
     reader = CanonicalReader(io.BytesIO(written(snapshot)))
     assert reader.entry_count("s") == 5_000

@@ -51,18 +51,18 @@ class Bench:
         self.backend.flush_epoch()
 
     def rows(self, name: str) -> list[tuple[bytes, bytes]]:
-        store = dict(self.backend._registered.declared())[name].store
+        store = dict(self.backend._tables.declared())[name]
         assert store.family is not None
-        return list(self.backend._database.freeze(store.family).items())
+        return list(self.backend._tables.database.freeze(store.family).items())
 
     def to_files(self) -> list[Path]:
         """Move all that is written from memory to files; return them."""
-        for family in self.backend._database._families.values():
+        for family in self.backend._tables.database._families.values():
             family.rows.flush()
-        return sorted(Path(self.backend._database.directory).glob("*.sst"))
+        return sorted(Path(self.backend._tables.database.directory).glob("*.sst"))
 
     def sequence_number(self) -> int:
-        return int(self.backend._database._rows.latest_sequence_number())
+        return int(self.backend._tables.database._rows.latest_sequence_number())
 
     def count(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Count the rows that scans and single reads take from RocksDB from now on."""
@@ -79,8 +79,8 @@ class Bench:
                 return row
 
         monkeypatch.setattr(database.Database, "_seek", lambda _, *arguments: Counting(seek(*arguments)))
-        for _, registered in self.backend._registered.declared():
-            table: Any = registered.store
+        table: Any
+        for _, table in self.backend._tables.declared():
 
             def get(row: bytes, original: Any = table._get) -> Any:
                 self.gets += 1
@@ -352,4 +352,4 @@ def test_damage_is_an_error_and_never_a_shorter_map_or_list(bench: Bench) -> Non
     for read in reads:
         with pytest.raises(StateError, match="can't read") as caught:
             read()
-        assert caught.value.where == bench.backend._database.directory
+        assert caught.value.where == bench.backend._tables.database.directory

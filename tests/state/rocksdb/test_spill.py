@@ -265,7 +265,7 @@ def test_visiting_all_keys_stays_within_the_memory_of_an_epoch(
 
 
 def test_a_visit_in_a_visit_cuts_nothing_off(spilling: Spilling, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pystate.state.base.backend.VISITS_PER_LOOK", 1)
+    monkeypatch.setattr("pystate.state.base.key_visitor.VISITS_PER_LOOK", 1)
     for key in ("a", "b"):
         spilling.write(key, 1)
     spilling.backend.flush_epoch()

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from typing import Any, Protocol
+from typing import Any
 
 from pystate.api.state import StateKind
-from pystate.common.errors import StateError
-from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import VOID_NAMESPACE, NamespaceSerializer, split_namespace
 
@@ -148,25 +146,3 @@ class NamespacedAddressFormat(AddressFormat):
 def address_format(codec: KeyCodec, kind: StateKind, namespaces: NamespaceSerializer) -> AddressFormat:
     """Return the format of a state's addresses."""
     return VoidAddressFormat(codec, kind) if namespaces.is_void else NamespacedAddressFormat(codec, namespaces)
-
-
-class KeyContext(Protocol):
-    """Whose current address counts for a state: a backend, where that is the current key; else a `NamespaceScope`.
-
-    Attributes:
-        active_key: The current address; `NO_KEY` outside of a record.
-        active_key_group: The key group of its key.
-        key_group_range: The key groups of the subtask.
-        clock: The time by which values expire, ms since 1970.
-    """
-
-    active_key: Hashable
-    active_key_group: int
-    key_group_range: KeyGroupRange
-    clock: Callable[[], int]
-
-    def no_key_error(self) -> StateError:
-        """Return the error for an access outside of a record."""
-
-    def shown(self, address: Any) -> str:
-        """Return an address for people."""

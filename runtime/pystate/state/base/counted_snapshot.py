@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
 from pystate.common.errors import SnapshotError
-from pystate.state.base.backend import KeyedStateSnapshot, KeyedStateSnapshotStats
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
+from pystate.state.base.snapshot import KeyedStateSnapshot, KeyedStateSnapshotStats
 from pystate.state.base.ttl.cleanup import EntryFilter
 
 

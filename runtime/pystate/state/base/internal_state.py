@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.api.state import State, StateDescriptor
 from pystate.common.errors import StateError
-from pystate.state.base.backend import NO_KEY
+from pystate.state.base.key_context import NO_KEY, InternalKeyContext
 from pystate.state.base.namespaces import NamespaceSerializer
 
 if TYPE_CHECKING:
     from pystate.common.key_groups import KeyGroupRange
-    from pystate.state.base.backend import KeyedStateBackend
     from pystate.state.base.derived_states import ValueAggregatingState, ValueReducingState
     from pystate.state.base.list_states import OverlayListState
     from pystate.state.base.overlay import OverlayState
@@ -29,10 +28,10 @@ _NO_NAMESPACE = _NoNamespace()
 
 
 class NamespaceScope:
-    """The current address of one state with namespaces: the backend's current key, and a namespace of the state's own.
+    """The current address of one state with namespaces: the current key of all states, and a namespace of the state's own.
 
     Args:
-        backend: Whose current key counts.
+        context: Whose current key counts.
         namespaces: Of the state.
         name: The state's name, for errors.
 
@@ -42,14 +41,14 @@ class NamespaceScope:
         namespace: Internal form of the current namespace.
     """
 
-    __slots__ = ("_backend", "_name", "_namespaces", "clock", "key_group_range", "namespace")
+    __slots__ = ("_keys", "_name", "_namespaces", "clock", "key_group_range", "namespace")
 
-    def __init__(self, backend: KeyedStateBackend, namespaces: NamespaceSerializer, name: str) -> None:
-        self._backend = backend
+    def __init__(self, context: InternalKeyContext, namespaces: NamespaceSerializer, name: str) -> None:
+        self._keys = context
         self._namespaces = namespaces
         self._name = name
-        self.clock: Callable[[], int] = backend.clock
-        self.key_group_range: KeyGroupRange = backend.key_group_range
+        self.clock: Callable[[], int] = context.clock
+        self.key_group_range: KeyGroupRange = context.key_group_range
         self.namespace: Hashable = _NO_NAMESPACE
 
     @property
@@ -59,7 +58,7 @@ class NamespaceScope:
         Raises:
             StateError: No namespace was set yet.
         """
-        key, namespace = self._backend.active_key, self.namespace
+        key, namespace = self._keys.active_key, self.namespace
         if key is NO_KEY:
             return NO_KEY
         if namespace is _NO_NAMESPACE:
@@ -70,27 +69,27 @@ class NamespaceScope:
     @active_key.setter
     def active_key(self, address: Any) -> None:
         if address is NO_KEY:
-            self._backend.active_key = NO_KEY
+            self._keys.active_key = NO_KEY
         else:
-            self._backend.active_key, self.namespace = address
+            self._keys.active_key, self.namespace = address
 
     @property
     def active_key_group(self) -> int:
         """The key group of the current key."""
-        return self._backend.active_key_group
+        return self._keys.active_key_group
 
     @active_key_group.setter
     def active_key_group(self, key_group: int) -> None:
-        self._backend.active_key_group = key_group
+        self._keys.active_key_group = key_group
 
     def no_key_error(self) -> StateError:
         """Return the error for an access outside of a record."""
-        return self._backend.no_key_error()
+        return self._keys.no_key_error()
 
     def shown(self, address: Any) -> str:
         """Return an address for people."""
         key, namespace = address
-        return f"{self._backend.shown(key)} in namespace {self._namespaces.external(namespace)!r}"
+        return f"{self._keys.shown(key)} in namespace {self._namespaces.external(namespace)!r}"
 
 
 class InternalKvState:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 from pystate.api.state import ListState
 from pystate.common.errors import StateError
-from pystate.state.base.addresses import KeyContext
 from pystate.state.base.epoch_size import object_size, sample_of, scaled
+from pystate.state.base.key_context import KeyContext
 from pystate.state.base.overlay import KeyStore, OverlayState
 from pystate.state.base.serializers import TypeSerializer
 
@@ -74,21 +74,21 @@ class OverlayListState(OverlayState, ListState[Any]):
 
     __slots__ = ("_lists", "_mutable", "_read", "_to_bytes")
 
-    def __init__(self, name: str, backend: KeyContext, serializer: TypeSerializer, store: ListStore) -> None:
-        super().__init__(name, backend, serializer, store)
+    def __init__(self, name: str, context: KeyContext, serializer: TypeSerializer, store: ListStore) -> None:
+        super().__init__(name, context, serializer, store)
         self._read: Callable[[Hashable, int], list[Any]] = store.get
         self._mutable = not serializer.immutable
         self._to_bytes = self._mutable or not store.stores_objects
         self._lists: dict[Hashable, _ListOverlay] = {}
 
     def _open(self) -> _ListOverlay:
-        key = self._backend.active_key
+        key = self._context.active_key
         overlay = self._lists[key] = _ListOverlay(self._group(key))
         return overlay
 
     def get(self) -> list[Any]:
         """Return the elements in the order they were added; an empty list where there is none."""
-        key = self._backend.active_key
+        key = self._context.active_key
         overlay = self._lists.get(key) or self._open()
         elements = overlay.elements
         if elements is None:
@@ -108,13 +108,13 @@ class OverlayListState(OverlayState, ListState[Any]):
         if value is None:
             raise self._no_element()
         value = self._checked(value)
-        overlay = self._lists.get(self._backend.active_key) or self._open()
+        overlay = self._lists.get(self._context.active_key) or self._open()
         overlay.added.append(value)
 
     def add_all(self, values: list[Any]) -> None:
         """Add several elements."""
         checked = self._all_checked(values)
-        overlay = self._lists.get(self._backend.active_key) or self._open()
+        overlay = self._lists.get(self._context.active_key) or self._open()
         overlay.added += checked
 
     def update(self, values: list[Any]) -> None:
@@ -126,7 +126,7 @@ class OverlayListState(OverlayState, ListState[Any]):
         self._replace([])
 
     def _replace(self, elements: list[Any]) -> None:
-        overlay = self._lists.get(self._backend.active_key) or self._open()
+        overlay = self._lists.get(self._context.active_key) or self._open()
         overlay.elements = elements
         overlay.added = []
 
@@ -148,13 +148,13 @@ class OverlayListState(OverlayState, ListState[Any]):
         elements = self._held_elements()
         if not elements:
             return None
-        taken = self._sound(self._backend.active_key, list(elements))
+        taken = self._sound(self._context.active_key, list(elements))
         self._replace([])
         return taken
 
     def merge(self, taken: Sequence[list[Any]]) -> None:
         """Add what was taken from elsewhere to the current key."""
-        overlay = self._lists.get(self._backend.active_key) or self._open()
+        overlay = self._lists.get(self._context.active_key) or self._open()
         for elements in taken:
             overlay.added += elements
 
@@ -192,7 +192,7 @@ class OverlayListState(OverlayState, ListState[Any]):
 
     def has_value(self) -> bool:
         """Return whether the current key has an element."""
-        overlay = self._lists.get(self._backend.active_key)
+        overlay = self._lists.get(self._context.active_key)
         return bool(overlay is not None and overlay.added) or bool(self.get())
 
     def prepare_flush(self) -> list[ListChange]:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 from pystate.api.state import MapState
 from pystate.common.errors import StateError
-from pystate.state.base.addresses import KeyContext
 from pystate.state.base.epoch_size import object_size, sample_of, scaled
+from pystate.state.base.key_context import KeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.overlay import ABSENT, KeyStore, OverlayState
 from pystate.state.base.serializers import TypeSerializer
@@ -95,7 +95,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
 
     Args:
         name: See `OverlayState`.
-        backend: See `OverlayState`.
+        context: See `OverlayState`.
         serializer: Of the values, None among them.
         store: See `OverlayState`.
         user_keys: Of the map keys.
@@ -104,9 +104,9 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
     __slots__ = ("_epoch", "_external", "_internal", "_maps", "_mutable", "_open_map", "_to_bytes")
 
     def __init__(
-        self, name: str, backend: KeyContext, serializer: TypeSerializer, store: MapStore, user_keys: KeyCodec
+        self, name: str, context: KeyContext, serializer: TypeSerializer, store: MapStore, user_keys: KeyCodec
     ) -> None:
-        super().__init__(name, backend, serializer, store)
+        super().__init__(name, context, serializer, store)
         self._open_map: Callable[[Hashable, int], Any] = store.open
         self._internal = user_keys.internal
         self._external = user_keys.external
@@ -116,7 +116,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         self._epoch = 0
 
     def _open(self) -> _MapOverlay:
-        key = self._backend.active_key
+        key = self._context.active_key
         group = self._group(key)
         overlay = self._maps[key] = _MapOverlay(group, self._open_map(key, group))
         return overlay
@@ -130,7 +130,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
 
     def get(self, key: Any) -> Any:
         """Return the value of a map key; None where there is none."""
-        overlay = self._maps.get(self._backend.active_key) or self._open()
+        overlay = self._maps.get(self._context.active_key) or self._open()
         user_key = self._user_key(key)
         value = overlay.entries.get(user_key, _UNKNOWN)
         if value is _UNKNOWN:
@@ -149,7 +149,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         """Set the value of a map key."""
         if value is not None:
             value = self._checked(value)
-        overlay = self._maps.get(self._backend.active_key) or self._open()
+        overlay = self._maps.get(self._context.active_key) or self._open()
         self._put(overlay, key, value)
 
     def _put(self, overlay: _MapOverlay, key: Any, value: Any) -> None:
@@ -163,13 +163,13 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         """Set several entries."""
         checked = self._checked
         pairs = [(key, None if value is None else checked(value)) for key, value in dict_value.items()]
-        overlay = self._maps.get(self._backend.active_key) or self._open()
+        overlay = self._maps.get(self._context.active_key) or self._open()
         for key, value in pairs:
             self._put(overlay, key, value)
 
     def remove(self, key: Any) -> None:
         """Remove a map key; nothing happens where it isn't there."""
-        overlay = self._maps.get(self._backend.active_key) or self._open()
+        overlay = self._maps.get(self._context.active_key) or self._open()
         user_key = self._user_key(key)
         entries = overlay.entries
         if entries.get(user_key, ABSENT) is not ABSENT:
@@ -181,20 +181,20 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
 
     def contains(self, key: Any) -> bool:
         """Return whether a map key is there."""
-        overlay = self._maps.get(self._backend.active_key) or self._open()
+        overlay = self._maps.get(self._context.active_key) or self._open()
         user_key = self._user_key(key)
         value = overlay.entries.get(user_key, _UNKNOWN)
         return (overlay.stored.get(user_key, ABSENT) if value is _UNKNOWN else value) is not ABSENT
 
     def is_empty(self) -> bool:
         """Return whether there is no entry. Reads no more than the first one that is still there."""
-        overlay = self._maps.get(self._backend.active_key) or self._open()
+        overlay = self._maps.get(self._context.active_key) or self._open()
         entries = overlay.entries  # without a live one they are all removed
         return not overlay.live and all(user_key in entries for user_key in overlay.stored)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over the entries as they are now, in no order to rely on."""
-        overlay = self._maps.get(self._backend.active_key) or self._open()
+        overlay = self._maps.get(self._context.active_key) or self._open()
         return self._items(overlay.stored, dict(overlay.entries), self._epoch)
 
     def _items(self, stored: StoredMap, entries: dict[Hashable, Any], epoch: int) -> Iterator[tuple[Any, Any]]:
@@ -211,7 +211,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
 
     def keys(self) -> Iterator[Any]:
         """Iterate over the map keys as they are now."""
-        overlay = self._maps.get(self._backend.active_key) or self._open()
+        overlay = self._maps.get(self._context.active_key) or self._open()
         return self._keys(overlay.stored, dict(overlay.entries), self._epoch)
 
     def _keys(self, stored: StoredMap, entries: dict[Hashable, Any], epoch: int) -> Iterator[Any]:
@@ -237,7 +237,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
 
     def clear(self) -> None:
         """Remove all entries of the current key."""
-        overlay = self._maps.get(self._backend.active_key) or self._open()
+        overlay = self._maps.get(self._context.active_key) or self._open()
         overlay.entries = {}
         overlay.loaded = {}
         overlay.live = 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from pystate.common.errors import RestoreError
 from pystate.common.key_groups import KeyGroupRange
 
 
@@ -50,3 +51,18 @@ class NativeSource:
     meta: BinaryIO
     where: str
     key_groups: KeyGroupRange
+
+
+def unreadable_native(formats: Iterable[str], backend: str) -> RestoreError:
+    """Return the error for a native snapshot of another backend.
+
+    Args:
+        formats: Whose files it is made of.
+        backend: What shall read it, for people.
+    """
+    message = (
+        f"The snapshot is native or incremental: its keyed state is in the own files of the {' and '.join(sorted(formats))} "
+        f"state backend that took it, which {backend} can't read."
+    )
+    hint = "start with the old state backend, take a savepoint of the canonical format, and start from that with the new one"
+    return RestoreError(message, hint=hint)

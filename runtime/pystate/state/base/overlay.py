@@ -13,8 +13,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from pystate.common.errors import StateError
-from pystate.state.base.addresses import KeyContext
-from pystate.state.base.backend import NO_KEY
+from pystate.state.base.key_context import NO_KEY, KeyContext
 from pystate.state.base.serializers import TypeSerializer
 
 
@@ -87,27 +86,27 @@ class OverlayState(EpochOverlay):
 
     Args:
         name: The state's name.
-        backend: Whose current address counts.
+        context: Whose current address counts.
         serializer: Of the values, elements or map values.
         store: The flushed values.
     """
 
-    __slots__ = ("_backend", "_checked", "_name", "_owned_groups", "_serializer", "_store")
+    __slots__ = ("_context", "_checked", "_name", "_owned_groups", "_serializer", "_store")
 
-    def __init__(self, name: str, backend: KeyContext, serializer: TypeSerializer, store: KeyStore) -> None:
+    def __init__(self, name: str, context: KeyContext, serializer: TypeSerializer, store: KeyStore) -> None:
         self._name = name
-        self._backend = backend
+        self._context = context
         self._serializer = serializer
         self._store: Any = store
-        self._owned_groups = frozenset(range(backend.key_group_range.start, backend.key_group_range.end + 1))
+        self._owned_groups = frozenset(range(context.key_group_range.start, context.key_group_range.end + 1))
         self._checked = value_check(name, serializer)
 
     def _group(self, key: Hashable) -> int:
-        group = self._backend.active_key_group
+        group = self._context.active_key_group
         if key is NO_KEY:
-            raise self._backend.no_key_error()
+            raise self._context.no_key_error()
         if group not in self._owned_groups:
-            message = f"Key group {group} isn't one of this subtask's, {self._backend.key_group_range}."
+            message = f"Key group {group} isn't one of this subtask's, {self._context.key_group_range}."
             raise StateError(message, where=f"state {self._name!r}")
         return group
 
@@ -147,7 +146,7 @@ class OverlayState(EpochOverlay):
                     yield key, group
 
     def _unkeepable(self, key: Hashable, error: StateError, part: str = "") -> StateError:
-        shown = self._backend.shown(key)
+        shown = self._context.shown(key)
         message = f"The value of state {self._name!r} for {shown}{part} can't be kept: {error.message}"
         return StateError(message, hint=error.hint)
 

@@ -17,7 +17,7 @@ from pystate.state.base.overlay import EpochOverlay
 from pystate.state.base.timer_schema import Timer, TimerSchema, check_time
 
 if TYPE_CHECKING:
-    from pystate.state.base.backend import KeyedStateBackend
+    from pystate.state.base.key_context import InternalKeyContext
 
 _BEFORE_ALL = -(1 << 63) - 1
 _HEAP_ITEM_BYTES = 150
@@ -63,7 +63,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
 
     Args:
         schema: What they are.
-        backend: Whose keys they are of.
+        context: Whose current key they are of.
         store: The flushed ones.
 
     Attributes:
@@ -72,7 +72,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
 
     __slots__ = (
         "_added",
-        "_backend",
+        "_context",
         "_changes",
         "_count",
         "_epoch",
@@ -84,11 +84,11 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         "schema",
     )
 
-    def __init__(self, schema: TimerSchema, backend: KeyedStateBackend, store: TimerStore) -> None:
+    def __init__(self, schema: TimerSchema, context: InternalKeyContext, store: TimerStore) -> None:
         self.schema = schema
-        self._backend = backend
+        self._context = context
         self._store = store
-        self._owned = range(backend.key_group_range.start, backend.key_group_range.end + 1)
+        self._owned = range(context.key_group_range.start, context.key_group_range.end + 1)
         self._changes: dict[Timer, bool] = {}
         self._added: dict[int, list[tuple[int, int, Timer]]] = {}  # heaps; what was removed again is still in them
         self._count = 0  # so that timers of one time need not be compared
@@ -108,14 +108,14 @@ class KeyGroupedPriorityQueue(EpochOverlay):
             StateError: There is no current key, or it is none of this subtask's; or an argument isn't what it should be.
         """
         check_time(timestamp)
-        backend = self._backend
+        context = self._context
         internal = self.schema.namespaces.internal(namespace)
-        if backend.active_key_group not in self._owned:
-            _ = backend.current_key  # raises where there is none
-            groups = backend.key_group_range
-            message = f"Key group {backend.active_key_group} isn't one of this subtask's, {groups}."
+        if context.active_key_group not in self._owned:
+            _ = context.current_key  # raises where there is none
+            groups = context.key_group_range
+            message = f"Key group {context.active_key_group} isn't one of this subtask's, {groups}."
             raise StateError(message, where=f"state {self.schema.name!r}")
-        return Timer(timestamp, backend.active_key, backend.active_key_group, internal)
+        return Timer(timestamp, context.active_key, context.active_key_group, internal)
 
     def add(self, timer: Timer) -> None:
         """Add a timer; nothing happens where it is there."""

@@ -18,8 +18,9 @@ from typing import BinaryIO, Generic, TypeVar
 
 from pystate.api.state import StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
-from pystate.state.base.backend import KeyedStateBackend, check_header_fits, restored_entries
 from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfoSnapshot
+from pystate.state.base.canonical_restore import check_header_fits, restored_entries
+from pystate.state.base.key_context import InternalKeyContext
 from pystate.state.base.namespaces import VOID_NAMESPACE
 from pystate.state.base.schema import Migration, StateSchema, check_sub_key, kind_of, resolve_migration
 from pystate.state.base.timer_schema import TimerSchema, check_timers
@@ -129,14 +130,14 @@ class StateRegistry(Generic[S, R]):
 
     def restore(
         self,
-        backend: KeyedStateBackend,
+        context: InternalKeyContext,
         sources: Iterable[BinaryIO],
         take: Callable[[R, int, Iterator[Entry]], None],
     ) -> None:
         """Read canonical files. After an error the states are forgotten; their raw entries are the caller's to clean up.
 
         Args:
-            backend: Whose key groups are wanted.
+            context: Whose key groups are wanted.
             sources: See `KeyedStateBackend.restore`.
             take: Called with where a state's raw entries go, a key group, and its entries, which are never none. Sub-keys
                 are such as the state's kind has; of the keys only the first was looked at.
@@ -149,10 +150,10 @@ class StateRegistry(Generic[S, R]):
         try:
             for number, source in enumerate(sources):
                 reader = CanonicalReader(source)
-                check_header_fits(reader.header, backend)
+                check_header_fits(reader.header, context)
                 for info in reader.header.states:
                     raw, kind = self._restored(info)
-                    for key_group, entries in restored_entries(reader, backend, info):
+                    for key_group, entries in restored_entries(reader, context, info):
                         if seen.setdefault((info.name, key_group), number) != number:
                             message = f"State {info.name!r} has key group {key_group} twice: the files overlap."
                             raise RestoreError(message)

@@ -12,8 +12,8 @@ from pystate.api.state import (
     StateKind,
     ValueStateDescriptor,
 )
-from pystate.state.base.addresses import KeyContext
 from pystate.state.base.derived_states import DefaultValueState, ValueAggregatingState, ValueReducingState
+from pystate.state.base.key_context import KeyContext
 from pystate.state.base.list_states import OverlayListState
 from pystate.state.base.map_states import OverlayMapState
 from pystate.state.base.overlay import OverlayState, value_check
@@ -27,20 +27,20 @@ from pystate.state.base.value_states import OverlayValueState, create_value_stat
 
 
 def create_state(
-    descriptor: StateDescriptor, backend: KeyContext, schema: StateSchema, store: Any
+    descriptor: StateDescriptor, context: KeyContext, schema: StateSchema, store: Any
 ) -> tuple[State, OverlayState]:
     """Return a state as user code sees it, and its running epoch as the backend flushes it.
 
     Args:
         descriptor: What was declared.
-        backend: Whose current address counts.
+        context: Whose current address counts.
         schema: Of the descriptor.
         store: The `MapStore`, `ListStore` or, for all other kinds, `ValueStore` of the state.
 
     Raises:
         StateError: The default value isn't of the state's type.
     """
-    state = _create_overlay(descriptor, backend, schema, store)
+    state = _create_overlay(descriptor, context, schema, store)
     if isinstance(state, (OverlayMapState, OverlayListState, TtlMapState)):
         return state, state
     if isinstance(descriptor, ReducingStateDescriptor):
@@ -55,18 +55,18 @@ def create_state(
 
 
 def _create_overlay(
-    descriptor: StateDescriptor, backend: KeyContext, schema: StateSchema, store: Any
+    descriptor: StateDescriptor, context: KeyContext, schema: StateSchema, store: Any
 ) -> OverlayMapState | OverlayListState | OverlayValueState | TtlMapState | TtlValueState:
     name, serializer = descriptor.name, schema.serializer
     if descriptor.ttl_config is not None and isinstance(serializer, TtlSerializer):
-        settings = TtlSettings.of(descriptor.ttl_config, backend.clock)
+        settings = TtlSettings.of(descriptor.ttl_config, context.clock)
         if schema.user_keys is not None:
-            return TtlMapState(name, backend, serializer, store, schema.user_keys, settings)
+            return TtlMapState(name, context, serializer, store, schema.user_keys, settings)
         if schema.kind is StateKind.LIST:
-            return TtlListState(name, backend, serializer, store, settings)
-        return TtlValueState(name, backend, serializer, store, settings)
+            return TtlListState(name, context, serializer, store, settings)
+        return TtlValueState(name, context, serializer, store, settings)
     if schema.user_keys is not None:
-        return OverlayMapState(name, backend, serializer, store, schema.user_keys)
+        return OverlayMapState(name, context, serializer, store, schema.user_keys)
     if schema.kind is StateKind.LIST:
-        return OverlayListState(name, backend, serializer, store)
-    return create_value_state(name, backend, serializer, store)
+        return OverlayListState(name, context, serializer, store)
+    return create_value_state(name, context, serializer, store)

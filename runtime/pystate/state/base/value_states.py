@@ -12,9 +12,8 @@ from typing import Any, Protocol
 
 from pystate.api.state import ValueState
 from pystate.common.errors import StateError
-from pystate.state.base.addresses import KeyContext
-from pystate.state.base.backend import NO_KEY
 from pystate.state.base.epoch_size import mapping_size
+from pystate.state.base.key_context import NO_KEY, KeyContext
 from pystate.state.base.overlay import KeyStore, OverlayState
 from pystate.state.base.serializers import TypeSerializer
 
@@ -42,8 +41,8 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     __slots__ = ("_groups", "_overlay")
 
-    def __init__(self, name: str, backend: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
-        super().__init__(name, backend, serializer, store)
+    def __init__(self, name: str, context: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
+        super().__init__(name, context, serializer, store)
         self._overlay: dict[Hashable, Any] = {}
         self._groups: dict[Hashable, int] = {}  # key group of each key in the overlay
 
@@ -51,14 +50,14 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         """Set the current key's value; None removes it."""
         if value is not None:
             value = self._checked(value)
-        key = self._backend.active_key
+        key = self._context.active_key
         if key not in self._overlay:
             self._touch(key)
         self._overlay[key] = value
 
     def clear(self) -> None:
         """Remove the current key's value."""
-        key = self._backend.active_key
+        key = self._context.active_key
         if key not in self._overlay:
             self._touch(key)
         self._overlay[key] = None
@@ -71,7 +70,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         return value
 
     def _touch(self, key: Hashable) -> None:
-        group = self._backend.active_key_group
+        group = self._context.active_key_group
         if key is NO_KEY or group not in self._owned_groups:
             self._group(key)  # raises
         self._groups[key] = group
@@ -125,25 +124,25 @@ class ImmutableValueState(OverlayValueState):
 
     __slots__ = ("_exact_type",)
 
-    def __init__(self, name: str, backend: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
-        super().__init__(name, backend, serializer, store)
+    def __init__(self, name: str, context: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
+        super().__init__(name, context, serializer, store)
         self._exact_type = serializer.exact_type
 
     def value(self) -> Any:
         """Return the current key's value; None where there is none."""
-        value = self._overlay.get(self._backend.active_key)
+        value = self._overlay.get(self._context.active_key)
         return self._stored() if value is None else value
 
     def _stored(self) -> Any:
         """Return the value of a key that the overlay hasn't, or has as removed."""
-        key = self._backend.active_key
+        key = self._context.active_key
         return None if key in self._overlay else self._store.get(key, self._group(key))
 
     def update(self, value: Any) -> None:
         """Set the current key's value; None removes it."""
         if type(value) is not self._exact_type and value is not None:
             value = self._checked(value)
-        key, overlay = self._backend.active_key, self._overlay
+        key, overlay = self._context.active_key, self._overlay
         if key not in overlay:
             self._touch(key)
         overlay[key] = value
@@ -160,8 +159,8 @@ class IntegerValueState(ImmutableValueState):
 
     __slots__ = ("_high", "_low")
 
-    def __init__(self, name: str, backend: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
-        super().__init__(name, backend, serializer, store)
+    def __init__(self, name: str, context: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
+        super().__init__(name, context, serializer, store)
         low, high = serializer.integer_range or (0, -1)
         self._low, self._high = max(low, -_QUICK_INTEGER), min(high, _QUICK_INTEGER)
 
@@ -169,7 +168,7 @@ class IntegerValueState(ImmutableValueState):
         """Set the current key's value; None removes it."""
         if (type(value) is not int or value > self._high or value < self._low) and value is not None:
             self._checked(value)  # which looks at the whole range
-        key, overlay = self._backend.active_key, self._overlay
+        key, overlay = self._context.active_key, self._overlay
         if key not in overlay:
             self._touch(key)
         overlay[key] = value
@@ -185,12 +184,12 @@ class MutableValueState(OverlayValueState):
 
     def update(self, value: Any) -> None:
         """Set the current key's value; None removes it."""
-        if value is None or self._overlay.get(self._backend.active_key) is not value:  # else it was changed in place
+        if value is None or self._overlay.get(self._context.active_key) is not value:  # else it was changed in place
             super().update(value)
 
     def value(self) -> Any:
         """Return the current key's value; None where there is none."""
-        key = self._backend.active_key
+        key = self._context.active_key
         value = self._overlay.get(key, _MISSING)
         if value is not _MISSING:
             return value
@@ -221,10 +220,10 @@ class MutableValueState(OverlayValueState):
         return changes
 
 
-def create_value_state(name: str, backend: KeyContext, serializer: TypeSerializer, store: ValueStore) -> OverlayValueState:
+def create_value_state(name: str, context: KeyContext, serializer: TypeSerializer, store: ValueStore) -> OverlayValueState:
     """Return the value state that suits a serializer."""
     if not serializer.immutable:
-        return MutableValueState(name, backend, serializer, store)
+        return MutableValueState(name, context, serializer, store)
     if serializer.integer_range is not None:
-        return IntegerValueState(name, backend, serializer, store)
-    return ImmutableValueState(name, backend, serializer, store)
+        return IntegerValueState(name, context, serializer, store)
+    return ImmutableValueState(name, context, serializer, store)

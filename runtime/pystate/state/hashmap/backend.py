@@ -11,16 +11,18 @@ from typing import BinaryIO
 from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
-from pystate.state.base.addresses import KeyContext
-from pystate.state.base.backend import NO_KEY, KeyedStateBackend, canonical_header
+from pystate.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
+from pystate.state.base.key_context import KeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import NamespaceSerializer
 from pystate.state.base.overlay import OverlayState
 from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.state.base.registry import Schema, StateRegistry
 from pystate.state.base.schema import Migration, StateSchema
+from pystate.state.base.snapshot import canonical_header
 from pystate.state.base.states import create_state
 from pystate.state.base.timer_schema import TimerSchema
 from pystate.state.hashmap.forms import TableForm, form_for
@@ -38,14 +40,14 @@ class _TableState:
     form: TableForm
 
 
-class HashMapKeyedStateBackend(KeyedStateBackend):
+class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
     """Keyed state as dicts of objects, one dict per state and key group.
 
     Values that can't be changed in place are kept as they are, others as their bytes. The running epoch lives in an overlay
     per state; while snapshots are open, flushes go to layers over the frozen tables.
     """
 
-    __slots__ = ("_cleanups", "_lock", "_open", "_registered")
+    __slots__ = ("_cleanups", "_lock", "_open", "_records", "_registered")
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
             self._create_table, _no_entries, self._adopt
         )
         self._cleanups: list[IncrementalCleanup] = []
+        self._records = 0
         self._open: set[HashMapSnapshot] = set()
         self._lock = threading.Lock()  # guards _open: snapshots are released on other threads
 
@@ -92,7 +95,7 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         self, descriptor: StateDescriptor, namespaces: NamespaceSerializer, context: KeyContext
     ) -> tuple[State, OverlayState]:
         schema = StateSchema.of(descriptor, namespaces)
-        registered = self._registered.declare(descriptor.name, schema, self.clock())
+        registered = self._registered.declare(descriptor.name, schema, self.key_context.clock())
         table = registered.store.table
         state, overlay = create_state(descriptor, context, schema, registered.store.form.store(table))
         cleanup = incremental_cleanup(descriptor, schema, table, overlay)
@@ -101,11 +104,15 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         return state, overlay
 
     def _create_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
-        store = self._registered.declare(schema.name, schema, self.clock()).store
-        return KeyGroupedPriorityQueue(schema, self, store.form.store(store.table))
+        store = self._registered.declare(schema.name, schema, self.key_context.clock()).store
+        return KeyGroupedPriorityQueue(schema, self.key_context, store.form.store(store.table))
 
+    @override
+    def count_records(self, count: int) -> None:
+        self._records += count
+
+    @override
     def flush_epoch(self) -> None:
-        """End the epoch; what it wrote becomes part of the tables."""
         prepared = [(state, state.prepare_flush()) for state in self._overlays.values()]
         with self._lock:
             frozen = bool(self._open)
@@ -119,16 +126,14 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         for state, changes in prepared:
             state.apply_flush(changes)
             state.drop_epoch()
-        self.active_key = NO_KEY
+        self.key_context.clear()
         for cleanup in self._cleanups:
-            cleanup.run(self.clock(), self._records)
+            cleanup.run(self.key_context.clock(), self._records)
         self._records = 0
 
+    @override
     def rollback_epoch(self) -> None:
-        """Drop the overlay."""
-        for state in self._overlays.values():
-            state.drop_epoch()
-        self.active_key = NO_KEY
+        self._drop_epochs()
 
     def snapshot(self) -> HashMapSnapshot:
         """Freeze the tables; the running epoch isn't in them yet."""
@@ -136,7 +141,10 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         for name, registered in self._registered.declared():
             views[name] = registered.store.table.freeze(), registered.store.form
         snapshot = HashMapSnapshot(
-            canonical_header(self, self._registered.meta_infos()), views, self._snapshot_filters(), self._forget
+            canonical_header(self.key_context, self.configuration, self._registered.meta_infos()),
+            views,
+            self._snapshot_filters(),
+            self._forget,
         )
         with self._lock:
             self._open.add(snapshot)
@@ -146,27 +154,22 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         with self._lock:
             self._open.discard(snapshot)
 
+    @override
     def restore(self, sources: Iterable[BinaryIO]) -> None:
-        """Fill the empty backend from canonical files."""
-        self._registered.restore(self, sources, _take)
+        self._registered.restore(self.key_context, sources, _take)
 
+    @override
     def state_names(self) -> list[str]:
-        """Return the names of all states."""
         return self._registered.names()
 
+    @override
     def entry_count(self) -> int:
-        """Return the number of flushed entries."""
         raw = sum(len(entries) for _, groups in self._registered.undeclared() for entries in groups.values())
         return raw + sum(state.store.form.count(state.store.table) for _, state in self._registered.declared())
 
     def close(self) -> None:
         """Drop all state; open snapshots keep their views."""
-        self.active_key = NO_KEY
-        for state in self._overlays.values():
-            state.drop_epoch()
-        self._handles.clear()
-        self._queues.clear()
-        self._overlays.clear()
+        self._forget_declared()
         self._cleanups.clear()
         self._registered.clear()
 

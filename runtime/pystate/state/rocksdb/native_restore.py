@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.backend import KeyedStateBackend, check_header_fits
 from pystate.state.base.canonical import StateMetaInfoSnapshot
+from pystate.state.base.canonical_restore import check_header_fits
+from pystate.state.base.key_context import InternalKeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.native import NativeSource
 from pystate.state.rocksdb.database import ColumnFamily, Database
@@ -29,7 +30,7 @@ class RestoredDatabases:
     which writes next to nothing, and leaves the SST files as they are.
 
     Args:
-        backend: Which one; its key groups and keys are what must fit.
+        context: Of the backend; its key groups and keys are what must fit.
         sources: The snapshots.
         parent: The folder for databases.
         memory: What all databases share.
@@ -45,15 +46,15 @@ class RestoredDatabases:
 
     def __init__(
         self,
-        backend: KeyedStateBackend,
+        context: InternalKeyContext,
         sources: Sequence[NativeSource],
         parent: str,
         memory: RocksDBMemory,
         *,
         statistics: bool = False,
     ) -> None:
-        self._mine = backend.key_group_range
-        self._codec = backend.key_codec
+        self._mine = context.key_group_range
+        self._codec = context.key_codec
         self._sources = sources
         self._parent = parent
         self._memory = memory
@@ -61,7 +62,7 @@ class RestoredDatabases:
         self._metas = [NativeMeta.read(source.meta, source.where) for source in sources]
         for source, meta in zip(sources, self._metas, strict=True):
             _check_key_groups(source, meta)
-            check_header_fits(meta.header, backend)
+            check_header_fits(meta.header, context)
         _check_disjoint(self._metas)
         self.base = self._best()
         if self.base is None:

@@ -20,6 +20,8 @@ from rocksdict import (
     WriteOptions,
 )
 
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ConfigurationError
 from pystate.common.options import RocksDBOptions
 
 MIN_MEMORY_BYTES = 1 << 20
@@ -63,6 +65,20 @@ def process_memory(size: int, write_buffer_ratio: float) -> RocksDBMemory:
 @functools.lru_cache(maxsize=8)
 def _memory_of(_pid: int, size: int, ratio: float) -> RocksDBMemory:  # by process: a fork must not touch its parent's locks
     return RocksDBMemory.of_bytes(size, ratio)
+
+
+def configured_memory(configuration: Configuration) -> RocksDBMemory:
+    """Return the memory that the options give this process.
+
+    Raises:
+        ConfigurationError: It is next to none.
+    """
+    option = RocksDBOptions.FIX_PER_SLOT_MEMORY_SIZE
+    size = configuration.get(option)
+    if size < MIN_MEMORY_BYTES:
+        message = f"RocksDB can't work with {size:,} bytes of memory; it takes {MIN_MEMORY_BYTES:,} at least."
+        raise ConfigurationError(message, where=option.key)
+    return process_memory(size, configuration.get(RocksDBOptions.WRITE_BUFFER_RATIO))
 
 
 def database_options(memory: RocksDBMemory) -> Options:

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from operator import is_
 from typing import Any
 
-from pystate.state.base.addresses import KeyContext
+from pystate.state.base.key_context import KeyContext
 from pystate.state.base.list_states import ListChange, ListStore, OverlayListState
 from pystate.state.base.overlay import value_check
 from pystate.state.base.ttl.serializer import TtlSerializer
@@ -66,9 +66,9 @@ class TtlListState(OverlayListState, TtlState):
     __slots__ = ("_accesses", "_clock", "_handed_out", "_millis", "_refresh", "_show_expired", "_writes")
 
     def __init__(
-        self, name: str, backend: KeyContext, serializer: TtlSerializer, store: ListStore, settings: TtlSettings
+        self, name: str, context: KeyContext, serializer: TtlSerializer, store: ListStore, settings: TtlSettings
     ) -> None:
-        super().__init__(name, backend, serializer, store)
+        super().__init__(name, context, serializer, store)
         self._checked = value_check(name, serializer.values)
         self._handed_out: dict[Hashable, _HandedOut] = {}
         self._millis = settings.millis
@@ -81,7 +81,7 @@ class TtlListState(OverlayListState, TtlState):
         """Return the elements in the order they were added; an empty list where there is none."""
         self._accesses += 1
         pairs = self._current_pairs()
-        key = self._backend.active_key
+        key = self._context.active_key
         handed = self._handed_out.get(key)
         if handed is None:
             handed = self._handed_out[key] = _HandedOut(pairs)
@@ -97,7 +97,7 @@ class TtlListState(OverlayListState, TtlState):
 
     def _current_pairs(self) -> list[Pair]:
         """Return the pairs of the current key, with what user code did in place."""
-        handed = self._handed_out.get(self._backend.active_key)
+        handed = self._handed_out.get(self._context.active_key)
         if handed is not None:
             handed.take_changes()
         return super().get()
@@ -116,7 +116,7 @@ class TtlListState(OverlayListState, TtlState):
             raise self._no_element()
         self._accesses += 1
         pair = self._clock(), self._checked(value)
-        overlay = self._lists.get(self._backend.active_key) or self._open()
+        overlay = self._lists.get(self._context.active_key) or self._open()
         overlay.added.append(pair)
 
     def _all_checked(self, values: list[Any]) -> list[Any]:
@@ -131,7 +131,7 @@ class TtlListState(OverlayListState, TtlState):
 
     def _replace(self, elements: list[Any]) -> None:
         super()._replace(elements)
-        self._handed_out.pop(self._backend.active_key, None)
+        self._handed_out.pop(self._context.active_key, None)
 
     def has_value(self) -> bool:
         """Return whether the current key has an element to be seen; not an access."""

@@ -6,7 +6,7 @@ from collections.abc import Generator, Hashable, Iterator, Mapping
 from typing import Any
 
 from pystate.api.state import MapState
-from pystate.state.base.addresses import KeyContext
+from pystate.state.base.key_context import KeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.map_states import MapChange, MapStore, OverlayMapState
 from pystate.state.base.overlay import OverlayState, value_check
@@ -37,14 +37,14 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
     def __init__(
         self,
         name: str,
-        backend: KeyContext,
+        context: KeyContext,
         serializer: TtlSerializer,
         store: MapStore,
         user_keys: KeyCodec,
         settings: TtlSettings,
     ) -> None:
-        super().__init__(name, backend, serializer, store)
-        self._pairs = OverlayMapState(name, backend, serializer, store, user_keys)
+        super().__init__(name, context, serializer, store)
+        self._pairs = OverlayMapState(name, context, serializer, store, user_keys)
         self._check_value = value_check(name, serializer.values)
         self._millis = settings.millis
         self._refresh = settings.refresh_on_read
@@ -105,8 +105,8 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over the entries as they are now, in no order to rely on."""
         self._accesses += 1
-        backend = self._backend
-        return self._visible(self._pairs.items(), backend.active_key, backend.active_key_group, self._clock())
+        context = self._context
+        return self._visible(self._pairs.items(), context.active_key, context.active_key_group, self._clock())
 
     def keys(self) -> Iterator[Any]:
         """Iterate over the map keys as they are now."""
@@ -134,9 +134,9 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
 
     def _settle(self, key: Hashable, key_group: int, user_key: Any, now: int) -> None:
         """Remove or refresh an entry that an iteration came across, as it is by now: it may have been written meanwhile."""
-        backend = self._backend
-        before = backend.active_key, backend.active_key_group
-        backend.active_key, backend.active_key_group = key, key_group
+        context = self._context
+        before = context.active_key, context.active_key_group
+        context.active_key, context.active_key_group = key, key_group
         try:
             pair = self._pairs.get(user_key)
             if pair is None:
@@ -146,7 +146,7 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
             elif self._refresh and pair[0] < now:
                 self._pairs.put(user_key, (now, pair[1]))
         finally:
-            backend.active_key, backend.active_key_group = before
+            context.active_key, context.active_key_group = before
 
     def has_value(self) -> bool:
         """Return whether the current key's map has an entry to be seen; not an access."""

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from pystate.api.state import ValueState
-from pystate.state.base.addresses import KeyContext
+from pystate.state.base.key_context import KeyContext
 from pystate.state.base.overlay import OverlayState, value_check
 from pystate.state.base.ttl.serializer import TtlSerializer
 from pystate.state.base.ttl.settings import TtlSettings, TtlState
@@ -33,10 +33,10 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
     )
 
     def __init__(
-        self, name: str, backend: KeyContext, serializer: TtlSerializer, store: ValueStore, settings: TtlSettings
+        self, name: str, context: KeyContext, serializer: TtlSerializer, store: ValueStore, settings: TtlSettings
     ) -> None:
-        super().__init__(name, backend, serializer, store)
-        self._pairs = create_value_state(name, backend, serializer, store)
+        super().__init__(name, context, serializer, store)
+        self._pairs = create_value_state(name, context, serializer, store)
         self._read = self._pairs.value
         self._write = self._pairs.update
         self._check_value = value_check(name, serializer.values)

@@ -1,0 +1,168 @@
+"""What the keyed state backends share: which states and timers were declared, each with its running epoch."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pystate.api.state import MergingState, State, StateDescriptor
+from pystate.common.configuration import Configuration
+from pystate.common.errors import StateDeclarationError, StateError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.common.overrides import override
+from pystate.common.time import current_time_ms
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.internal_state import InternalKvState, InternalMergingState, NamespaceScope
+from pystate.state.base.key_context import InternalKeyContext, KeyContext
+from pystate.state.base.key_visitor import KeyVisitor
+from pystate.state.base.keys import KeyCodec
+from pystate.state.base.namespaces import VOID, NamespaceSerializer
+from pystate.state.base.overlay import EpochOverlay, OverlayState
+from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
+from pystate.state.base.timer_schema import TimerSchema
+from pystate.state.base.ttl.cleanup import EntryFilter, snapshot_filter
+
+
+class AbstractKeyedStateBackend(KeyedStateBackend):
+    """The declared states and timers of a backend, by their names, and the overlays of the running epoch.
+
+    Args:
+        key_codec: The keys' type.
+        key_group_range: The key groups of this subtask.
+        max_parallelism: The number of key groups in all.
+        working_directory: See `KeyedStateBackend`.
+        configuration: The options in force; None for the defaults.
+        clock: The time by which values expire, ms since 1970, 0 or more.
+
+    Raises:
+        ValueError: There are no such key groups.
+    """
+
+    __slots__ = ("_handles", "_overlays", "_queues", "_visitor", "configuration", "key_context", "working_directory")
+
+    def __init__(
+        self,
+        *,
+        key_codec: KeyCodec,
+        key_group_range: KeyGroupRange,
+        max_parallelism: int,
+        working_directory: str | None = None,
+        configuration: Configuration | None = None,
+        clock: Callable[[], int] = current_time_ms,
+    ) -> None:
+        self.key_context = InternalKeyContext(key_codec, key_group_range, max_parallelism, clock)
+        self.working_directory = working_directory
+        self.configuration = Configuration() if configuration is None else configuration
+        self._handles: dict[str, InternalKvState] = {}
+        self._queues: dict[str, KeyGroupedPriorityQueue] = {}
+        self._overlays: dict[str, EpochOverlay] = {}  # of all that was declared, by the names of states
+        self._visitor = KeyVisitor(self.key_context, self.limit_epoch)
+
+    @abstractmethod
+    def _create_state(
+        self, descriptor: StateDescriptor, namespaces: NamespaceSerializer, context: KeyContext
+    ) -> tuple[State, OverlayState]:
+        """Make the state object and its running epoch, on top of restored values where there are any.
+
+        Args:
+            descriptor: What is declared.
+            namespaces: Of its namespaces.
+            context: Whose current address counts.
+        """
+
+    @abstractmethod
+    def _create_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
+        """Make the queue of timers, on top of restored ones where there are any."""
+
+    @override
+    def get_partitioned_state(self, descriptor: StateDescriptor) -> State:
+        state: State = self.get_or_create_keyed_state(descriptor).state
+        return state
+
+    @override
+    def get_or_create_keyed_state(
+        self, descriptor: StateDescriptor, namespaces: NamespaceSerializer = VOID
+    ) -> InternalKvState:
+        known = self._handles.get(descriptor.name)
+        if known is None:
+            return self._declared(descriptor, namespaces)
+        if known.descriptor != descriptor:
+            message = f"State {descriptor.name!r} is declared twice: as {known.descriptor!r} and as {descriptor!r}."
+            raise StateDeclarationError(message, hint="give one of them another name")
+        if known.namespaces != namespaces:
+            types = f"{known.namespaces.name} and {namespaces.name}"
+            message = f"State {descriptor.name!r} is declared in namespaces of two types, {types}."
+            raise StateDeclarationError(message, hint="give one of them another name")
+        return known
+
+    def _declared(self, descriptor: StateDescriptor, namespaces: NamespaceSerializer) -> InternalKvState:
+        if descriptor.name in self._queues:
+            raise _declared_as_both(descriptor.name)
+        scope = None if namespaces.is_void else NamespaceScope(self.key_context, namespaces, descriptor.name)
+        state, overlay = self._create_state(descriptor, namespaces, self.key_context if scope is None else scope)
+        handle_class = InternalMergingState if isinstance(state, MergingState) else InternalKvState
+        handle = handle_class(descriptor, namespaces, scope, state, overlay)
+        self._handles[descriptor.name] = handle
+        self._overlays[descriptor.name] = overlay
+        return handle
+
+    @override
+    def get_priority_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
+        known = self._queues.get(schema.name)
+        if known is None:
+            if schema.name in self._handles:
+                raise _declared_as_both(schema.name)
+            known = self._queues[schema.name] = self._create_queue(schema)
+            self._overlays[schema.name] = known
+        elif known.schema != schema:
+            message = f"Timers are declared twice: as {known.schema} and as {schema}."
+            raise StateDeclarationError(message, hint="give one of the timer services another name")
+        return known
+
+    @override
+    def get_keys(self, state_name: str, namespace: Any = None) -> Iterator[Any]:
+        handle = self._handle(state_name)
+        wanted = handle.namespaces.internal(namespace)
+        return (key for key, found in self._visitor.keys_and_namespaces(handle) if found == wanted)
+
+    @override
+    def get_keys_and_namespaces(self, state_name: str) -> Iterator[tuple[Any, Any]]:
+        handle = self._handle(state_name)
+        external = handle.namespaces.external
+        return ((key, external(namespace)) for key, namespace in self._visitor.keys_and_namespaces(handle))
+
+    def _handle(self, state_name: str) -> InternalKvState:
+        handle = self._handles.get(state_name)
+        if handle is None:
+            message = f"No state {state_name!r} was declared."
+            raise StateError(message, hint="declare it first: get_or_create_keyed_state")
+        return handle
+
+    @override
+    def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], object]) -> None:
+        self._visitor.apply(self.get_or_create_keyed_state(descriptor), function)
+
+    def _drop_epochs(self) -> None:
+        """Drop the overlays of the running epoch; there is no current key afterwards."""
+        for overlay in self._overlays.values():
+            overlay.drop_epoch()
+        self.key_context.clear()
+
+    def _forget_declared(self) -> None:
+        """Forget what was declared, and the running epoch."""
+        self._drop_epochs()
+        self._handles.clear()
+        self._queues.clear()
+        self._overlays.clear()
+
+    def _snapshot_filters(self) -> dict[str, EntryFilter]:
+        """Return what leaves expired values out of a snapshot that is taken now, by the names of the states it is for."""
+        now = self.key_context.clock()
+        filters = {name: snapshot_filter(handle.descriptor, now) for name, handle in self._handles.items()}
+        return {name: keep for name, keep in filters.items() if keep is not None}
+
+
+def _declared_as_both(name: str) -> StateDeclarationError:
+    message = f"{name!r} is declared twice: as a state and as timers."
+    return StateDeclarationError(message, hint="give the state another name")

@@ -1,0 +1,75 @@
+"""How a backend on RocksDB is frozen: as rows that a canonical file is written from, or as RocksDB's own files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+
+from pystate.common.configuration import Configuration
+from pystate.state.base.canonical import CanonicalHeader
+from pystate.state.base.key_context import InternalKeyContext
+from pystate.state.base.snapshot import canonical_header
+from pystate.state.base.ttl.cleanup import EntryFilter
+from pystate.state.rocksdb.native_snapshot import NativeMeta, RocksDBNativeSnapshot
+from pystate.state.rocksdb.snapshot import RocksDBSnapshot
+from pystate.state.rocksdb.tables import RocksDBTables
+
+
+class RocksDBSnapshotStrategy:
+    """Freezes the flushed rows of a backend (Flink's RocksDBSnapshotStrategyBase and its two heirs).
+
+    Args:
+        context: Of the backend.
+        configuration: The options in force.
+        tables: The states.
+        parent: The folder for snapshots of RocksDB's own.
+
+    Attributes:
+        backend_id: A name of this very backend, which no other one has, not even one restored from its snapshots.
+    """
+
+    def __init__(
+        self, context: InternalKeyContext, configuration: Configuration, tables: RocksDBTables, parent: str
+    ) -> None:
+        self.backend_id = uuid.uuid4().hex
+        self._context = context
+        self._configuration = configuration
+        self._tables = tables
+        self._parent = parent
+
+    def canonical(self, filters: Mapping[str, EntryFilter]) -> RocksDBSnapshot:
+        """Freeze the column families; the running epoch isn't in them yet.
+
+        Args:
+            filters: State name -> what leaves expired values out.
+        """
+        database = self._tables.database
+        rows = {name: (database.freeze(family), layout) for name, family, layout in self._tables.families()}
+        database.retain()
+        return RocksDBSnapshot(self._header(), database, rows, filters)
+
+    def native(self) -> RocksDBNativeSnapshot:
+        """Freeze the database as hard links to its files. It writes what isn't in files yet.
+
+        Raises:
+            StateError: The files can't be made.
+        """
+        with self._linked_files() as directory:
+            meta = NativeMeta(self._header(), self.backend_id, self._tables.native_states())
+            return RocksDBNativeSnapshot(directory, meta)
+
+    def _header(self) -> CanonicalHeader:
+        return canonical_header(self._context, self._configuration, self._tables.meta_infos())
+
+    @contextlib.contextmanager
+    def _linked_files(self) -> Iterator[str]:
+        directory = os.path.join(self._parent, f"native-{uuid.uuid4().hex}")
+        try:
+            self._tables.database.link_files(directory)
+            yield directory
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
