@@ -20,8 +20,6 @@ LARGE_CLASSES = {
     "CheckpointsUnderWay",
     "Dispatcher",
     "JobMaster",
-    "KeyedStateBackend",
-    "RocksDBKeyedStateBackend",
     "SlotPool",
     "SnapshotReader",
     "StateTtlConfig",
