@@ -18,12 +18,10 @@ MEDIAN_LINES_OF_A_FUNCTION = 10
 LARGE_CLASSES = {
     "CheckpointCoordinator",
     "CheckpointsUnderWay",
-    "Dispatcher",
     "JobMaster",
     "SlotPool",
     "SnapshotReader",
     "StateTtlConfig",
-    "SupervisedJob",
 }
 
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
