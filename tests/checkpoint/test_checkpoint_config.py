@@ -31,7 +31,7 @@ def test_the_answer_of_a_flink_job_is_reproduced():
         "execution.checkpointing.dir": "/flink/ckpt",
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     }
-    assert checkpoint_config(Configuration(options)) == FLINKS
+    assert checkpoint_config(Configuration(options)).to_plain() == FLINKS
 
 
 def test_every_option_is_looked_at():
@@ -43,7 +43,7 @@ def test_every_option_is_looked_at():
         "execution.checkpointing.tolerable-failed-checkpoints": "3",
         "state.backend.type": "rocksdb",
     }
-    found = checkpoint_config(Configuration(options))
+    found = checkpoint_config(Configuration(options)).to_plain()
     changed = {name: value for name, value in found.items() if value != FLINKS[name]}
     assert changed == {
         "mode": "at_least_once",
@@ -68,10 +68,10 @@ def test_every_option_is_looked_at():
 )
 def test_retention_has_flinks_two_flags(retention, expected):
     options = {"execution.checkpointing.externalized-checkpoint-retention": retention}
-    found = checkpoint_config(Configuration(options))["externalization"]
+    found = checkpoint_config(Configuration(options)).to_plain()["externalization"]
     assert (found["enabled"], found["delete_on_cancellation"]) == expected
 
 
 def test_the_path_of_a_state_backend_stands_as_it_is():
-    found = checkpoint_config(Configuration({"state.backend.type": "my.module.Backend"}))
+    found = checkpoint_config(Configuration({"state.backend.type": "my.module.Backend"})).to_plain()
     assert found["state_backend"] == "my.module.Backend"

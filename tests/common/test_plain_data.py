@@ -3,11 +3,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
-from pystate.common.plain_data import MAX_INT, Natural, PlainData, PlainDataError, entry, left_out
+from pystate.common.plain_data import MAX_INT, Natural, Pattern, PlainData, PlainDataError, entry, left_out, unless_none
 
 
 class Colour(Enum):
@@ -117,3 +117,30 @@ def test_anything_else_is_refused_with_its_place(change: dict[str, Any], said: s
 def test_what_is_no_map_is_refused(plain: object) -> None:
     with pytest.raises(PlainDataError, match="of a Inner is .*, not a map"):
         Inner.from_plain(plain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lenient(PlainData):
+    missing_is_default = True
+
+    id: Annotated[str, Pattern("^[0-9]$")]
+    kind: Literal["a", "b"] = "a"
+    note: str | None = unless_none("a-note")
+    count: int = entry("the-count", default=3)
+
+
+def test_an_entry_with_a_default_may_be_missing_where_the_class_says_so():
+    assert Lenient.from_plain({"id": "1", "unknown": 7}) == Lenient(id="1", kind="a", note=None, count=3)
+    with pytest.raises(PlainDataError, match="'id' is missing"):
+        Lenient.from_plain({})
+
+
+def test_a_field_that_is_none_may_have_no_entry():
+    assert Lenient(id="1").to_plain() == {"id": "1", "kind": "a", "the-count": 3}
+    assert Lenient(id="1", note="n").to_plain() == {"id": "1", "kind": "a", "a-note": "n", "the-count": 3}
+    assert Lenient.from_plain({"id": "1", "a-note": None}) == Lenient(id="1")
+
+
+def test_a_word_that_is_none_of_a_literals_is_refused():
+    with pytest.raises(PlainDataError, match="'kind' is 'c', not any of a, b"):
+        Lenient.from_plain({"id": "1", "kind": "c"})

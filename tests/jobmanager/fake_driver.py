@@ -172,7 +172,7 @@ class FakeDriver:
         vertex = {"id": "a" * 32, "uid": "count", "name": "count -> print", "parallelism": self.status["parallelism"]}
         vertex["parallelism"] = int(self.option("--own-parallelism", str(vertex["parallelism"])))
         self.status["vertices"] = [{**vertex, "status": "CREATED"}]
-        self.status["checkpoint_config"] = checkpoint_config(Configuration(self.submission["configuration"]))
+        self.status["checkpoint_config"] = checkpoint_config(Configuration(self.submission["configuration"])).to_plain()
         self.status["plan_warnings"] = ["the operator 'map' has no uid"] if "--warn" in self.arguments else []
         self.move("CREATED")
         self.move("RUNNING")

@@ -3,15 +3,16 @@ from __future__ import annotations
 import jsonschema_rs
 
 from pystate.api.job_graph import Partitioning
-from pystate.jobmanager.rest.vertices import PLAN
+from pystate.jobmanager.rest.schemas import schema_of
 from pystate.plan.job_plan import vertex_id
 from pystate.plan.plan_nodes import plan_nodes
+from pystate.rest.job_details import JobPlan
 from tests.plan.programs import ROWS, keyed, mapped, partitioned, planned, printed, process, source
 
 
 def nodes_of(root, parallelism=2):
     nodes = plan_nodes(planned([root], [ROWS], parallelism))
-    jsonschema_rs.validate(PLAN, {"jid": "0" * 32, "name": "job", "type": "STREAMING", "nodes": nodes})
+    jsonschema_rs.validate(schema_of(JobPlan), {"jid": "0" * 32, "name": "job", "type": "STREAMING", "nodes": nodes})
     return nodes
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
 from pystate.common.configuration import Configuration
 from pystate.common.options import (
+    CheckpointingMode,
     CheckpointingOptions,
     CheckpointStorageType,
     ExternalizedCheckpointRetention,
 )
 from pystate.common.state_settings import StateSettings
+from pystate.rest.checkpoints import CheckpointConfigInfo, ExternalizedCheckpointInfo
 
 NO_INTERVAL = 2**63 - 1
 """What Flink says where there are no periodic checkpoints."""
@@ -22,7 +24,13 @@ _STORAGES = {
 }
 
 
-def checkpoint_config(configuration: Configuration) -> dict[str, Any]:
+_MODES: dict[CheckpointingMode, Literal["exactly_once", "at_least_once"]] = {
+    CheckpointingMode.EXACTLY_ONCE: "exactly_once",
+    CheckpointingMode.AT_LEAST_ONCE: "at_least_once",
+}
+
+
+def checkpoint_config(configuration: Configuration) -> CheckpointConfigInfo:
     """Return what is in force, with Flink's names of backend and storage; times in ms.
 
     What there is no option for here has the value it has in a Flink that doesn't use it: barriers never overtake records,
@@ -35,23 +43,23 @@ def checkpoint_config(configuration: Configuration) -> dict[str, Any]:
     settings = StateSettings.of(configuration)
     interval = get(options.CHECKPOINTING_INTERVAL)
     retention = get(options.EXTERNALIZED_CHECKPOINT_RETENTION)
-    return {
-        "mode": get(options.CHECKPOINTING_CONSISTENCY_MODE).value.lower(),
-        "interval": NO_INTERVAL if interval is None else interval,
-        "timeout": get(options.CHECKPOINTING_TIMEOUT),
-        "min_pause": get(options.MIN_PAUSE_BETWEEN_CHECKPOINTS),
-        "max_concurrent": get(options.MAX_CONCURRENT_CHECKPOINTS),
-        "externalization": {
-            "enabled": retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS,
-            "delete_on_cancellation": retention is not ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION,
-        },
-        "state_backend": _BACKENDS.get(settings.backend, settings.backend),
-        "checkpoint_storage": _STORAGES[settings.storage],
-        "unaligned_checkpoints": False,
-        "tolerable_failed_checkpoints": get(options.TOLERABLE_FAILURE_NUMBER),
-        "aligned_checkpoint_timeout": 0,
-        "checkpoints_after_tasks_finish": True,
-        "state_changelog_enabled": False,
-        "changelog_periodic_materialization_interval": 600_000,
-        "changelog_storage": "memory",
-    }
+    return CheckpointConfigInfo(
+        mode=_MODES[get(options.CHECKPOINTING_CONSISTENCY_MODE)],
+        interval=NO_INTERVAL if interval is None else interval,
+        timeout=get(options.CHECKPOINTING_TIMEOUT),
+        min_pause=get(options.MIN_PAUSE_BETWEEN_CHECKPOINTS),
+        max_concurrent=get(options.MAX_CONCURRENT_CHECKPOINTS),
+        externalization=ExternalizedCheckpointInfo(
+            enabled=retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS,
+            delete_on_cancellation=retention is not ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION,
+        ),
+        state_backend=_BACKENDS.get(settings.backend, settings.backend),
+        checkpoint_storage=_STORAGES[settings.storage],
+        unaligned_checkpoints=False,
+        tolerable_failed_checkpoints=get(options.TOLERABLE_FAILURE_NUMBER),
+        aligned_checkpoint_timeout=0,
+        checkpoints_after_tasks_finish=True,
+        state_changelog_enabled=False,
+        changelog_periodic_materialization_interval=600_000,
+        changelog_storage="memory",
+    )

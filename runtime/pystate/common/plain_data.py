@@ -10,16 +10,16 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 MAX_INT = 2**63 - 1
 
 T = TypeVar("T", bound="PlainData")
 Open = TypeVar("Open", bound="OpenPlainData")
 Reader = Callable[[Any], Any]
-_ENTRY = "plain data: entry"
+_ENTRY, _UNLESS_NONE = "plain data: entry", "plain data: unless None"
 _NOTHING = type(None)
-_KNOWN: dict[type, dict[str, tuple[str, Reader]]] = {}
+_KNOWN: dict[type, dict[str, Entry]] = {}
 
 
 class PlainDataError(ValueError):
@@ -38,9 +38,44 @@ Natural = Annotated[int, Bounds(0, MAX_INT)]
 """A whole number from 0 to 2^63 - 1."""
 
 
+@dataclass(frozen=True)
+class Pattern:
+    """What a text looks like, as a regular expression; said to others, not checked in what they send."""
+
+    regex: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a field lies in plain data.
+
+    Attributes:
+        key: What its entry is called.
+        kind: Its type.
+        read: Checks and reads its value.
+        has_default: Whether the field has one.
+        unless_none: Whether there is no entry where the value is None.
+    """
+
+    key: str
+    kind: Any
+    read: Reader
+    has_default: bool
+    unless_none: bool
+
+
 def entry(name: str, default: Any = MISSING) -> Any:
     """Return a field of a dataclass whose entry has another name than the field."""
     return field(default=default, metadata={_ENTRY: name})
+
+
+def unless_none(name: str | None = None) -> Any:
+    """Return a field of a dataclass that has an entry only where its value is not None, which is its default.
+
+    Args:
+        name: What the entry is called; None: as the field.
+    """
+    return field(default=None, metadata={_UNLESS_NONE: True} if name is None else {_UNLESS_NONE: True, _ENTRY: name})
 
 
 def left_out(default: Any = MISSING, *, default_factory: Any = MISSING) -> Any:
@@ -49,11 +84,18 @@ def left_out(default: Any = MISSING, *, default_factory: Any = MISSING) -> Any:
 
 
 class PlainData:
-    """Base of dataclasses that become plain data, and are read from it."""
+    """Base of dataclasses that become plain data, and are read from it.
+
+    Attributes:
+        missing_is_default: Whether an entry whose field has a default may be missing in what is read.
+    """
+
+    missing_is_default: ClassVar[bool] = False
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {key: to_plain(getattr(self, name)) for name, (key, _) in _entries(type(self)).items()}
+        values = ((one, getattr(self, name)) for name, one in entries(type(self)).items())
+        return {one.key: to_plain(value) for one, value in values if not (one.unless_none and value is None)}
 
     @classmethod
     def from_plain(cls: type[T], plain: Any) -> T:
@@ -65,7 +107,13 @@ class PlainData:
         try:
             if not isinstance(plain, Mapping):
                 raise PlainDataError(_unlike(plain, "a map"))
-            return cls(**{name: _taken(plain, key, read) for name, (key, read) in _entries(cls).items()})
+            return cls(
+                **{
+                    name: _taken(plain, one)
+                    for name, one in entries(cls).items()
+                    if one.key in plain or not (one.unless_none or (cls.missing_is_default and one.has_default))
+                }
+            )
         except PlainDataError as error:
             what = f"of a {cls.__name__} {error}"
             raise cls.plain_error(what) from error
@@ -84,6 +132,8 @@ class OpenPlainData(PlainData):
         others: Entries that this version knows nothing of.
     """
 
+    missing_is_default: ClassVar[bool] = True
+
     others: dict[str, Any] = left_out(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
@@ -97,10 +147,8 @@ class OpenPlainData(PlainData):
         Raises:
             PlainDataError: It isn't one, or what `plain_error` makes of that.
         """
-        if not isinstance(plain, Mapping):
-            return super().from_plain(plain)
-        known = super().from_plain({**_defaults(cls), **plain})
-        names = {key for key, _ in _entries(cls).values()}
+        known = super().from_plain(plain)
+        names = {one.key for one in entries(cls).values()}
         return replace(known, others={key: value for key, value in plain.items() if key not in names})
 
 
@@ -117,37 +165,28 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def _entries(cls: type[PlainData]) -> dict[str, tuple[str, Reader]]:
-    """Return the entry's name and reader of each field."""
+def entries(cls: type[PlainData]) -> dict[str, Entry]:
+    """Return how the fields of a class lie in plain data, by their names; those that don't are left out."""
     known = _KNOWN.get(cls)
     if known is None:
         hints = get_type_hints(cls, include_extras=True)
-        named = {one.name: one.metadata.get(_ENTRY, one.name) for one in fields(cls)}  # type: ignore[arg-type]
-        known = _KNOWN[cls] = {name: (key, _reader(hints[name])) for name, key in named.items() if key is not None}
+        known = _KNOWN[cls] = {}
+        for one in fields(cls):  # type: ignore[arg-type]
+            key, kind = one.metadata.get(_ENTRY, one.name), hints[one.name]
+            if key is not None:
+                has_default = one.default is not MISSING or one.default_factory is not MISSING
+                known[one.name] = Entry(key, kind, _reader(kind), has_default, one.metadata.get(_UNLESS_NONE, False))
     return known
 
 
-def _defaults(cls: type[PlainData]) -> dict[str, Any]:
-    """Return the entries that have a default, with it, as plain data."""
-    entries, found = _entries(cls), {}
-    for one in fields(cls):  # type: ignore[arg-type]
-        if one.name not in entries:
-            continue
-        if one.default is not MISSING:
-            found[entries[one.name][0]] = to_plain(one.default)
-        elif one.default_factory is not MISSING:
-            found[entries[one.name][0]] = to_plain(one.default_factory())
-    return found
-
-
-def _taken(plain: Mapping[Any, Any], key: str, read: Reader) -> Any:
-    if key not in plain:
-        message = f"{key!r} is missing"
+def _taken(plain: Mapping[Any, Any], one: Entry) -> Any:
+    if one.key not in plain:
+        message = f"{one.key!r} is missing"
         raise PlainDataError(message)
     try:
-        return read(plain[key])
+        return one.read(plain[one.key])
     except PlainDataError as error:
-        message = f"{key!r} {error}"
+        message = f"{one.key!r} {error}"
         raise PlainDataError(message) from error
 
 
@@ -156,7 +195,10 @@ def _reader(kind: Any) -> Reader:
     if kind is Any:
         return lambda value: value
     if origin is Annotated:
-        return _number(*(one for one in arguments[1:] if isinstance(one, Bounds)))
+        bounds = [one for one in arguments[1:] if isinstance(one, Bounds)]
+        return _number(*bounds) if bounds else _reader(arguments[0])
+    if origin is Literal:
+        return _member({word: word for word in arguments})
     if origin in (Union, types.UnionType):
         return _one_of([_reader(inner) for inner in arguments if inner is not _NOTHING], or_nothing=_NOTHING in arguments)
     if origin in (list, tuple):
@@ -192,8 +234,8 @@ def _number(bounds: Bounds = Bounds(-MAX_INT - 1, MAX_INT)) -> Reader:  # noqa: 
     return read
 
 
-def _member(members: Mapping[Any, Enum]) -> Reader:
-    def read(value: Any) -> Enum:
+def _member(members: Mapping[Any, Any]) -> Reader:
+    def read(value: Any) -> Any:
         try:
             return members[value]
         except (KeyError, TypeError):

@@ -274,7 +274,7 @@ class JobMaster:
             *checkpoint_notices(configuration),
             *restart_warnings(configuration),
         ]
-        checkpointing = checkpoint_config(configuration)
+        checkpointing = checkpoint_config(configuration).to_plain()
         self._status.describe_plan(self._name, plan.tasks, plan_nodes(plan), warnings, checkpointing)
         self._metrics.describe(plan)
         self.epochs.describe(plan.tasks)

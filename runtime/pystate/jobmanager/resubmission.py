@@ -7,7 +7,6 @@ before: then the environment is kept beside the job until the successor runs, or
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from pystate.common.errors import PystateError
 from pystate.common.options import CoreOptions
@@ -16,6 +15,7 @@ from pystate.job_folder.small_files import EnvironmentFile
 from pystate.job_folder.submission import SubmissionFile
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.supervised_job import SupervisedJob
+from pystate.rest.our_jobs import ResubmissionInfo
 
 CLAIM_MODE_KEY = "execution.state-recovery.claim-mode"
 """What was said of the snapshot that the job was first started from doesn't hold for the next one."""
@@ -25,7 +25,7 @@ class NotKeptError(PystateError):
     """What a job would have to be started with again isn't there."""
 
 
-def keep(job: SupervisedJob, parallelism: int) -> dict[str, Any]:
+def keep(job: SupervisedJob, parallelism: int) -> ResubmissionInfo:
     """Keep what the job can be started with again when it has ended; return what is kept.
 
     Raises:
@@ -43,7 +43,7 @@ def keep(job: SupervisedJob, parallelism: int) -> dict[str, Any]:
     return kept(job)
 
 
-def kept(job: SupervisedJob) -> dict[str, Any]:
+def kept(job: SupervisedJob) -> ResubmissionInfo:
     """Return what is kept of a job, without its environment.
 
     Raises:
@@ -56,14 +56,14 @@ def kept(job: SupervisedJob) -> dict[str, Any]:
     submission.check_paths()
     configured = submission.configuration.get(CoreOptions.DEFAULT_PARALLELISM.key)
     asked = submission.parallelism if submission.parallelism is not None else configured
-    return {
-        "job_id": job.job_id,
-        "job_file": submission.job_file,
-        "arguments": submission.arguments,
-        "submitted-parallelism": CoreOptions.DEFAULT_PARALLELISM.default if asked is None else int(asked),
-        "parallelism": found.parallelism,
-        "successor": found.successor,
-    }
+    return ResubmissionInfo(
+        job_id=job.job_id,
+        job_file=submission.job_file,
+        arguments=submission.arguments,
+        submitted_parallelism=CoreOptions.DEFAULT_PARALLELISM.default if asked is None else int(asked),
+        parallelism=found.parallelism,
+        successor=found.successor,
+    )
 
 
 def forget(job: SupervisedJob) -> None:

@@ -41,7 +41,7 @@ def test_progress_has_what_the_driver_knows_and_none_for_the_rest():
     known = {"name": "keyed-count", "state": "RUNNING", "attempt": 0, "start-time": 1000, "end-time": -1}
 
     restore = {"checkpoint_id": 4, "bytes": 7, "total": 9}
-    assert messages.progress(status(epoch=7, records_in=20, records_out=10, restore=restore)) == {
+    assert messages.progress(status(epoch=7, records_in=20, records_out=10, restore=restore)).to_plain() == {
         **known,
         "epoch": 7,
         "records-in": 20,
@@ -52,13 +52,13 @@ def test_progress_has_what_the_driver_knows_and_none_for_the_rest():
         "restore": {"checkpoint-id": 4, "bytes": 7, "total": 9},
     }
     unknown = dict.fromkeys(("epoch", "records-in", "records-out", "epoch-running", "backlog", "restore"))
-    assert messages.progress(status()) == {**known, **unknown, "epoch-durations": []}
+    assert messages.progress(status()).to_plain() == {**known, **unknown, "epoch-durations": []}
 
 
 def test_an_operation_in_progress_tells_how_far_it_is():
     operation = {"status": "IN_PROGRESS", "acknowledged": 1, "total": 3, "bytes": 2048, "waits_for_epoch": 2}
 
-    assert messages.operation_result(operation) == {
+    assert messages.savepoint_result(operation).to_plain() == {
         "status": {"id": "IN_PROGRESS"},
         "operation": None,
         "pystate": {"acknowledged": 1, "total": 3, "bytes": 2048, "waits_for_epoch": 2},
@@ -66,7 +66,7 @@ def test_an_operation_in_progress_tells_how_far_it_is():
 
 
 def test_a_summary_has_flinks_fields_and_counts_subtasks():
-    summary = messages.job_summary(JOB, status(), now=5000)
+    summary = messages.job_summary(JOB, status(), now=5000).to_plain()
 
     assert summary == {
         "jid": JOB,
@@ -97,7 +97,7 @@ def test_a_summary_has_flinks_fields_and_counts_subtasks():
 
 
 def test_details_name_every_state_with_a_zero_for_those_never_entered():
-    details = messages.job_details(JOB, status(), now=5000)
+    details = messages.job_details(JOB, status(), now=5000).to_plain()
 
     assert details["timestamps"] == {
         "RUNNING": 1900,
@@ -122,26 +122,26 @@ def test_details_name_every_state_with_a_zero_for_those_never_entered():
     [("INITIALIZING", "CREATED"), ("RESTARTING", "CREATED"), ("CANCELLING", "CANCELING"), ("CANCELED", "CANCELED")],
 )
 def test_tasks_have_flinks_names_for_their_states(job_state, task_state):
-    vertex = messages.job_details(JOB, status(job_state), now=5000)["vertices"][0]
+    vertex = messages.job_details(JOB, status(job_state), now=5000).to_plain()["vertices"][0]
 
     assert vertex["status"] == task_state
     assert vertex["tasks"][task_state] == 3
 
 
 def test_a_job_that_runs_has_no_result():
-    assert messages.execution_result(JOB, status()) == {"status": {"id": "IN_PROGRESS"}}
+    assert messages.execution_result(JOB, status()).to_plain() == {"status": {"id": "IN_PROGRESS"}}
 
 
 @pytest.mark.parametrize(("state", "outcome"), [("FINISHED", "SUCCEEDED"), ("CANCELED", "CANCELED")])
 def test_a_job_that_ended_has_its_outcome_and_run_time(state, outcome):
-    result = messages.execution_result(JOB, status(state, end_time=9155))["job-execution-result"]
+    result = messages.execution_result(JOB, status(state, end_time=9155)).to_plain()["job-execution-result"]
 
     assert (result["application-status"], result["net-runtime"]) == (outcome, 8155)
     assert "failure-cause" not in result
 
 
 def test_a_failed_job_has_a_cause_with_a_stack_trace_and_our_error():
-    result = messages.execution_result(JOB, failed())["job-execution-result"]
+    result = messages.execution_result(JOB, failed()).to_plain()["job-execution-result"]
 
     assert result["failure-cause"] == {
         "class": "RestoreError",
@@ -152,8 +152,8 @@ def test_a_failed_job_has_a_cause_with_a_stack_trace_and_our_error():
 
 
 def test_exceptions_are_empty_until_something_fails():
-    assert messages.exceptions(status()) == {"exceptionHistory": {"entries": [], "truncated": False}}
-    assert messages.exceptions(failed()) == {
+    assert messages.exceptions(status()).to_plain() == {"exceptionHistory": {"entries": [], "truncated": False}}
+    assert messages.exceptions(failed()).to_plain() == {
         "exceptionHistory": {
             "entries": [
                 {
@@ -177,14 +177,14 @@ def test_exceptions_say_that_there_were_more():
     many = failed()
     many["failures"] = [{**many["failures"][0], "attempt": number} for number in (3, 2, 1)]
     many["failure_count"] = 3
-    assert not messages.exceptions(many)["exceptionHistory"]["truncated"]
-    two = messages.exceptions(many, 2)["exceptionHistory"]
+    assert not messages.exceptions(many).to_plain()["exceptionHistory"]["truncated"]
+    two = messages.exceptions(many, 2).to_plain()["exceptionHistory"]
     assert ([one["pystate"]["attempt"] for one in two["entries"]], two["truncated"]) == ([3, 2], True)
-    assert messages.exceptions({**many, "failure_count": 4})["exceptionHistory"]["truncated"]
+    assert messages.exceptions({**many, "failure_count": 4}).to_plain()["exceptionHistory"]["truncated"]
 
 
 def test_an_operation_under_way_has_no_result_but_its_progress():
-    answer = messages.operation_result({"status": "IN_PROGRESS", "acknowledged": 1, "total": 3, "bytes": 9})
+    answer = messages.savepoint_result({"status": "IN_PROGRESS", "acknowledged": 1, "total": 3, "bytes": 9}).to_plain()
 
     assert answer == {
         "status": {"id": "IN_PROGRESS"},
@@ -197,10 +197,10 @@ def test_results_of_operations_have_flinks_fields():
     done = {"status": "COMPLETED"}
     failure = {"class": "SnapshotError", "message": "disk full"}
 
-    savepoint = messages.operation_result({**done, "kind": "savepoint", "location": "/s"})
-    checkpoint = messages.operation_result({**done, "kind": "checkpoint", "checkpoint_id": 22})
-    no_savepoint = messages.operation_result({**done, "kind": "stop", "failure": failure})
-    no_checkpoint = messages.operation_result({**done, "kind": "checkpoint", "failure": failure})
+    savepoint = messages.savepoint_result({**done, "kind": "savepoint", "location": "/s"}).to_plain()
+    checkpoint = messages.checkpoint_result({**done, "kind": "checkpoint", "checkpoint_id": 22}).to_plain()
+    no_savepoint = messages.savepoint_result({**done, "kind": "stop", "failure": failure}).to_plain()
+    no_checkpoint = messages.checkpoint_result({**done, "kind": "checkpoint", "failure": failure}).to_plain()
 
     assert savepoint["operation"] == {"location": "/s"}
     assert checkpoint["operation"] == {"checkpointId": 22}
@@ -211,7 +211,7 @@ def test_results_of_operations_have_flinks_fields():
 def test_the_overview_counts_jobs_by_how_they_ended():
     statuses = [status(), status("RESTARTING"), status("CANCELED"), failed(), status("FINISHED"), status("FINISHED")]
 
-    overview = messages.overview(statuses)
+    overview = messages.overview(statuses).to_plain()
 
     names = ("taskmanagers", "slots-total", "jobs-running", "jobs-finished", "jobs-cancelled", "jobs-failed")
     assert [overview[name] for name in names] == [2, 6, 2, 2, 1, 1]

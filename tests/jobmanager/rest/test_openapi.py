@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import jsonschema_rs
@@ -11,6 +12,7 @@ from pystate.jobmanager.rest.openapi import openapi_document
 from pystate.jobmanager.rest.parameters import number
 from pystate.jobmanager.rest.route import RestRoute
 from pystate.jobmanager.rest.schemas import TEXT, record
+from pystate.rest.message import RestMessage
 
 DOCUMENT = openapi_document(ROUTES)
 OPERATIONS = [(path, method, found) for path, verbs in DOCUMENT["paths"].items() for method, found in verbs.items()]
@@ -46,13 +48,18 @@ def test_every_placeholder_of_a_path_is_a_parameter_of_it():
         assert all(parameter["required"] for parameter in operation["parameters"] if parameter["in"] == "path")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Painted(RestMessage):
+    colour: str
+
+
 def test_an_operation_is_described_with_all_that_can_come_of_it():
     route = RestRoute(
         "POST",
         "/jobs/{job_id}/paint",
         lambda _request: {},
         "Paint a job.",
-        record({"colour": TEXT}),
+        Painted,
         status=202,
         query=(number("coats", "How many.", 2, low=1),),
         body=(),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from enum import Enum
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.stats.plain import packed, unpacked
 from pystate.common.plain_data import MAX_INT, Bounds, Natural, entry, left_out
+from pystate.rest.checkpoints import CheckpointStatsStatus
 from pystate.snapshot.plain import as_map, take, take_enum, take_int, take_list
 from pystate.snapshot.stats_data import StatsData
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
@@ -20,14 +21,6 @@ _MAX_SUBTASKS = 1 << 15
 _TIME, _MAYBE = "ack_timestamp", "alignment_ms"
 
 C = TypeVar("C", bound="CheckpointStats")
-
-
-class CheckpointStatsStatus(Enum):
-    """Where a checkpoint stands."""
-
-    IN_PROGRESS = "IN_PROGRESS"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
 
 
 @dataclass(frozen=True)
@@ -228,6 +221,6 @@ class CheckpointStatsCounts(StatsData):
     failed: Natural = 0
 
 
-def latest_ack(metrics: list[SubtaskCheckpointMetrics]) -> int:
+def latest_ack(metrics: Sequence[SubtaskCheckpointMetrics]) -> int:
     """Return when the last of some subtasks acknowledged, ms since 1970; UNKNOWN where none has."""
     return max((one.ack_timestamp for one in metrics), default=UNKNOWN)

@@ -1,49 +1,38 @@
-"""What the subtasks of a checkpoint, or of one operator in it, say together, by the names of Flink's REST."""
+"""What the subtasks of a checkpoint, or of one operator in it, say together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 
 from pystate.checkpoint.stats.checkpoint_stats import CheckpointStats, latest_ack
+from pystate.rest.checkpoints import CheckpointFigures, CheckpointsSummary
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
-
-@dataclass(frozen=True)
-class Totals:
-    """Sums, sizes in bytes and times in ms; UNKNOWN before the first acknowledgement. No record waits for a barrier."""
-
-    latest_ack_timestamp: int
-    checkpointed_size: int
-    state_size: int
-    end_to_end_duration: int
-    alignment_buffered: int
-    processed_data: int
-    persisted_data: int
-
-
-@dataclass(frozen=True)
-class Slowest:
-    """The largest of all subtasks, in ms; None where it isn't known of each."""
-
-    sync_duration: int | None
-    async_duration: int | None
-    start_delay: int | None
-    alignment_duration: int | None
-
-
-SUMMARIZED = tuple(one.name for kind in (Totals, Slowest) for one in fields(kind) if one.name != "latest_ack_timestamp")
+SUMMARIZED = tuple(one.name for one in fields(CheckpointsSummary))
 """What there is a summary of, over all completed checkpoints."""
 
 
-def totals(metrics: list[SubtaskCheckpointMetrics], duration: int) -> Totals:
-    """Return the sums over subtasks.
+def figures_of(stats: CheckpointStats) -> CheckpointFigures:
+    """Return what all subtasks of a checkpoint say together."""
+    subtasks = sum(task.num_subtasks for task in stats.tasks.values())
+    return figures(stats, stats.acknowledged(), stats.end_to_end_duration, subtasks)
+
+
+def figures(
+    stats: CheckpointStats, metrics: Sequence[SubtaskCheckpointMetrics], duration: int, num_subtasks: int
+) -> CheckpointFigures:
+    """Return what some subtasks of a checkpoint say together.
 
     Args:
-        metrics: Theirs.
-        duration: How long it took from end to end.
+        stats: The checkpoint.
+        metrics: Of those that have acknowledged.
+        duration: How long it took from end to end, in ms.
+        num_subtasks: How many there are.
     """
-    return Totals(
+    return CheckpointFigures(
+        id=stats.checkpoint_id,
+        status=stats.status,
         latest_ack_timestamp=latest_ack(metrics),
         checkpointed_size=sum(one.checkpointed_size for one in metrics),
         state_size=sum(one.state_size for one in metrics),
@@ -51,12 +40,8 @@ def totals(metrics: list[SubtaskCheckpointMetrics], duration: int) -> Totals:
         alignment_buffered=0,
         processed_data=sum(one.processed_data for one in metrics),
         persisted_data=sum(one.persisted_data for one in metrics),
-    )
-
-
-def slowest(metrics: Sequence[SubtaskCheckpointMetrics]) -> Slowest:
-    """Return the largest durations of subtasks."""
-    return Slowest(
+        num_subtasks=num_subtasks,
+        num_acknowledged_subtasks=len(metrics),
         sync_duration=_largest(one.sync_ms for one in metrics),
         async_duration=_largest(one.async_ms for one in metrics),
         start_delay=_largest(one.start_delay_ms for one in metrics),
@@ -71,6 +56,6 @@ def _largest(values: Iterable[int | None]) -> int | None:
 
 def summarized(stats: CheckpointStats) -> dict[str, int | None]:
     """Return what a completed checkpoint adds to the summary; None adds nothing."""
-    metrics = stats.acknowledged()
-    found = {**asdict(totals(metrics, max(0, stats.end_to_end_duration))), **asdict(slowest(metrics))}
-    return {name: found[name] for name in SUMMARIZED}
+    found = figures_of(stats)
+    values = {name: getattr(found, name) for name in SUMMARIZED}
+    return {**values, "end_to_end_duration": max(0, found.end_to_end_duration)}

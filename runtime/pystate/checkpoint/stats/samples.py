@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystate.checkpoint.stats.checkpoint_stats import UNKNOWN
-from pystate.checkpoint.stats.figures import totals
+from pystate.checkpoint.stats.figures import figures_of
 from pystate.checkpoint.stats.snapshot import CheckpointStatsSnapshot
 from pystate.metrics.sample import MetricSample, counter, gauge
 
@@ -11,7 +11,7 @@ from pystate.metrics.sample import MetricSample, counter, gauge
 def checkpoint_samples(snapshot: CheckpointStatsSnapshot) -> list[MetricSample]:
     """Return the metrics of a job that its checkpoints' statistics say; -1 is Flink's word for what there is not yet."""
     counts, last, restored = snapshot.counts, snapshot.latest_completed, snapshot.restored
-    sums = None if last is None else totals(last.acknowledged(), last.end_to_end_duration)
+    sums = None if last is None else figures_of(last)
     return [
         counter("totalNumberOfCheckpoints", counts.total),
         counter("numberOfCompletedCheckpoints", counts.completed),

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 from pystate.checkpoint.stats.plain import packed, unpacked
 from pystate.common.plain_data import Bounds, Natural, entry, left_out
+from pystate.rest.checkpoints import StatsSummaryDto
 from pystate.snapshot.plain import as_map, take
 from pystate.snapshot.stats_data import StatsData
 
-PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
+_PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 WINDOW_SIZE = 10_000
 
 
@@ -83,15 +84,12 @@ class StatsSummary(StatsData):
         """The average, rounded down; 0 of nothing."""
         return self.total // self.count if self.count else 0
 
-    def to_rest(self, *, percentiles: bool = True) -> dict[str, int | float | str]:
+    def to_rest(self, *, percentiles: bool = True) -> StatsSummaryDto:
         """Return it as Flink's REST has it.
 
         Args:
             percentiles: Whether they mean anything here; else they are "NaN", as where there are no numbers.
         """
         ordered = sorted(self.window) if percentiles else []
-        result: dict[str, int | float | str] = {"min": self.minimum, "max": self.maximum, "avg": self.average}
-        for name, p in PERCENTILES.items():
-            value = percentile(ordered, p)
-            result[name] = "NaN" if math.isnan(value) else value
-        return result
+        known = {name: percentile(ordered, p) for name, p in _PERCENTILES.items()} if ordered else {}
+        return StatsSummaryDto(min=self.minimum, max=self.maximum, avg=self.average, **known)

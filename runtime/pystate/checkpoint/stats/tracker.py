@@ -211,7 +211,7 @@ class CheckpointStatsTracker:
     def to_rest(self) -> dict[str, Any]:
         """Return the answer to `GET /jobs/:id/checkpoints`, the last checkpoint first."""
         with self._lock:
-            return rest_json.overview(self.snapshot())
+            return rest_json.overview(self.snapshot()).to_plain()
 
     def samples(self) -> list[MetricSample]:
         """Return what is measured of checkpoints, by the names of Flink's metrics."""
@@ -229,7 +229,7 @@ class CheckpointStatsTracker:
         """Return the answer to `GET /jobs/:id/checkpoints/details/:cid`; None where it is not listed any more."""
         with self._lock:
             stats = self._find(checkpoint_id)
-            return None if stats is None else rest_json.checkpoint(stats, with_tasks=True)
+            return None if stats is None else rest_json.checkpoint(stats, with_tasks=True).to_plain()
 
     def subtask_details(self, checkpoint_id: int, vertex_id: str) -> dict[str, Any] | None:
         """Return the answer to `.../details/:cid/subtasks/:vertexid`; None where there is no such checkpoint or operator."""
@@ -237,7 +237,7 @@ class CheckpointStatsTracker:
             stats = self._find(checkpoint_id)
             for task in [] if stats is None else stats.tasks.values():
                 if stats is not None and task.vertex_id == vertex_id:
-                    return rest_json.task_with_subtasks(stats, task)
+                    return rest_json.task_with_subtasks(stats, task).to_plain()
         return None
 
     def _find(self, checkpoint_id: int) -> CheckpointStats | None:

@@ -18,10 +18,11 @@ from pystate.jobmanager.request_guard import RequestGuard
 from pystate.jobmanager.rest.errors import answer_error, unauthorized
 from pystate.jobmanager.rest.messages import dashboard_config
 from pystate.jobmanager.rest_security import RestSecurity
+from pystate.rest.cluster import Leader, StandbyConfiguration
+from pystate.rest.failures import ErrorResponseBody, OurError
 
 logger = logging.getLogger(__name__)
 
-LEADER_FIELD = "pystate-leader"
 LEADER_ONLY_HEADER = "pystate-leader-only"
 """Asks a standby for nothing but its refusal, which sends a proxy on to the job manager that leads."""
 _CONFIG_PATHS = ("/config", "/v1/config")
@@ -80,8 +81,8 @@ class LeaderGate:
         other = None if leader is None else host_and_port(leader)
         may_be_read = request.method in _READING and LEADER_ONLY_HEADER not in request.headers
         if may_be_read and request.url.path in _CONFIG_PATHS:
-            shown = None if leader is None else {"address": other, "instance": leader["instance"]}
-            return JSONResponse({**dashboard_config(), LEADER_FIELD: shown})
+            shown = None if other is None or leader is None else Leader(address=other, instance=leader["instance"])
+            return JSONResponse(StandbyConfiguration(**vars(dashboard_config()), pystate_leader=shown).to_plain())
         if leader is not None and may_be_read:
             query = f"?{request.url.query}" if request.url.query else ""
             location = f"{leader['scheme']}://{other}{request.url.path}{query}"
@@ -90,4 +91,5 @@ class LeaderGate:
         hint = f"call the leading one: -m {other}" if other else "try again in a moment: none leads yet"
         error = LeadershipLostError(message, hint=hint)
         text = f"{message} The leading one is at {other}." if other else f"{message} None does at the moment."
-        return JSONResponse({"errors": [text], "pystate": error.to_dict()}, status_code=503)
+        refusal = ErrorResponseBody(errors=[text], pystate=OurError.from_plain(error.to_dict()))
+        return JSONResponse(refusal.to_plain(), status_code=503)

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError, UsageError
+from pystate.common.plain_data import to_plain
 from pystate.jobmanager.disks import Disks
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.request_guard import RequestGuard, read_body
@@ -144,7 +145,7 @@ def _serve(route: RestRoute, context: RestContext, request: Request, body: dict[
             values[parameter] = _read(parameter, given)
     is_ours = CLIENT_HEADER in request.headers
     answer = route.handler(RestRequest(context, values, body, is_ours=is_ours))
-    return answer if isinstance(answer, Response) else Json(answer, status_code=route.status)
+    return answer if isinstance(answer, Response) else Json(to_plain(answer), status_code=route.status)
 
 
 def _read(parameter: Parameter[Any], given: Mapping[str, Any]) -> Any:

@@ -23,6 +23,7 @@ from pystate.jobmanager.rest_security import RestSecurity
 from pystate.jobmanager.resubmission import NotKeptError
 from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError, TooManyDisposalsError
 from pystate.logs.reader import LogGoneError
+from pystate.rest.failures import ErrorResponseBody, OurError
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +106,11 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     """Answer what no route serves."""
     status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
     detail = "Not found" if status == 404 else f"{request.method}: {getattr(error, 'detail', error)}"
-    return Json({"errors": [bounded_text(f"{detail}: {request.scope['path']}")]}, status_code=status, headers=headers)
+    return Json(
+        ErrorResponseBody(errors=[bounded_text(f"{detail}: {request.scope['path']}")]).to_plain(),
+        status_code=status,
+        headers=headers,
+    )
 
 
 async def answer_gone_client(_request: Request, _error: Exception) -> Response:
@@ -131,11 +136,11 @@ def _body(request: Request, error: PystateError) -> dict[str, Any]:
     """Return an error as JSON. Flink's client takes for an error what has one field only, so ours is for who asks for it."""
     message = bounded_text(error.message)
     if CLIENT_HEADER in request.headers:
-        return {"errors": [message], "pystate": _bounded(error)}
+        return ErrorResponseBody(errors=[message], pystate=OurError.from_plain(_bounded(error))).to_plain()
     if isinstance(error, JobNotFoundError) and "job_id" in request.path_params:
         # Flink's words: its Kubernetes operator looks for them
-        return {"errors": [f"Job {request.path_params['job_id'].lower()} not found"]}
-    return {"errors": [message]}
+        message = f"Job {request.path_params['job_id'].lower()} not found"
+    return ErrorResponseBody(errors=[message]).to_plain()
 
 
 def _bounded(error: PystateError) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from starlette.responses import FileResponse, Response
 
@@ -11,29 +10,24 @@ from pystate.common.sensitive_keys import without_secrets
 from pystate.jobmanager.rest.errors import NotFoundError
 from pystate.jobmanager.rest.parameters import LOG_NAME
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.jobmanager.rest.schemas import INTEGER, TEXT, TRUTH, array, record
+from pystate.rest.cluster import ClusterConfigurationInfoEntry, DiskInfo, DisksInfo, LogInfo, LogListInfo
 
 _LOG_TYPE = "text/plain"
-_CONFIG = array(record({"key": TEXT, "value": TEXT}))
-_DISKS = record(
-    {"disks": array(record({"name": TEXT, "path": TEXT, "free": INTEGER, "total": INTEGER, "low": TRUTH}))},
-)
-_LOGS = record({"logs": array(record({"name": TEXT, "size": INTEGER, "mtime": INTEGER}))})
 
 
-def _config(request: RestRequest) -> list[dict[str, str]]:
+def _config(request: RestRequest) -> list[ClusterConfigurationInfoEntry]:
     shown = without_secrets(request.context.configuration)
-    return [{"key": key, "value": value} for key, value in sorted(shown.items())]
+    return [ClusterConfigurationInfoEntry(key=key, value=value) for key, value in sorted(shown.items())]
 
 
-def _logs(request: RestRequest) -> dict[str, Any]:
-    return {
-        "logs": [
-            {"name": path.name, "size": found.st_size, "mtime": int(found.st_mtime * 1000)}
+def _logs(request: RestRequest) -> LogListInfo:
+    return LogListInfo(
+        logs=[
+            LogInfo(name=path.name, size=found.st_size, mtime=int(found.st_mtime * 1000))
             for path in _log_files(request)
             for found in [path.stat()]
         ]
-    }
+    )
 
 
 def _log(request: RestRequest) -> Response:
@@ -58,19 +52,23 @@ def _send(request: RestRequest, name: str) -> Response:
     return FileResponse(path, media_type=_LOG_TYPE)
 
 
-def _disks(request: RestRequest) -> dict[str, Any]:
-    return {
-        "disks": [
-            {"name": disk.name, "path": str(disk.path), "free": disk.free, "total": disk.total, "low": disk.is_low}
+def _disks(request: RestRequest) -> DisksInfo:
+    return DisksInfo(
+        disks=[
+            DiskInfo(name=disk.name, path=str(disk.path), free=disk.free, total=disk.total, low=disk.is_low)
             for disk in request.context.disks.current()
         ]
-    }
+    )
 
 
 ROUTES = (
-    RestRoute("GET", "/pystate/disks", _disks, "The room on the disks that the job manager and its jobs write to.", _DISKS),
-    RestRoute("GET", "/jobmanager/config", _config, "The options in force, secrets hidden.", _CONFIG),
-    RestRoute("GET", "/jobmanager/logs", _logs, "The job manager's log files.", _LOGS, owner_only=True),
+    RestRoute(
+        "GET", "/pystate/disks", _disks, "The room on the disks that the job manager and its jobs write to.", DisksInfo
+    ),
+    RestRoute(
+        "GET", "/jobmanager/config", _config, "The options in force, secrets hidden.", list[ClusterConfigurationInfoEntry]
+    ),
+    RestRoute("GET", "/jobmanager/logs", _logs, "The job manager's log files.", LogListInfo, owner_only=True),
     RestRoute(
         "GET",
         "/jobmanager/logs/{log_name}",

@@ -14,18 +14,19 @@ from starlette.responses import Response
 from pystate.common.configuration import Configuration
 from pystate.common.errors import UsageError
 from pystate.common.home import parse_job_id
+from pystate.common.job_status import JobStatus
 from pystate.common.metric_options import PrometheusReporterOptions
 from pystate.jobmanager.metric_fetcher import TIMEOUT_SECONDS
 from pystate.jobmanager.rest import messages
-from pystate.jobmanager.rest.errors import Json
 from pystate.jobmanager.rest.parameters import SUBTASK_INDEX, VERTEX_ID, Parameter
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.jobmanager.rest.schemas import INTEGER, NUMBER, TEXT, TRUTH, array, either, nullable, record
+from pystate.jobmanager.rest.schemas import TEXT
 from pystate.jobmanager.supervised_job import SupervisedJob
 from pystate.metrics.catalog import system_metric
 from pystate.metrics.prometheus_text import PrometheusText
 from pystate.metrics.sample import MetricKind, MetricSample, gauge, value_text
 from pystate.metrics.store import Figure, JobMetricStore, SubtaskMetricStore, TaskMetricStore, figures
+from pystate.rest.metrics import AggregatedMetric, JobMetric, JobMetrics, Metric
 
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "min": min,
@@ -35,30 +36,6 @@ _AGGREGATES: dict[str, Callable[[list[float]], float]] = {
 }
 _ASKED_AT_ONCE = 16
 _MOST_SUBTASKS = 1 << 15
-
-_METRICS = array(record({"id": TEXT}, {"value": TEXT}))
-_AGGREGATED = array(record({"id": TEXT}, dict.fromkeys(_AGGREGATES, NUMBER)))
-_ALL_METRICS = record(
-    {
-        "name": TEXT,
-        "state": TEXT,
-        "up": TRUTH,
-        "metrics": array(
-            record(
-                {
-                    "task": nullable(TEXT),
-                    "vertex": nullable(TEXT),
-                    "operator": nullable(TEXT),
-                    "subtask": nullable(INTEGER),
-                    "name": TEXT,
-                    "kind": TEXT,
-                    "unit": nullable(TEXT),
-                    "value": either(TEXT, NUMBER, TRUTH),
-                }
-            )
-        ),
-    }
-)
 
 
 def _words(_name: str, value: Any) -> tuple[str, ...]:
@@ -102,34 +79,34 @@ _SUBTASKS = Parameter[frozenset[int] | None]("subtasks", "The subtasks that are 
 # -- Flink's
 
 
-def _job_manager(request: RestRequest) -> Response:
+def _job_manager(request: RestRequest) -> list[Metric]:
     return _listed(figures(_job_manager_samples(request)), request[_GET])
 
 
-def _jobs(request: RestRequest) -> Response:
+def _jobs(request: RestRequest) -> list[AggregatedMetric]:
     chosen = request[_JOBS]
     jobs = [job for job in request.dispatcher.jobs() if (job.job_id in chosen if chosen else not job.state().is_terminal)]
     return _aggregated([figures(store.job) for store in _stores(jobs).values()], request[_GET], request[_AGG])
 
 
-def _job(request: RestRequest) -> Response:
+def _job(request: RestRequest) -> list[Metric]:
     return _listed(figures(request.job.metrics.current().job), request[_GET])
 
 
-def _vertex(request: RestRequest) -> Response:
+def _vertex(request: RestRequest) -> list[Metric]:
     found: dict[str, Figure] = {}
     for task, subtask in _subtasks(request):
         found |= {f"{subtask.index}.{name}": value for name, value in figures(subtask.samples, task).items()}
     return _listed(found, request[_GET])
 
 
-def _subtask(request: RestRequest) -> Response:
+def _subtask(request: RestRequest) -> list[Metric]:
     wanted = request[SUBTASK_INDEX]
     found = [figures(subtask.samples, task) for task, subtask in _subtasks(request) if subtask.index == wanted]
     return _listed(found[0] if found else {}, request[_GET])
 
 
-def _vertex_subtasks(request: RestRequest) -> Response:
+def _vertex_subtasks(request: RestRequest) -> list[AggregatedMetric]:
     chosen = request[_SUBTASKS]
     found = [figures(one.samples, task) for task, one in _subtasks(request) if chosen is None or one.index in chosen]
     return _aggregated(found, request[_GET], request[_AGG])
@@ -140,22 +117,25 @@ def _subtasks(request: RestRequest) -> Iterable[tuple[TaskMetricStore, SubtaskMe
     return [] if task is None else [(task, subtask) for subtask in task.subtasks]
 
 
-def _listed(values: Mapping[str, Figure], wanted: tuple[str, ...]) -> Response:
+def _listed(values: Mapping[str, Figure], wanted: tuple[str, ...]) -> list[Metric]:
     if not wanted:
-        return Json([{"id": name} for name in sorted(values)])
-    return Json([{"id": name, "value": value_text(values[name])} for name in wanted if name in values])
+        return [Metric(id=name) for name in sorted(values)]
+    return [Metric(id=name, value=value_text(values[name])) for name in wanted if name in values]
 
 
-def _aggregated(stores: list[dict[str, Figure]], wanted: tuple[str, ...], aggregates: tuple[str, ...]) -> Response:
+def _aggregated(
+    stores: list[dict[str, Figure]], wanted: tuple[str, ...], aggregates: tuple[str, ...]
+) -> list[AggregatedMetric]:
     if not wanted:
-        return Json([{"id": name} for name in sorted({name for store in stores for name in store})])
+        return [AggregatedMetric(id=name) for name in sorted({name for store in stores for name in store})]
     told = []
     for name in wanted:
         values = [store[name] for store in stores if name in store]
         numbers = [float(value) for value in values if not isinstance(value, (str, bool)) and math.isfinite(value)]
         if numbers and len(numbers) == len(values):  # of texts there is no sum
-            told.append({"id": name, **{word: _AGGREGATES[word](numbers) for word in aggregates or _AGGREGATES}})
-    return Json(told)
+            chosen = {word: _AGGREGATES[word](numbers) for word in aggregates or _AGGREGATES}
+            told.append(AggregatedMetric(id=name, **chosen))
+    return told
 
 
 # -- ours
@@ -180,41 +160,40 @@ def _prometheus(request: RestRequest) -> Response:
     return Response(text.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def _all_of_job(request: RestRequest) -> dict[str, Any]:
+def _all_of_job(request: RestRequest) -> JobMetrics:
     job = request.job
     status, store = job.status(), job.metrics.current()
     metrics = [entry for sample in store.job for entry in _entries(sample, None, None)]
     for task in store.tasks:
         for subtask in task.subtasks:
             metrics += [entry for sample in subtask.samples for entry in _entries(sample, task, subtask.index)]
-    return {"name": status["name"], "state": status["state"], "up": store.is_up, "metrics": metrics}
+    return JobMetrics(name=status["name"], state=JobStatus(status["state"]), up=store.is_up, metrics=metrics)
 
 
-def _entries(sample: MetricSample, task: TaskMetricStore | None, subtask: int | None) -> Iterable[dict[str, Any]]:
+def _entries(sample: MetricSample, task: TaskMetricStore | None, subtask: int | None) -> Iterable[JobMetric]:
     known = system_metric(sample.name, sample.groups)
     for end, value in sample.figures().items():
         finite = not isinstance(value, float) or math.isfinite(value)
-        yield {
-            "task": None if task is None else task.name,
-            "vertex": None if task is None else task.vertex_id,
-            "operator": None if task is None else task.operator_name(sample),
-            "subtask": subtask,
-            "name": ".".join(sample.path) + end,
-            "kind": sample.kind.value,
-            "unit": None if known is None else known.unit,
-            "value": value if finite else value_text(value),
-        }
+        yield JobMetric(
+            task=None if task is None else task.name,
+            vertex=None if task is None else task.vertex_id,
+            operator=None if task is None else task.operator_name(sample),
+            subtask=subtask,
+            name=".".join(sample.path) + end,
+            kind=sample.kind.value,
+            unit=None if known is None else known.unit,
+            value=value if finite else value_text(value),
+        )
 
 
 def _job_manager_samples(request: RestRequest) -> list[MetricSample]:
     overview = messages.overview(job.status() for job in request.dispatcher.jobs())
-    names = {
-        "numRunningJobs": "jobs-running",
-        "numRegisteredTaskManagers": "taskmanagers",
-        "taskSlotsTotal": "slots-total",
-        "taskSlotsAvailable": "slots-available",
-    }
-    samples = [gauge(name, overview[field]) for name, field in names.items()]
+    samples = [
+        gauge("numRunningJobs", overview.jobs_running),
+        gauge("numRegisteredTaskManagers", overview.taskmanagers),
+        gauge("taskSlotsTotal", overview.slots_total),
+        gauge("taskSlotsAvailable", overview.slots_available),
+    ]
     for disk in request.context.disks.current():
         group = (("disk", disk.name),)
         samples.append(MetricSample("diskFree", MetricKind.GAUGE, disk.free, groups=group))
@@ -239,16 +218,18 @@ _VERTEX = "/jobs/{job_id}/vertices/{vertex_id}"
 _VERTEX_SUBTASKS = f"{_VERTEX}/subtasks/metrics"
 
 ROUTES = (
-    RestRoute("GET", "/jobmanager/metrics", _job_manager, "The job manager's metrics.", _METRICS, query=(_GET,)),
-    RestRoute("GET", "/jobs/metrics", _jobs, "Metrics over several jobs.", _AGGREGATED, query=(_GET, _AGG, _JOBS)),
-    RestRoute("GET", "/jobs/{job_id}/metrics", _job, "A job's metrics.", _METRICS, query=(_GET,)),
-    RestRoute("GET", f"{_VERTEX}/metrics", _vertex, "The metrics of all subtasks of a task.", _METRICS, query=(_GET,)),
+    RestRoute("GET", "/jobmanager/metrics", _job_manager, "The job manager's metrics.", list[Metric], query=(_GET,)),
+    RestRoute(
+        "GET", "/jobs/metrics", _jobs, "Metrics over several jobs.", list[AggregatedMetric], query=(_GET, _AGG, _JOBS)
+    ),
+    RestRoute("GET", "/jobs/{job_id}/metrics", _job, "A job's metrics.", list[Metric], query=(_GET,)),
+    RestRoute("GET", f"{_VERTEX}/metrics", _vertex, "The metrics of all subtasks of a task.", list[Metric], query=(_GET,)),
     RestRoute(
         "GET",
         _VERTEX_SUBTASKS,
         _vertex_subtasks,
         "Metrics over several subtasks of a task.",
-        _AGGREGATED,
+        list[AggregatedMetric],
         query=(_GET, _AGG, _SUBTASKS),
     ),
     RestRoute(
@@ -256,7 +237,7 @@ ROUTES = (
         f"{_VERTEX}/subtasks/{{subtask_index}}/metrics",
         _subtask,
         "The metrics of one subtask.",
-        _METRICS,
+        list[Metric],
         query=(_GET,),
     ),
     RestRoute("GET", "/metrics", _prometheus, "Everything, for Prometheus.", None, media_type="text/plain"),
@@ -265,7 +246,7 @@ ROUTES = (
         "/pystate/jobs/{job_id}/metrics",
         _all_of_job,
         "All metrics of a job, with units.",
-        _ALL_METRICS,
+        JobMetrics,
         owner_only=True,
     ),
 )

@@ -8,7 +8,8 @@ from typing import Any
 import pystate
 from pystate.jobmanager.rest.parameters import Parameter
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.jobmanager.rest.schemas import ANYTHING, ERRORS, Schema
+from pystate.jobmanager.rest.schemas import Schema, schema_of
+from pystate.rest.failures import ErrorResponseBody
 
 OPENAPI_VERSION = "3.1.0"
 
@@ -45,7 +46,7 @@ def openapi_document(routes: Iterable[RestRoute]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {"Errors": ERRORS},
+            "schemas": {"Errors": schema_of(ErrorResponseBody)},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -57,7 +58,7 @@ def openapi_route(routes: Iterable[RestRoute]) -> RestRoute:
     def serve(_request: RestRequest) -> dict[str, Any]:
         return document
 
-    route = RestRoute("GET", "/pystate/openapi.json", serve, "This document.", ANYTHING, is_public=True)
+    route = RestRoute("GET", "/pystate/openapi.json", serve, "This document.", Any, is_public=True)
     document = openapi_document([*routes, route])
     return route
 

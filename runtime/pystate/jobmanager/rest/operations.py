@@ -6,12 +6,12 @@ from typing import Any
 
 from pystate.common.errors import JobNotFoundError, JobTerminatedError
 from pystate.jobmanager.cached_operations import OperationNotFoundError
-from pystate.jobmanager.rest import messages
 from pystate.jobmanager.rest.parameters import CHOSEN_TRIGGER_ID, JOB_ID, TRIGGER_ID
 from pystate.jobmanager.rest.route import RestRequest
+from pystate.rest.operations import TriggerResponse
 
 
-def triggered(request: RestRequest, op: str, **arguments: Any) -> dict[str, Any]:
+def triggered(request: RestRequest, op: str, **arguments: Any) -> TriggerResponse:
     """Trigger an operation and return the answer with its id.
 
     Flink takes a request for a job that it doesn't know, or that has ended, and answers who asks for the result that it
@@ -33,11 +33,11 @@ def triggered(request: RestRequest, op: str, **arguments: Any) -> dict[str, Any]
         if request.is_ours:
             raise
         request_id = request.context.failed_triggers.add(request[JOB_ID], chosen, op.removeprefix("trigger_"), error)
-    return {"request-id": request_id}
+    return TriggerResponse(request_id=request_id)
 
 
-def operation_result(request: RestRequest, *, checkpoint: bool) -> dict[str, Any]:
-    """Return the answer about a trigger id.
+def operation(request: RestRequest, *, checkpoint: bool) -> dict[str, Any]:
+    """Return what is known of a trigger id, in the form of an operation's file.
 
     Args:
         request: The request.
@@ -48,9 +48,9 @@ def operation_result(request: RestRequest, *, checkpoint: bool) -> dict[str, Any
     """
     trigger_id = request[TRIGGER_ID]
     failed = request.context.failed_triggers.result(request[JOB_ID], trigger_id)
-    operation = request.job.operations.result(trigger_id) if failed is None else failed
-    if operation["status"] == "COMPLETED" and messages.is_checkpoint(operation) is not checkpoint:
+    found = request.job.operations.result(trigger_id) if failed is None else failed
+    if found["status"] == "COMPLETED" and (found["kind"] == "checkpoint") is not checkpoint:
         wanted = "checkpoint" if checkpoint else "savepoint"
         message = f"The operation with trigger id {trigger_id} is no {wanted}."
         raise OperationNotFoundError(message)
-    return messages.operation_result(operation)
+    return found

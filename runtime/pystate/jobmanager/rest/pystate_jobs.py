@@ -7,63 +7,20 @@ from typing import Any
 
 from starlette.responses import Response
 
-from pystate.common.job_status import JobStatus
 from pystate.job_folder.submission import Submission, environment_from_json
 from pystate.jobmanager.request_guard import MAX_BODY_BYTES
 from pystate.jobmanager.rest import messages
 from pystate.jobmanager.rest.parameters import Parameter, number
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.jobmanager.rest.schemas import (
-    HEX_ID,
-    INTEGER,
-    NUMBER,
-    TEXT,
-    TRUTH,
-    Schema,
-    array,
-    mapping,
-    nullable,
-    record,
-    words,
-)
+from pystate.jobmanager.rest.schemas import TEXT, TRUTH, Schema, array, mapping, nullable
 from pystate.logs.reader import log_extent
+from pystate.rest.our_jobs import DriverInfo, JobProgress, JobSubmitResponseBody, OutputExtents
 
 _OUTPUT_CHUNK = 1 << 20
 _LARGEST_FILE = 1 << 43
 """Beyond the largest file of a file system, positions are errors."""
 _OUTPUT_TYPE = "application/octet-stream"
 _PATH = "/pystate/jobs/{job_id}"
-_SUBMITTED = record({"job_id": HEX_ID})
-_EXTENT = array(INTEGER)
-_DRIVER = record(
-    {
-        "job_id": HEX_ID,
-        "pid": nullable(INTEGER),
-        "driver_running": TRUTH,
-        "exit_code": nullable(INTEGER),
-        "directory": TEXT,
-        "log": TEXT,
-        "extents": record({"log": _EXTENT, "stdout": _EXTENT}),
-    }
-)
-_PROGRESS = record(
-    {
-        "name": TEXT,
-        "state": words(*(state.value for state in JobStatus)),
-        "attempt": INTEGER,
-        "start-time": INTEGER,
-        "end-time": INTEGER,
-        "epoch": nullable(INTEGER),
-        "records-in": nullable(INTEGER),
-        "records-out": nullable(INTEGER),
-        "epoch-durations": array(NUMBER),
-        "epoch-running": nullable(NUMBER),
-        "backlog": nullable(INTEGER),
-        "restore": nullable(
-            record({"checkpoint-id": nullable(INTEGER), "bytes": nullable(INTEGER), "total": nullable(INTEGER)})
-        ),
-    }
-)
 
 
 def _submitted(name: str, description: str, schema: Schema, *, required: bool = False) -> Parameter[Any]:
@@ -87,26 +44,26 @@ _SUBMISSION = (
 _OFFSET = number("offset", "How many bytes to leave out.", 0, high=_LARGEST_FILE)
 
 
-def _submit(request: RestRequest) -> dict[str, Any]:
+def _submit(request: RestRequest) -> JobSubmitResponseBody:
     body = request.body
-    return {"job_id": request.dispatcher.submit(Submission.from_json(body), environment_from_json(body))}
+    return JobSubmitResponseBody(job_id=request.dispatcher.submit(Submission.from_json(body), environment_from_json(body)))
 
 
-def _driver(request: RestRequest) -> dict[str, Any]:
+def _driver(request: RestRequest) -> DriverInfo:
     job = request.job
     record = job.record
-    return {
-        "job_id": job.job_id,
-        "pid": record.pid,
-        "driver_running": not job.driver_is_gone,
-        "exit_code": record.exit_code,
-        "directory": str(job.directory.path),
-        "log": str(job.directory.log),
-        "extents": {"log": log_extent(job.directory.log), "stdout": log_extent(job.directory.stdout)},
-    }
+    return DriverInfo(
+        job_id=job.job_id,
+        pid=record.pid,
+        driver_running=not job.driver_is_gone,
+        exit_code=record.exit_code,
+        directory=str(job.directory.path),
+        log=str(job.directory.log),
+        extents=OutputExtents(log=log_extent(job.directory.log), stdout=log_extent(job.directory.stdout)),
+    )
 
 
-def _progress(request: RestRequest) -> dict[str, Any]:
+def _progress(request: RestRequest) -> JobProgress:
     return messages.progress(request.job.progress())
 
 
@@ -127,15 +84,15 @@ ROUTES = (
         "/pystate/jobs",
         _submit,
         "Submit a job.",
-        _SUBMITTED,
+        JobSubmitResponseBody,
         status=202,
         body=_SUBMISSION,
         max_body=MAX_BODY_BYTES,
         owner_only=True,
         refusals=(507,),
     ),
-    RestRoute("GET", _PATH, _driver, "A job's driver process and its files.", _DRIVER, owner_only=True),
-    RestRoute("GET", f"{_PATH}/progress", _progress, "How far a job is.", _PROGRESS, asks_driver=True, owner_only=True),
+    RestRoute("GET", _PATH, _driver, "A job's driver process and its files.", DriverInfo, owner_only=True),
+    RestRoute("GET", f"{_PATH}/progress", _progress, "How far a job is.", JobProgress, asks_driver=True, owner_only=True),
     _output_route("stdout", "What an attached job has printed."),
     _output_route("log", "A job's log."),
 )

@@ -8,20 +8,12 @@ from pystate.common.errors import JobTerminatedError, UsageError
 from pystate.jobmanager import resubmission
 from pystate.jobmanager.rest.parameters import Parameter, directory
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.jobmanager.rest.schemas import EMPTY, HEX_ID, INTEGER, TEXT, array, nullable, record
+from pystate.jobmanager.rest.schemas import nullable
+from pystate.rest.message import EmptyResponseBody
+from pystate.rest.our_jobs import JobSubmitResponseBody, ResubmissionInfo
 
 MAX_PARALLELISM = 1 << 15
 _KEPT_PATH = "/pystate/jobs/{job_id}/resubmission"
-_KEPT = record(
-    {
-        "job_id": HEX_ID,
-        "job_file": TEXT,
-        "arguments": array(TEXT),
-        "submitted-parallelism": INTEGER,
-        "parallelism": INTEGER,
-        "successor": nullable(HEX_ID),
-    }
-)
 
 
 def _parallelism(name: str, value: Any) -> int:
@@ -46,26 +38,27 @@ PARALLELISM = Parameter[int | None](
 SAVEPOINT_PATH = directory("savepoint_path", "What the job starts from.")
 
 
-def _keep(request: RestRequest) -> dict[str, Any]:
+def _keep(request: RestRequest) -> ResubmissionInfo:
     return resubmission.keep(request.job, request[WANTED])
 
 
-def _kept(request: RestRequest) -> dict[str, Any]:
+def _kept(request: RestRequest) -> ResubmissionInfo:
     return resubmission.kept(request.job)
 
 
-def _forget(request: RestRequest) -> dict[str, Any]:
+def _forget(request: RestRequest) -> EmptyResponseBody:
     resubmission.forget(request.job)
-    return {}
+    return EmptyResponseBody()
 
 
-def _resubmit(request: RestRequest) -> dict[str, Any]:
+def _resubmit(request: RestRequest) -> JobSubmitResponseBody:
     job = request.job
     state = job.state()
     if not state.is_terminal:
         message = f"Job {job.job_id} is {state.value}; a second one beside it would do the same work twice."
         raise JobTerminatedError(message, hint=f"pystate stop {job.job_id}")
-    return {"job_id": resubmission.resubmit(request.dispatcher, job, request[SAVEPOINT_PATH], request[PARALLELISM])}
+    successor = resubmission.resubmit(request.dispatcher, job, request[SAVEPOINT_PATH], request[PARALLELISM])
+    return JobSubmitResponseBody(job_id=successor)
 
 
 ROUTES = (
@@ -74,19 +67,19 @@ ROUTES = (
         _KEPT_PATH,
         _keep,
         "Keep what a job can be started with again when it has ended.",
-        _KEPT,
+        ResubmissionInfo,
         body=(WANTED,),
         owner_only=True,
         refusals=(404, 507),
     ),
-    RestRoute("GET", _KEPT_PATH, _kept, "What is kept of a job.", _KEPT, owner_only=True, refusals=(404,)),
-    RestRoute("DELETE", _KEPT_PATH, _forget, "Delete what is kept of a job.", EMPTY, owner_only=True),
+    RestRoute("GET", _KEPT_PATH, _kept, "What is kept of a job.", ResubmissionInfo, owner_only=True, refusals=(404,)),
+    RestRoute("DELETE", _KEPT_PATH, _forget, "Delete what is kept of a job.", EmptyResponseBody, owner_only=True),
     RestRoute(
         "POST",
         "/pystate/jobs/{job_id}/resubmit",
         _resubmit,
         "Start a job that has ended once more as it was submitted, with changes.",
-        record({"job_id": HEX_ID}),
+        JobSubmitResponseBody,
         status=202,
         body=(SAVEPOINT_PATH, PARALLELISM),
         owner_only=True,

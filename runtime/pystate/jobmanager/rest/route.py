@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from starlette.responses import Response
@@ -14,9 +15,10 @@ from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.request_guard import MAX_SMALL_BODY_BYTES
 from pystate.jobmanager.rest.failed_triggers import FailedTriggers
 from pystate.jobmanager.rest.parameters import JOB_ID, PATH_PARAMETERS, Parameter
-from pystate.jobmanager.rest.schemas import Schema
+from pystate.jobmanager.rest.schemas import Schema, schema_of
 from pystate.jobmanager.savepoint_disposal import SavepointDisposals
 from pystate.jobmanager.supervised_job import SupervisedJob
+from pystate.rest.message import RestMessage
 
 T = TypeVar("T")
 
@@ -81,8 +83,8 @@ class RestRequest:
         return self.dispatcher.job(self[JOB_ID])
 
 
-Handler = Callable[[RestRequest], "dict[str, Any] | list[Any] | Response"]
-"""Serves a request on a thread; returns the JSON of the answer, or an answer that is no JSON."""
+Handler = Callable[[RestRequest], "RestMessage | Sequence[RestMessage] | dict[str, Any] | Response"]
+"""Serves a request on a thread; returns the answer, as its JSON where it comes so from the driver, or what is no JSON."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class RestRoute:
         path: With placeholders that `PATH_PARAMETERS` knows. Below `/pystate/` it's ours; others are served below `/v1` too.
         handler: Serves it.
         summary: What it does, in one line.
-        response: The schema of its answer; None where it's no JSON.
+        answer: The class of its answer, or a list of one; None where it's no JSON.
         status: The status code of the answer.
         query: The parameters of the query.
         body: The fields of the body; None where it has none.
@@ -110,7 +112,7 @@ class RestRoute:
     path: str
     handler: Handler
     summary: str
-    response: Schema | None
+    answer: Any
     status: int = 200
     query: tuple[Parameter[Any], ...] = ()
     body: tuple[Parameter[Any], ...] | None = None
@@ -125,6 +127,11 @@ class RestRoute:
     def path_parameters(self) -> tuple[Parameter[Any], ...]:
         """The parameters of the path, in its order."""
         return tuple(PATH_PARAMETERS[name] for name in _PLACEHOLDER.findall(self.path))
+
+    @cached_property
+    def response(self) -> Schema | None:
+        """The schema of its answer; None where it's no JSON."""
+        return None if self.answer is None else schema_of(self.answer)
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pystate.jobmanager.rest import messages
-from pystate.jobmanager.rest.operations import operation_result, triggered
+from pystate.jobmanager.rest.operations import operation, triggered
 from pystate.jobmanager.rest.parameters import CHOSEN_TRIGGER_ID, FORMAT_TYPE, MESSAGE, TRIGGER_ID, directory, truth
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.jobmanager.rest.schemas import EMPTY, FAILURE_CAUSE, REQUEST_ID, TEXT, async_result, record
+from pystate.rest.operations import DisposalResult, SavepointResult, TriggerResponse
 
-_FAILED = record({"failure-cause": FAILURE_CAUSE})
-_RESULT = async_result(record({"location": TEXT}), _FAILED)
-_DISPOSED = async_result(EMPTY, _FAILED)
 _TARGET_DIRECTORY = directory("target-directory", "Where to write it; the job's savepoint folder where it's missing.")
 _CANCEL_JOB = truth("cancel-job", "Cancel the job when the savepoint is complete.")
 _STOP_DIRECTORY = directory("targetDirectory", _TARGET_DIRECTORY.description)
@@ -20,7 +15,7 @@ _DRAIN = truth("drain", "Let all windows and timers fire first.")
 _SAVEPOINT_PATH = directory("savepoint-path", "The savepoint to delete.", required=True)
 
 
-def _trigger(request: RestRequest) -> dict[str, Any]:
+def _trigger(request: RestRequest) -> TriggerResponse:
     return triggered(
         request,
         "trigger_savepoint",
@@ -31,7 +26,7 @@ def _trigger(request: RestRequest) -> dict[str, Any]:
     )
 
 
-def _stop(request: RestRequest) -> dict[str, Any]:
+def _stop(request: RestRequest) -> TriggerResponse:
     return triggered(
         request,
         "stop",
@@ -42,15 +37,15 @@ def _stop(request: RestRequest) -> dict[str, Any]:
     )
 
 
-def _result(request: RestRequest) -> dict[str, Any]:
-    return operation_result(request, checkpoint=False)
+def _result(request: RestRequest) -> SavepointResult:
+    return messages.savepoint_result(operation(request, checkpoint=False))
 
 
-def _dispose(request: RestRequest) -> dict[str, Any]:
-    return {"request-id": request.context.disposals.trigger(str(request[_SAVEPOINT_PATH]))}
+def _dispose(request: RestRequest) -> TriggerResponse:
+    return TriggerResponse(request_id=request.context.disposals.trigger(str(request[_SAVEPOINT_PATH])))
 
 
-def _disposal(request: RestRequest) -> dict[str, Any]:
+def _disposal(request: RestRequest) -> DisposalResult:
     return messages.disposal_result(request.context.disposals.result(request[TRIGGER_ID]))
 
 
@@ -60,7 +55,7 @@ ROUTES = (
         "/jobs/{job_id}/savepoints",
         _trigger,
         "Trigger a savepoint.",
-        REQUEST_ID,
+        TriggerResponse,
         status=202,
         body=(_TARGET_DIRECTORY, _CANCEL_JOB, FORMAT_TYPE, CHOSEN_TRIGGER_ID, MESSAGE),
         asks_driver=True,
@@ -71,7 +66,7 @@ ROUTES = (
         "/jobs/{job_id}/savepoints/{trigger_id}",
         _result,
         "What became of a savepoint, or of a stop.",
-        _RESULT,
+        SavepointResult,
         asks_driver=True,
     ),
     RestRoute(
@@ -79,12 +74,12 @@ ROUTES = (
         "/jobs/{job_id}/stop",
         _stop,
         "Stop a job with a savepoint.",
-        REQUEST_ID,
+        TriggerResponse,
         status=202,
         body=(_STOP_DIRECTORY, _DRAIN, FORMAT_TYPE, CHOSEN_TRIGGER_ID, MESSAGE),
         asks_driver=True,
         refusals=(409,),
     ),
-    RestRoute("POST", "/savepoint-disposal", _dispose, "Delete a savepoint.", REQUEST_ID, body=(_SAVEPOINT_PATH,)),
-    RestRoute("GET", "/savepoint-disposal/{trigger_id}", _disposal, "What became of a deletion.", _DISPOSED),
+    RestRoute("POST", "/savepoint-disposal", _dispose, "Delete a savepoint.", TriggerResponse, body=(_SAVEPOINT_PATH,)),
+    RestRoute("GET", "/savepoint-disposal/{trigger_id}", _disposal, "What became of a deletion.", DisposalResult),
 )

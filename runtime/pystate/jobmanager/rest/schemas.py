@@ -1,18 +1,28 @@
-"""Words to write JSON schemas with: what requests and answers look like."""
+"""JSON schemas: what requests look like, in words to write them with; what answers look like follows from their classes."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from enum import Enum
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pystate.common.plain_data import Pattern, PlainData, entries
 
 Schema = dict[str, Any]
 
-ANYTHING: Schema = {}
 TEXT: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}
-NUMBER: Schema = {"type": "number"}
 TRUTH: Schema = {"type": "boolean"}
-HEX_ID: Schema = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
-EMPTY: Schema = {"type": "object", "additionalProperties": False}
+_NULL: Schema = {"type": "null"}
+_SIMPLE: dict[Any, Schema] = {
+    str: TEXT,
+    int: INTEGER,
+    float: {"type": "number"},
+    bool: TRUTH,
+    type(None): _NULL,
+    Any: {},
+}
 
 
 def words(*values: str) -> Schema:
@@ -30,14 +40,9 @@ def mapping(values: Schema) -> Schema:
     return {"type": "object", "additionalProperties": values}
 
 
-def either(*schemas: Schema) -> Schema:
-    """Return the schema of what is of one kind or another."""
-    return {"anyOf": list(schemas)}
-
-
 def nullable(schema: Schema) -> Schema:
     """Return the schema of what may be null."""
-    return either(schema, {"type": "null"})
+    return {"anyOf": [schema, _NULL]}
 
 
 def record(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
@@ -50,25 +55,44 @@ def record(required: dict[str, Schema], optional: dict[str, Schema] | None = Non
     }
 
 
-OUR_ERROR = record(
-    {"class": TEXT, "message": TEXT, "where": nullable(TEXT), "hint": nullable(TEXT)}, {"table": array(array(TEXT))}
-)
-"""An error of ours, as people see it."""
-ERRORS = record({"errors": array(TEXT)}, {"pystate": OUR_ERROR})
-"""What every refused request is answered with."""
-FAILURE_CAUSE = record({"class": TEXT, "stack-trace": TEXT, "serialized-throwable": TEXT, "pystate": OUR_ERROR})
-"""Why something failed, in Flink's shape and in ours."""
-REQUEST_ID = record({"request-id": HEX_ID})
-"""What a trigger is answered with."""
+def schema_of(kind: Any) -> Schema:
+    """Return the schema of what a type is in JSON: of a message, a field of one, or a list of them."""
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        patterns = [one for one in arguments[1:] if isinstance(one, Pattern)]
+        return {**schema_of(arguments[0]), **({"pattern": patterns[0].regex} if patterns else {})}
+    if origin is Literal:
+        return words(*arguments)
+    if origin in (Union, UnionType):
+        return {"anyOf": [schema_of(one) for one in arguments]}
+    if origin in (list, tuple):
+        return array(schema_of(arguments[0]))
+    if origin is dict:
+        return _mapping(*arguments)
+    if issubclass(kind, Enum):
+        return words(*_values(kind))
+    return _message(kind)
 
 
-def async_result(*results: Schema) -> Schema:
-    """Return the schema of what a request id is answered with.
+def _mapping(key: Any, value: Any) -> Schema:
+    if key is str:
+        return mapping(schema_of(value))
+    return record(dict.fromkeys(_values(key), schema_of(value)))
 
-    Args:
-        results: What `operation` may be once it's complete.
-    """
-    in_progress = record(
-        {"status": record({"id": words("IN_PROGRESS")}), "operation": {"type": "null"}}, {"pystate": mapping(INTEGER)}
-    )
-    return either(in_progress, record({"status": record({"id": words("COMPLETED")}), "operation": either(*results)}))
+
+def _message(kind: type[PlainData]) -> Schema:
+    fields = entries(kind).values()
+    required = {one.key: schema_of(one.kind) for one in fields if not one.unless_none}
+    optional = {one.key: schema_of(_present(one.kind)) for one in fields if one.unless_none}
+    return record(required, optional)
+
+
+def _present(kind: Any) -> Any:
+    """Return the type of a field that is left out where it is None."""
+    return Union[tuple(one for one in get_args(kind) if one is not type(None))]  # noqa: UP007 - of how many isn't known
+
+
+def _values(kind: Iterable[Enum]) -> list[str]:
+    return [str(one.value) for one in kind]

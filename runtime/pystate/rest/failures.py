@@ -1,0 +1,73 @@
+"""What failed, in Flink's shape and in ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pystate.common.errors import PystateError, error_from_dict
+from pystate.common.plain_data import entry, unless_none
+from pystate.rest.message import RestMessage
+
+
+@dataclass(frozen=True, kw_only=True)
+class OurError(RestMessage):
+    """An error as people see it.
+
+    Attributes:
+        class_name: The name of its class.
+        message: What happened.
+        where: Where.
+        hint: What to do about it.
+        table: Rows that belong to the message.
+    """
+
+    class_name: str = entry("class")
+    message: str
+    where: str | None = None
+    hint: str | None = None
+    table: list[list[str]] | None = unless_none()
+
+    def error(self) -> PystateError:
+        """Return it as an error of this process; one of an unknown class as a plain `PystateError`."""
+        return error_from_dict(self.to_plain())
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptError(OurError):
+    """The failure of an execution attempt.
+
+    Attributes:
+        attempt: Its number.
+    """
+
+    attempt: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorResponseBody(RestMessage):
+    """What every refused request is answered with.
+
+    Attributes:
+        errors: What happened.
+        pystate: The same with place and hint, for requests with the header `pystate-client`.
+    """
+
+    errors: list[str]
+    pystate: OurError | None = unless_none()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureCause(RestMessage):
+    """Why something failed.
+
+    Attributes:
+        class_name: The name of the error's class.
+        stack_trace: Its stack trace.
+        serialized_throwable: The Java object that Flink's client rebuilds, in base64.
+        pystate: The same in our shape.
+    """
+
+    class_name: str = entry("class")
+    stack_trace: str = entry("stack-trace")
+    serialized_throwable: str = entry("serialized-throwable")
+    pystate: OurError

@@ -1,0 +1,103 @@
+"""All jobs, in short."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pystate.common.job_status import JobStatus
+from pystate.common.plain_data import entry
+from pystate.rest.message import HexId, RestMessage
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobIdWithStatus(RestMessage):
+    """A job's id and state."""
+
+    id: HexId
+    status: JobStatus
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobIdsWithStatusOverview(RestMessage):
+    """The ids and states of all jobs."""
+
+    jobs: list[JobIdWithStatus]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobStatusInfo(RestMessage):
+    """The state of a job."""
+
+    status: JobStatus
+
+
+@dataclass(frozen=True, kw_only=True)
+class TasksByState(RestMessage):
+    """Subtasks, counted by state.
+
+    Attributes:
+        total: All of them.
+    """
+
+    created: int = 0
+    running: int = 0
+    finished: int = 0
+    canceling: int = 0
+    failed: int = 0
+    deploying: int = 0
+    initializing: int = 0
+    canceled: int = 0
+    scheduled: int = 0
+    reconciling: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSummaryOurs(RestMessage):
+    """What is ours of a job.
+
+    Attributes:
+        restarts: How often it was restarted.
+        application_id: The Spark application that runs it; null before there is one.
+    """
+
+    restarts: int = 0
+    application_id: str | None = entry("application-id", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobDetails(RestMessage):
+    """A job in short.
+
+    Attributes:
+        jid: Its id.
+        name: Its name.
+        start_time: When its first driver began.
+        end_time: When it ended; -1 before.
+        duration: From start to end, or to now.
+        state: Where it stands.
+        last_modification: When it came to that state.
+        tasks: Its subtasks.
+        pending_operators: 0.
+        pystate: What is ours.
+    """
+
+    jid: HexId
+    name: str
+    job_type: str = entry("jobType", default="STREAMING")
+    scheduler_type: str = entry("schedulerType", default="Default")
+    start_time: int = entry("start-time")
+    end_time: int = entry("end-time")
+    duration: int
+    state: JobStatus
+    last_modification: int = entry("last-modification")
+    tasks: TasksByState
+    pending_operators: int = entry("pending-operators", default=0)
+    pystate: JobSummaryOurs = JobSummaryOurs()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultipleJobsDetails(RestMessage):
+    """All jobs, in short."""
+
+    jobs: list[JobDetails]

@@ -1,0 +1,107 @@
+"""Jobs, as far as Flink's REST has no word for it: drivers, progress, submissions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pystate.common.job_status import JobStatus
+from pystate.common.plain_data import entry
+from pystate.rest.message import HexId, RestMessage
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSubmitResponseBody(RestMessage):
+    """A job that has been submitted."""
+
+    job_id: HexId
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputExtents(RestMessage):
+    """From which byte to which a job's output is kept."""
+
+    log: tuple[int, ...]
+    stdout: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriverInfo(RestMessage):
+    """A job's driver process and its files.
+
+    Attributes:
+        pid: The process; null before there is one.
+        exit_code: Of the last driver that ended; null where it isn't known.
+        directory: The job's folder.
+        log: Its log file.
+        extents: What is kept of what it writes.
+    """
+
+    job_id: HexId
+    pid: int | None
+    driver_running: bool
+    exit_code: int | None
+    directory: str
+    log: str
+    extents: OutputExtents
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreProgress(RestMessage):
+    """How far a restore is.
+
+    Attributes:
+        checkpoint_id: What is restored.
+        bytes: What has been read.
+        total: Of how many bytes.
+    """
+
+    checkpoint_id: int | None = entry("checkpoint-id")
+    bytes: int | None
+    total: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobProgress(RestMessage):
+    """How far a job is; null for what isn't known.
+
+    Attributes:
+        attempt: The number of the execution attempt, from 0.
+        epoch: The last one that ended.
+        records_in: Rows read.
+        records_out: Rows written.
+        epoch_durations: Of the last epochs, in ms, the newest last.
+        epoch_running: For how many ms the next one runs; null between two.
+        backlog: Rows that the sources have and nobody has read.
+        restore: How far a restore is, while there is one.
+    """
+
+    name: str
+    state: JobStatus
+    attempt: int
+    start_time: int = entry("start-time")
+    end_time: int = entry("end-time")
+    epoch: int | None = None
+    records_in: int | None = entry("records-in", default=None)
+    records_out: int | None = entry("records-out", default=None)
+    epoch_durations: tuple[float, ...] = entry("epoch-durations", default=())
+    epoch_running: float | None = entry("epoch-running", default=None)
+    backlog: int | None = None
+    restore: RestoreProgress | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResubmissionInfo(RestMessage):
+    """What is kept of a job to start it with again.
+
+    Attributes:
+        submitted_parallelism: What it was submitted with.
+        parallelism: What its successor is to get.
+        successor: The job that was started in its place; null before.
+    """
+
+    job_id: HexId
+    job_file: str
+    arguments: list[str]
+    submitted_parallelism: int = entry("submitted-parallelism")
+    parallelism: int
+    successor: HexId | None
