@@ -16,8 +16,6 @@ MOST_LINES_OF_A_CLASS = 300
 MEDIAN_LINES_OF_A_FUNCTION = 10
 # those that are larger yet: the list only shrinks
 LARGE_CLASSES = {
-    "CheckpointCoordinator",
-    "CheckpointsUnderWay",
     "JobMaster",
     "SlotPool",
     "SnapshotReader",

@@ -4,9 +4,10 @@ import pytest
 
 from pystate.common.job_status import JobStatus
 from tests.checkpoint.harness import Bench
+from tests.checkpoint.parts import Parts
 from tests.snapshot.conftest import make_completed, make_metadata, make_operator
 
-__all__ = ["bench", "make_operator", "make_metadata", "make_completed"]
+__all__ = ["bench", "parts", "make_operator", "make_metadata", "make_completed"]
 
 
 @pytest.fixture
@@ -21,3 +22,17 @@ def bench(tmp_path):
     for one in made:
         one.slots.block.set()
         one.coordinator.close(JobStatus.CANCELED)
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Returns what makes the parts of a coordinator, and no thread that acts on what they decide."""
+    made = []
+
+    def make(**options):
+        made.append(Parts(tmp_path, options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.coordinator._statistics.close()

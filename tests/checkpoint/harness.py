@@ -117,35 +117,35 @@ class Bench:
         self.start_attempt()
 
     def start_attempt(self):
-        self.epochs.attempt_started(self.slots, self.spark.directory, -1, -1, self.failures.append)
+        self.attempt = self.epochs.attempt_started(self.slots, self.spark.directory, -1, -1, self.failures.append)
 
     def prepared(self, subtask, epoch, rows_in=0, rows_out=0):
         """Be a subtask that has got all rows of an epoch."""
         share = PreparedEpoch(epoch, 7, 70 + subtask, rows_in, rows_in, rows_out)
-        self.epochs.subtask_prepared("count", subtask, share)
+        self.attempt.subtask_prepared("count", subtask, share)
 
     @property
     def barriers(self):
-        return self.epochs._barriers
+        return self.attempt._barriers
 
     def begin(self, epoch):
         self.spark.plan(epoch)
-        self.epochs.begin_epoch(epoch, epoch)
+        self.attempt.begin_epoch(epoch, epoch)
 
     def end(self, epoch, commit=True):
         """End an epoch; return the barrier that it carries."""
         for subtask in SUBTASKS:
             self.prepared(subtask, epoch)
-        barrier = self.epochs.decide(epoch)
+        barrier = self.attempt.decide(epoch)
         self.finish(epoch, commit)
         return barrier
 
     def finish(self, epoch, commit=True):
         """Be the driver whose slots have finished an epoch that is decided."""
         for slot in SUBTASKS:
-            self.epochs.slot_finished(slot)
-        self.epochs.subtasks_finished(epoch)
-        self.epochs.finish_epoch(epoch, epoch)
+            self.attempt.slot_finished(slot)
+        self.attempt.subtasks_finished(epoch)
+        self.attempt.finish_epoch(epoch, epoch)
         if commit:
             self.spark.commit(epoch)
 

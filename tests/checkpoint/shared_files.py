@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 from unittest.mock import patch
 
 from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint import checkpoint_coordinator
+from pystate.checkpoint import coordinator_thread
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.snapshot_metadata import JobDescription
 from pystate.common.configuration import Configuration
@@ -225,7 +225,7 @@ class ModelJob:
         numbers = EpochNumbers(self.root / "epochs.json")
         self.epochs = EpochCoordinator(self.coordinator, numbers, lambda: self.now)
         self.coordinator.recover(lambda _: None)
-        self.coordinator._thread = cast(Any, _NoThread())
+        self.coordinator._thread._thread = cast(Any, _NoThread())
         tasks = [replace(TASK, parallelism=parallelism, head=HEAD)]
         self.epochs.describe(tasks)
         self.coordinator.start(tasks, None)
@@ -253,22 +253,21 @@ class ModelJob:
         latest = self.coordinator.latest_snapshot()
         if latest is not None:
             self.slots.restore(latest.location.uri, latest.metadata)
-        self.epochs.attempt_started(cast(Any, self.slots), self.spark.directory, self.base_epoch, -1, lambda _: None)
+        slots = cast(Any, self.slots)
+        self.attempt = self.epochs.attempt_started(slots, self.spark.directory, self.base_epoch, -1, lambda _: None)
         self.pump()
 
     # -- steps
 
     def pump(self) -> None:
         """Let the coordinator's thread do all that it would do now."""
-        checkpoints = self.coordinator.checkpoints
         while True:
-            checkpoints.settle_cuts()
-            with checkpoints.lock:
-                step = checkpoints._next_step()
+            self.coordinator.pending.settle_cuts()
+            step = self.coordinator._schedule.next_step()
             if step is None:
                 return
-            with patch.object(checkpoint_coordinator, "_beside", lambda run: run()):  # storage, which may hang elsewhere
-                self.coordinator._take(step)
+            with patch.object(coordinator_thread, "_beside", lambda run: run()):  # storage, which may hang elsewhere
+                self.coordinator._thread.take(step)
 
     def trigger(self, *, full: bool = False) -> Future[Any]:
         future = self.coordinator.trigger_checkpoint(full=full)
@@ -280,12 +279,12 @@ class ModelJob:
         self.epoch += 1
         self.running, self.asked = self.batch, 0
         self.spark.plan(self.batch)
-        self.epochs.begin_epoch(self.epoch, self.batch)
+        self.attempt.begin_epoch(self.epoch, self.batch)
         self.pump()
 
     def ask(self) -> None:
         """Let the next subtask finish the running epoch, whose rows are all in; behind the last one Spark commits it."""
-        epochs = self.epochs
+        epochs = self.attempt
         if self.asked == 0:
             for subtask in range(self.parallelism):
                 epochs.subtask_prepared("count", subtask, PreparedEpoch(self.epoch, 7, subtask, 0, 0, 0))

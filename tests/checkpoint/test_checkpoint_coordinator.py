@@ -306,7 +306,7 @@ def test_a_driver_that_was_replaced_shows_its_epoch_to_no_sink_and_begins_no_che
     for subtask in SUBTASKS:
         one.prepared(subtask, 1)
     with pytest.raises(DriverReplacedError):
-        one.epochs.check_all_prepared(1)
+        one.attempt.check_all_prepared(1)
     with pytest.raises(CheckpointFailedError, match="Another driver"):
         one.coordinator.trigger_checkpoint().result(10)
     wait_until(lambda: one.failures)
@@ -345,7 +345,7 @@ def test_an_epoch_asks_for_the_term_once(bench):
     assert asked == []
     for subtask in SUBTASKS:
         one.prepared(subtask, 1)
-    one.epochs.check_all_prepared(1)
-    one.epochs.decide(1)
+    one.attempt.check_all_prepared(1)
+    one.attempt.decide(1)
     one.finish(1)
     assert asked == [True]

@@ -347,7 +347,7 @@ def test_a_checkpoint_that_times_out_leaves_no_file(tmp_path, job):
     wait_until(lambda: len(one.slots.requests) == 2)
     request = one.slots.requests[-1]
     one.slots.acknowledge(request, 0)
-    for entry in one.coordinator.checkpoints._running:
+    for entry in one.coordinator.pending:
         entry.deadline = 0
     with pytest.raises(CheckpointFailedError, match="did not complete within"):
         future.result(10)

@@ -98,13 +98,14 @@ def test_the_source_may_be_committed_before_the_last_acknowledgement(metadata: C
     assert checkpoint.is_ready
 
 
-def test_it_is_not_ready_while_its_epoch_is_open(metadata: CheckpointMetadata) -> None:
+def test_it_completes_without_an_epoch_where_an_engine_has_none(make_metadata: Callable[..., CheckpointMetadata]) -> None:
     checkpoint = pending(epoch=None)
     acknowledge_all(checkpoint)
-    checkpoint.mark_source_committed(None)
     assert not checkpoint.is_ready
-    checkpoint.epoch = 41
+    checkpoint.mark_source_committed(None)
     assert checkpoint.is_ready
+    assert checkpoint.barrier((None, ""), 0).epoch is None
+    assert checkpoint.complete(make_metadata(checkpoint_id=7, epoch=-1), 2000).epoch == -1
 
 
 def test_another_checkpoints_metadata_is_refused(make_metadata: Callable[..., CheckpointMetadata]) -> None:

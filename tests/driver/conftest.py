@@ -1,5 +1,5 @@
 """What tests of the driver share with those of checkpoints."""
 
-from tests.checkpoint.conftest import bench
+from tests.checkpoint.conftest import bench, parts
 
-__all__ = ["bench"]
+__all__ = ["bench", "parts"]

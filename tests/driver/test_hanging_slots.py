@@ -19,7 +19,8 @@ SECRET = b"secret"
 
 def be_patient(one):
     """From now on no checkpoint expires, however slow the machine is."""
-    one.coordinator.checkpoints._settings = replace(one.coordinator.checkpoints._settings, timeout_s=60.0)
+    pending, schedule = one.coordinator.pending, one.coordinator._schedule
+    pending._settings, schedule._timeout_s = replace(pending._settings, timeout_s=60.0), 60.0
 
 
 def test_slots_that_never_answer_expire_and_fail_the_attempt_and_epochs_begin(bench):
@@ -73,8 +74,8 @@ def test_a_subtask_that_has_its_barrier_and_hangs_in_its_epoch_is_failed(bench):
     wait_until(lambda: not one.barriers.is_open)
     for subtask in (0, 1):
         one.prepared(subtask, 0)
-    assert one.epochs.decide(0).checkpoint_id == 1
-    one.epochs.slot_finished(1)
+    assert one.attempt.decide(0).checkpoint_id == 1
+    one.attempt.slot_finished(1)
     with pytest.raises(CheckpointFailedError, match=r"Missing: subtask 0 of 'count'\.\n"):
         future.result(10)
     wait_until(lambda: one.failures)

@@ -199,7 +199,7 @@ def test_the_alignment_of_a_checkpoint_shows_an_upstream_partition_that_was_held
     job = run_job(run)  # each of the two files is a partition
     job.wait_running()
     coordinator = job.master.coordinator
-    job.wait_for(lambda: job.master.epochs._barriers and job.master.epochs._barriers.waits())  # an epoch runs
+    job.wait_for(lambda: "waits_for_epoch" in job.master.coordinator.savepoint_progress())  # an epoch runs
     future = coordinator.trigger_savepoint(str(tmp_path / "savepoints"), hold=False)
     job.wait_for(fast.exists)
     time.sleep(2)  # what the other partition waits

@@ -13,8 +13,8 @@ class BarrierPlacement(Protocol):
     """An engine's half of the coordinator, for one attempt. Every call is made under the coordinator's lock.
 
     A checkpoint that is triggered waits for a place. The engine puts its barrier where its records flow, now or by itself
-    later, notes in the checkpoint where that was (`pending.epoch`, `alignment`, `handed_out`), captures how far the sources
-    were read there (`capture`), and lets its time run (`CheckpointsUnderWay.let_time_run`).
+    later, notes in the checkpoint where that was (`epoch`, `alignment`, `hand_out`), captures how far the sources were read
+    there (`capture`), and lets its time run (`PendingCheckpoints.let_time_run`).
     """
 
     @property

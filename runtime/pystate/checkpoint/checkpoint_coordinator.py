@@ -1,61 +1,53 @@
 """Owns time: numbers checkpoints, triggers, completes and aborts them.
 
-The rules are in `pystate.checkpoint`, what is decided by them in `CheckpointsUnderWay`; where a barrier goes is the
-engine's, behind `BarrierPlacement`. Here decisions meet threads, slots and storage. This class holds no lock of its own:
-what threads share is in `CheckpointsUnderWay`, and changes by its steps only.
+Whoever has to do with checkpoints asks the coordinator. Below it each stretch of a checkpoint's way has its class, with what
+is decided there and what is done about it: a checkpoint is triggered (`CheckpointTrigger`), gets its place from the engine
+(`BarrierPlacement`), is acknowledged (`PendingCheckpoints`), and completes (`CheckpointCompletion`) or fails
+(`CheckpointFailures`); `CheckpointSchedule` says whose turn it is. They share one lock, which is held for decisions, never
+for files, sockets or Spark.
 """
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from typing import Any
 
 from pystate.checkpoint.barrier_placement import BarrierPlacement
+from pystate.checkpoint.checkpoint_completion import CheckpointCompletion
+from pystate.checkpoint.checkpoint_failures import CheckpointFailures
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.checkpoint.checkpoint_schedule import CheckpointSchedule
 from pystate.checkpoint.checkpoint_settings import CheckpointSettings
-from pystate.checkpoint.checkpoints_under_way import CheckpointsUnderWay
+from pystate.checkpoint.checkpoint_trigger import CheckpointTrigger
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.checkpoint.coordinator_steps import (
-    CompleteCheckpoint,
-    CoordinatorStep,
-    DiscardLateParts,
-    FailCheckpoint,
-    GiveUpStorageStep,
-    PlaceBarrier,
-    StorageStep,
-    TriggerCheckpoint,
-)
+from pystate.checkpoint.coordinator_thread import CoordinatorThread
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.id_counter import CheckpointIdCounter
-from pystate.checkpoint.live_attempt import CheckpointSlots
-from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.late_parts import LateParts
+from pystate.checkpoint.live_attempt import CheckpointSlots, LiveAttempt
+from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
+from pystate.checkpoint.pending_checkpoints import PendingCheckpoints
+from pystate.checkpoint.request_decider import CheckpointRequestDecider
 from pystate.checkpoint.restore_points import RestorePoints
 from pystate.checkpoint.snapshot_metadata import JobDescription, write_snapshot
 from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.checkpoint.stats.file import StatisticsFile
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.configuration import Configuration
-from pystate.common.errors import (
-    CheckpointFailedError,
-    PystateError,
-    SnapshotError,
-    SnapshotExistsError,
-    SubtaskHangsError,
-)
+from pystate.common.errors import CheckpointFailedError, PystateError
 from pystate.common.job_files import JobFile
 from pystate.common.job_status import JobStatus
 from pystate.common.options import RecoveryClaimMode
 from pystate.common.time import current_time_ms
 from pystate.plan.task import TaskSpec
-from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
+from pystate.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, TaskState
 from pystate.snapshot.snapshot import Snapshot
+from pystate.snapshot.source_cut import SourceCut
 from pystate.snapshot.storage import SnapshotLocation
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 _CLOSE_S = 30.0
 
@@ -72,7 +64,7 @@ class CheckpointCoordinator:
         check_term: Raises DriverReplacedError where another driver runs the job by now.
 
     Attributes:
-        checkpoints: Those under way; subtasks and engines report to it.
+        pending: The checkpoints under way, which the engine places.
         check_term: Raises DriverReplacedError where another driver runs the job by now.
     """
 
@@ -86,16 +78,23 @@ class CheckpointCoordinator:
         check_term: Callable[[], object] = lambda: None,
     ) -> None:
         self._job = job
-        self._clock = clock
         self._settings = settings = CheckpointSettings.of(configuration, job.job_id)
         self._storage = settings.storage
-        self._points = RestorePoints(settings, job.job_id)
-        self._statistics = StatisticsFile(statistics_file, settings.history_size, current_time_ms)
-        self.checkpoints = CheckpointsUnderWay(settings, self._points, self._statistics, clock)
+        self._points = points = RestorePoints(settings, job.job_id)
+        self._statistics = statistics = StatisticsFile(statistics_file, settings.history_size, current_time_ms)
         self._ids = ids or CheckpointIdCounter()
         self.check_term = check_term
         self._tasks: list[TaskSpec] = []
-        self._thread = threading.Thread(target=self._loop, name="checkpoint-coordinator", daemon=True)
+        self._lock = threading.Condition()
+        self._late = late = LateParts()
+        self._attempt = attempt = LiveAttempt(self._lock, job.job_id)
+        self._decider = decider = _decider(settings, clock)
+        self.pending = pending = PendingCheckpoints(self._lock, settings, attempt, points.shared, late, statistics, clock)
+        self._failures = failures = CheckpointFailures(settings, pending, attempt, points, late, statistics)
+        self._trigger = CheckpointTrigger(pending, attempt, failures, self._ids, self._storage, lambda: self.check_term())
+        completion = CheckpointCompletion(pending, attempt, decider, failures, points, statistics, self._write)
+        self._schedule = schedule = CheckpointSchedule(pending, attempt, decider, late, settings.timeout_s, clock)
+        self._thread = CoordinatorThread(schedule, attempt, self._trigger, completion, failures, points, settings.timeout_s)
 
     # -- the job's life
 
@@ -141,7 +140,7 @@ class CheckpointCoordinator:
             SnapshotError: The storage failed.
         """
         self._tasks = tasks
-        self.checkpoints.start(sum(task.parallelism for task in tasks))
+        self._trigger.describe(tasks)
         self._statistics.tracker.describe_tasks(CheckpointedTask(task.uid, task.vertex_id, task.name) for task in tasks)
         if self._settings.enabled:
             self._storage.initialize()
@@ -153,22 +152,28 @@ class CheckpointCoordinator:
     def close(self, status: JobStatus) -> None:
         """Stop working, and delete the checkpoints that the job's end leaves to nobody."""
         self.attempt_over(job_ends=status in (JobStatus.CANCELED, JobStatus.FINISHED))
-        self.checkpoints.close()
-        if self._thread.is_alive():
-            self._thread.join(_CLOSE_S)
-        self._points.discard_failed(self.checkpoints.await_storage(_CLOSE_S))
+        self._thread.close(_CLOSE_S)
+        with self._lock:
+            late = self._late.take()
+        self._points.discard_failed(late)
         gone = self._points.discard_on(status)
         self._statistics.tracker.report_discarded(checkpoint.checkpoint_id for checkpoint in gone)
         self._statistics.changed()
         self._statistics.close()
 
     def latest_snapshot(self) -> Snapshot | None:
-        """Return what a new attempt starts from, see `CheckpointsUnderWay.latest_snapshot`."""
-        return self.checkpoints.latest_snapshot()
+        """Return what a new attempt starts from, see `RestorePoints.latest`.
+
+        Waits for a checkpoint whose metadata is being written, so that it isn't completed behind the new attempt's back.
+        """
+        with self._lock:
+            self._lock.wait_for(lambda: not self.pending.finalizing)
+            return self._points.latest()
 
     def give_up_latest(self) -> bool:
         """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore."""
-        return self.checkpoints.give_up_latest()
+        with self._lock:
+            return self._points.give_up_latest()
 
     def report_restored(self, snapshot: Snapshot) -> None:
         """Take note of a restore, for the statistics."""
@@ -189,33 +194,41 @@ class CheckpointCoordinator:
         return self._storage.task_owned_location
 
     def attempt_started(
-        self, pool: CheckpointSlots, barriers: BarrierPlacement, on_intolerable: Callable[[PystateError], None]
+        self, slots: CheckpointSlots, barriers: BarrierPlacement, on_intolerable: Callable[[PystateError], None]
     ) -> None:
         """Begin to take checkpoints of an attempt.
 
         Args:
-            pool: Its slots.
+            slots: Its slots.
             barriers: Where its engine places barriers.
             on_intolerable: Called when more checkpoints failed in a row than is tolerated.
         """
         self._points.delete_orphans(self._ids.next_id)
-        self.checkpoints.begin_attempt(pool, barriers, on_intolerable)
+        with self._lock:
+            self._attempt.begin(slots, barriers, on_intolerable)
+            self._failures.reset()
+            self.pending.restart()
+            self._decider.restart()
+            self._lock.notify_all()
 
-    def attempt_over(self, pool: CheckpointSlots | None = None, *, job_ends: bool = False) -> None:
+    def attempt_over(self, slots: CheckpointSlots | None = None, *, job_ends: bool = False) -> None:
         """Give up all that belongs to the attempt: whoever waits in it gets AttemptOverError.
 
         Args:
-            pool: Its slots; nothing is done where another attempt has begun since. None for whichever attempt runs.
+            slots: Its slots; nothing is done where another attempt has begun since. None for whichever attempt runs.
             job_ends: The job was cancelled, or is finished: a checkpoint that was under way has not failed, it isn't wanted.
         """
-        left = self.checkpoints.end_attempt(pool, job_ends=job_ends)
-        reason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND
-        if job_ends:
-            reason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
-        for entry in left.checkpoints:
-            self.fail(entry, reason, self._over())
-        for request in left.requests:
-            request.future.set_exception(self._over())
+        with self._lock:
+            if not self._attempt.end(slots, job_ends=job_ends):
+                return
+            # one whose metadata is being written is whole: it is completed, and the next attempt starts from it
+            unfinished = [checkpoint for checkpoint in self.pending if not checkpoint.finalizing]
+            waiting = self._decider.stop()
+            self._lock.notify_all()
+        for checkpoint in unfinished:
+            self._failures.fail_with_attempt(checkpoint, job_ends=job_ends)
+        for request in waiting:
+            request.future.set_exception(self._attempt.over())
 
     # -- asking for checkpoints
 
@@ -240,7 +253,7 @@ class CheckpointCoordinator:
 
         Args:
             target_directory: Where; None for the configured directory.
-            hold: No epoch may begin behind it, unless it fails.
+            hold: Nothing may come behind it, unless it fails.
             message: What the savepoint says about itself.
             format: How keyed state is written.
 
@@ -261,13 +274,41 @@ class CheckpointCoordinator:
             self.trigger_checkpoint().result(timeout_s)
 
     def _submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
-        rejected = self.checkpoints.submit(request)
+        rejected = self._schedule.submit(request)
         if rejected is not None:
             message = "Too many checkpoints wait already."
             rejected.future.set_exception(CheckpointFailedError(message, hint="wait for one of them"))
         return request.future
 
+    # -- the engine's and the subtasks' side
+
+    def prepare(self, request: CheckpointRequest) -> PendingCheckpoint:
+        """Begin a checkpoint that the engine brings itself, see `CheckpointTrigger.prepare`.
+
+        Raises:
+            PystateError: It can't begin, and has failed.
+        """
+        return self._trigger.prepare(request)
+
+    def give_up(self, checkpoint: PendingCheckpoint, error: PystateError) -> None:
+        """Fail a checkpoint that the engine brought itself, and has no place for."""
+        self._failures.fail(checkpoint, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, error)
+
+    def acknowledge(
+        self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
+    ) -> AckResult:
+        """Take a subtask's part of a checkpoint."""
+        return self.pending.acknowledge(checkpoint_id, uid, subtask, state, metrics)
+
+    def decline(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
+        """Take note that a subtask's part of a checkpoint failed."""
+        self.pending.decline(checkpoint_id, error, reason)
+
     # -- what came of them
+
+    def savepoint_progress(self) -> dict[str, int]:
+        """Return how far the savepoint in progress is, see `PendingCheckpoints.savepoint_progress`."""
+        return self.pending.savepoint_progress(self._trigger.subtask_count)
 
     @property
     def tracker(self) -> CheckpointStatsTracker:
@@ -286,181 +327,18 @@ class CheckpointCoordinator:
         """Return the statistics of an operator's subtasks; None where the checkpoint or the operator isn't listed."""
         return self._statistics.tracker.subtask_details(checkpoint_id, vertex_id)
 
-    # -- the coordinator's own thread
-
-    def _loop(self) -> None:
-        """Take one step after the other. What may hang runs on a thread of its own: checkpoints must expire all the same."""
-        while (step := self.checkpoints.await_step()) is not None:
-            try:
-                self._take(step)
-            except Exception:  # one checkpoint's trouble must not end all later ones; the log tells what it was
-                traceback.print_exc()
-
-    def _take(self, step: CoordinatorStep) -> None:
-        match step:
-            case PlaceBarrier(entry):
-                self._place(entry)
-            case FailCheckpoint(entry, reason, error, fails_attempt):
-                self.fail(entry, reason, error, fails_attempt=fails_attempt)
-            case GiveUpStorageStep(hung):
-                self._give_up(hung)
-            case TriggerCheckpoint() | CompleteCheckpoint() | DiscardLateParts():
-                _beside(lambda: self._use_storage(step))
-
-    def _use_storage(self, step: StorageStep) -> None:
-        try:
-            match step:
-                case TriggerCheckpoint(request):
-                    self._trigger(request)
-                case CompleteCheckpoint(entry):
-                    self._complete(entry)
-                case DiscardLateParts(locations):
-                    self._points.discard_failed(locations)
-        finally:
-            self.checkpoints.storage_done(step)
-
-    def _give_up(self, hung: StorageStep) -> None:
-        """Let others pass a step that hangs in the storage; a checkpoint it belongs to expires by itself."""
-        sys.stderr.write(f"WARNING: the checkpoint storage has not answered for {self._settings.timeout_s:g} s.\n")
-        if isinstance(hung, TriggerCheckpoint):
-            timeout = f"The checkpoint could not be triggered within {self._settings.timeout_s:g} s."
-            _answer(hung.request, CheckpointFailedError(timeout, hint="look at the storage of checkpoints and of the job"))
-
-    def _trigger(self, request: CheckpointRequest) -> None:
-        entry: PendingCheckpoint | None = None
-        try:
-            with contextlib.suppress(PystateError):  # whoever asked for it knows
-                entry = self.prepare(request)
-        finally:
-            in_time = self.checkpoints.triggered(entry)
-        if entry is not None and not in_time:
-            self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, self._over())
-            self._points.discard_failed({entry.checkpoint_id: entry.location})  # made behind its failure
-
-    def prepare(self, request: CheckpointRequest) -> PendingCheckpoint:
-        """Return the checkpoint for a request, with its directory made.
-
-        Raises:
-            PystateError: Its id can't be written down, the directory can't be made, or the job is another driver's; the
-                checkpoint has failed.
-        """
-        try:
-            checkpoint_id = self._ids.get_and_increment()
-        except OSError as error:
-            failure = CheckpointFailedError(f"The id of the next checkpoint can't be written down: {error}.")
-            _answer(request, failure)
-            raise failure from error
-        if request.future.done():  # it was given up while the storage hung
-            raise self._over()
-        location = request.location or self._storage.checkpoint_location(checkpoint_id)
-        tasks = {(task.uid, index) for task in self._tasks for index in range(task.parallelism)}
-        entry = PendingCheckpoint(
-            checkpoint_id,
-            checkpoint_type=request.checkpoint_type,
-            format=request.format,
-            trigger_timestamp=current_time_ms(),
-            tasks=tasks,
-            location=location,
-            message=request.message,
-            request=request,
-            deadline=self._clock() + self._settings.timeout_s,
-        )
-        self._statistics.tracker.report_pending(entry)
-        self._statistics.changed()
-        if not self.checkpoints.triggering(entry):
-            self.fail(entry, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, self._over())
-            raise self._over()
-        try:
-            self.check_term()
-            location.create()
-            entry.created = True
-        except PystateError as error:
-            entry.created = not isinstance(error, SnapshotExistsError)
-            self.fail(entry, CheckpointFailureReason.IO_EXCEPTION, error)
-            raise
-        return entry
-
-    def _place(self, entry: PendingCheckpoint) -> None:
-        ask = self.checkpoints.place(entry)
-        if ask is not None:
-            _beside(ask)
-
-    def _complete(self, entry: PendingCheckpoint) -> None:
-        cut = self.checkpoints.begin_finalizing(entry)
-        if cut is None:
-            return
-        try:
-            self.check_term()  # as late as can be: what is complete is what the next driver starts from
-            threshold, parent = self._settings.inline_threshold(entry.location), self._points.parent
-            settled = self._points.shared.settled
-            metadata = write_snapshot(entry, entry.location, cut, self._job, self._tasks, parent, threshold, settled)
-        except Exception as error:  # whatever it was: nobody may wait for this checkpoint any longer
-            failure = (
-                error if isinstance(error, PystateError) else SnapshotError(f"The metadata can't be written: {error!r}")
-            )
-            self.fail(entry, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, failure)
-            self._points.finalizing_over(entry.checkpoint_id)
-            return
-        completed = self.checkpoints.settle(entry, metadata, current_time_ms())
-        if completed is None:  # it expired while the storage hung
-            self._points.finalizing_over(entry.checkpoint_id)
-            return
-        self._points.shared.completed(metadata)
-        subsumed = self.checkpoints.complete(entry, completed)
-        for older in subsumed.overtaken:
-            late = CheckpointFailedError(f"Checkpoint {entry.checkpoint_id} completed first.")
-            self.fail(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED, late)
-        gone = self._points.discard_subsumed(subsumed.completed, subsumed.lowest_base)
-        self._statistics.tracker.report_discarded(checkpoint.checkpoint_id for checkpoint in gone)
-        self._statistics.changed()
-        told = self._tell(entry, completed=True)
-        # a job that is stopped or has read its sources ends behind its last checkpoint: its functions must know of it first
-        told.add_done_callback(lambda _: entry.request.future.set_result(completed))
-
-    def fail(
-        self,
-        entry: PendingCheckpoint,
-        reason: CheckpointFailureReason,
-        error: PystateError,
-        *,
-        fails_attempt: bool = False,
-    ) -> None:
-        """End a checkpoint badly; what it has written is deleted by a later step, for that may hang."""
-        if not self.checkpoints.abort(entry, reason):
-            return
-        # what stands there already is not ours to delete
-        ours = entry.created and not isinstance(error, SnapshotExistsError)
-        if ours:  # in front of its end: from then on nothing else keeps files that its metadata may name
-            self._points.note_failed(entry.checkpoint_id, entry.location, entry.confirmed, held=entry.finalizing)
-        end_attempt = self.checkpoints.fail(entry, reason, error, leaves_files=ours, fails_attempt=fails_attempt)
-        self._tell(entry, completed=False)
-        self._statistics.changed()
-        failure = CheckpointFailedError(error.message, where=error.where or entry.location.uri, hint=error.hint)
-        _answer(entry.request, failure)
-        if end_attempt is not None:
-            end_attempt(error if isinstance(error, SubtaskHangsError) else failure)
-
-    def _over(self) -> CheckpointFailedError:
-        happened = "was stopped or cancelled, or has finished," if self.checkpoints.job_ends else "ended or restarted"
-        return CheckpointFailedError(f"The job {happened} before the checkpoint was complete.")
-
-    def _tell(self, entry: PendingCheckpoint, *, completed: bool) -> Future[None]:
-        """Tell the job's functions how a checkpoint ended; return what is done when those that are idle have been called.
-
-        A savepoint is for people: unless the job ends behind it, functions must not commit anything because of it.
-        """
-        pool = self.checkpoints.pool
-        if pool is None or (completed and entry.is_savepoint and not entry.request.hold):
-            nobody: Future[None] = Future()
-            nobody.set_result(None)
-            return nobody
-        return pool.notify(entry.checkpoint_id, completed=completed)
+    def _write(self, checkpoint: PendingCheckpoint, cut: SourceCut) -> CheckpointMetadata:
+        self.check_term()  # as late as can be: what is complete is what the next driver starts from
+        threshold = self._settings.inline_threshold(checkpoint.location)
+        parent, settled = self._points.parent, self._points.shared.settled
+        return write_snapshot(checkpoint, checkpoint.location, cut, self._job, self._tasks, parent, threshold, settled)
 
 
-def _beside(run: Callable[[], None]) -> None:
-    threading.Thread(target=run, name="checkpoint-coordinator-call", daemon=True).start()
-
-
-def _answer(request: CheckpointRequest, failure: PystateError) -> None:
-    with contextlib.suppress(InvalidStateError):  # it was given up before, while the storage hung
-        request.future.set_exception(failure)
+def _decider(settings: CheckpointSettings, clock: Callable[[], float]) -> CheckpointRequestDecider[CheckpointRequest]:
+    return CheckpointRequestDecider(
+        lambda: int(clock() * 1000),
+        lambda: CheckpointRequest(CheckpointType.CHECKPOINT),
+        interval_ms=settings.interval_ms,
+        min_pause_ms=settings.min_pause_ms,
+        max_concurrent=settings.max_concurrent,
+    )

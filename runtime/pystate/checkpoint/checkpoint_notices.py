@@ -19,14 +19,14 @@ def checkpoint_notices(configuration: Configuration) -> list[str]:
     """Return a sentence for each option that has no effect, or another one than its value says."""
     get, options = configuration.get, CheckpointingOptions
     interval, pause = get(options.CHECKPOINTING_INTERVAL), get(options.MIN_PAUSE_BETWEEN_CHECKPOINTS)
-    concurrent, every_epoch = get(options.MAX_CONCURRENT_CHECKPOINTS), get(options.EVERY_EPOCH)
+    concurrent, engine_triggers = get(options.MAX_CONCURRENT_CHECKPOINTS), get(options.EVERY_EPOCH)
     notices = [*_snapshot_notices(configuration), *_recovery_notices(configuration)]
     if get(options.CHECKPOINTING_CONSISTENCY_MODE) is CheckpointingMode.AT_LEAST_ONCE:
         notices.append(
             f"{options.CHECKPOINTING_CONSISTENCY_MODE.key} = AT_LEAST_ONCE runs as exactly-once: barriers stand at the end "
             "of micro-batches, where no record waits for them, so there is nothing to gain"
         )
-    if every_epoch:
+    if engine_triggers:
         for option in (options.CHECKPOINTING_INTERVAL, options.MIN_PAUSE_BETWEEN_CHECKPOINTS):
             if configuration.contains(option):
                 notices.append(f"{option.key} has no effect: {options.EVERY_EPOCH.key} puts a barrier on every epoch")

@@ -17,7 +17,7 @@ class CheckpointRequest:
     Attributes:
         future: Gets the completed checkpoint, or what went wrong.
         location: Where a savepoint goes; None where that follows from the checkpoint's number.
-        hold: No epoch may begin behind it, unless it fails.
+        hold: Nothing may come behind it, unless it fails.
         message: What the snapshot says about itself.
         format: How keyed state is written.
         full: Whether a checkpoint refers to no older one's files, where the job's are incremental.

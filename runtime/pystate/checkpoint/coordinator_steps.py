@@ -1,4 +1,4 @@
-"""What the coordinator has to do next, as `CheckpointsUnderWay` decides it."""
+"""What the coordinator has to do next, as `CheckpointSchedule` decides it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pystate.snapshot.storage import SnapshotLocation
 
 @dataclass(frozen=True)
 class TriggerCheckpoint:
-    """Its time has come; `CheckpointsUnderWay.triggered` has to be called behind it, whatever becomes of it."""
+    """Its time has come."""
 
     request: CheckpointRequest
 
@@ -51,7 +51,7 @@ class DiscardLateParts:
 
 
 StorageStep: TypeAlias = TriggerCheckpoint | CompleteCheckpoint | DiscardLateParts
-"""What reads or writes the storage, and may hang there; `CheckpointsUnderWay.storage_done` has to be called behind it."""
+"""What reads or writes the storage, and may hang there; `CheckpointSchedule.storage_done` has to be called behind it."""
 
 
 @dataclass(frozen=True)

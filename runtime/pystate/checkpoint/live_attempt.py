@@ -1,16 +1,15 @@
-"""What belongs to the attempt that runs, what one leaves that is over, and what a completed checkpoint makes useless."""
+"""The attempt that checkpoints are taken of, while one runs."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Protocol
 
 from pystate.checkpoint.barrier_placement import BarrierPlacement
-from pystate.checkpoint.checkpoint_request import CheckpointRequest
-from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.common.errors import ControlError
+from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
 
 
 class AttemptOverError(ControlError):
@@ -24,42 +23,117 @@ class CheckpointSlots(Protocol):
         """Tell all subtasks what became of a checkpoint; done when those that are idle have heard of it."""
 
 
-@dataclass(frozen=True)
 class LiveAttempt:
-    """What belongs to the attempt that runs.
+    """Which attempt runs, if any; slots and engine of it.
 
-    Attributes:
-        pool: Its slots.
-        barriers: Where its engine places barriers.
+    Args:
+        lock: The coordinator's.
+        job_id: The job.
     """
 
-    pool: CheckpointSlots
-    barriers: BarrierPlacement
+    def __init__(self, lock: threading.Condition, job_id: str) -> None:
+        self._lock = lock
+        self._job_id = job_id
+        self._slots: CheckpointSlots | None = None
+        self._barriers: BarrierPlacement | None = None
+        self._on_intolerable: Callable[[PystateError], None] = lambda _: None
+        self._had_one = False
+        self._stopped = False  # a savepoint is complete behind which nothing may come
+        self._job_ends = False
 
+    def begin(
+        self, slots: CheckpointSlots, barriers: BarrierPlacement, on_intolerable: Callable[[PystateError], None]
+    ) -> None:
+        """Begin an attempt; see `CheckpointCoordinator.attempt_started`."""
+        with self._lock:
+            self._slots, self._barriers, self._on_intolerable = slots, barriers, on_intolerable
+            self._had_one = True
 
-@dataclass(frozen=True)
-class LeftByAttempt:
-    """What an attempt that is over leaves to be given up.
+    def end(self, slots: CheckpointSlots | None, *, job_ends: bool) -> bool:
+        """End it: whoever waits for its engine gets AttemptOverError.
 
-    Attributes:
-        checkpoints: Those that were under way.
-        requests: Those that waited.
-    """
+        Args:
+            slots: Its slots; None for whichever attempt runs.
+            job_ends: The job was stopped or cancelled, or has finished.
 
-    checkpoints: list[PendingCheckpoint]
-    requests: list[CheckpointRequest]
+        Returns:
+            Whether none runs now: with these slots another one may have begun since.
+        """
+        with self._lock:
+            if slots is not None and self._slots is not None and slots is not self._slots:
+                return False
+            if self._barriers is not None:
+                self._barriers.end()
+            self._slots = self._barriers = None
+            self._stopped = False
+            self._job_ends = self._job_ends or job_ends
+            return True
 
+    def stop_behind(self, checkpoint: PendingCheckpoint) -> None:
+        """Let nothing come behind a completed savepoint that was asked for with `hold`."""
+        with self._lock:
+            self._stopped = self._stopped or (checkpoint.request.hold and self.runs)
 
-@dataclass(frozen=True)
-class Subsumed:
-    """What is of no use any more, now that a checkpoint is complete.
+    def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
+        """Have its engine place a barrier, see `BarrierPlacement.place`; None where that isn't possible any more."""
+        with self._lock:
+            return None if self._barriers is None else self._barriers.place(checkpoint)
 
-    Attributes:
-        completed: To be deleted.
-        overtaken: Under way, to be given up.
-        lowest_base: The oldest checkpoint whose files may be named by one that stays under way; None for none.
-    """
+    @property
+    def runs(self) -> bool:
+        """Whether an attempt runs."""
+        return self._barriers is not None
 
-    completed: list[CompletedCheckpoint]
-    overtaken: list[PendingCheckpoint]
-    lowest_base: int | None
+    @property
+    def barriers(self) -> BarrierPlacement | None:
+        """Where its engine places barriers; None where none runs. To be called under the lock."""
+        return self._barriers
+
+    @property
+    def on_intolerable(self) -> Callable[[PystateError], None]:
+        """What ends it because of its checkpoints."""
+        return self._on_intolerable
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing may come any more, because a savepoint is complete."""
+        return self._stopped
+
+    @property
+    def job_ends(self) -> bool:
+        """Whether the job was stopped or cancelled, or has finished: no attempt begins any more."""
+        return self._job_ends
+
+    def check_runs(self) -> None:
+        """Make sure that there is one.
+
+        Raises:
+            AttemptOverError: There is none; says what the job does instead, and when to ask again.
+        """
+        if self.runs:
+            return
+        if self._job_ends:
+            message = "The job is ending: it takes no checkpoint or savepoint any more."
+            raise AttemptOverError(message)
+        message = f"The job is {'restarting' if self._had_one else 'starting'}: it can take no checkpoint or savepoint yet."
+        raise AttemptOverError(
+            message, hint=f"try again in a moment, or wait for it: pystate wait {self._job_id} --for running"
+        )
+
+    def over(self) -> CheckpointFailedError:
+        """Return what is said of a checkpoint that an attempt's end leaves unfinished."""
+        happened = "was stopped or cancelled, or has finished," if self._job_ends else "ended or restarted"
+        return CheckpointFailedError(f"The job {happened} before the checkpoint was complete.")
+
+    def tell(self, checkpoint: PendingCheckpoint, *, completed: bool) -> Future[None]:
+        """Tell the job's functions how a checkpoint ended; return what is done when those that are idle have been called.
+
+        A savepoint is for people: unless the job ends behind it, functions must not commit anything because of it.
+        """
+        with self._lock:
+            slots = self._slots
+        if slots is None or (completed and checkpoint.is_savepoint and not checkpoint.request.hold):
+            nobody: Future[None] = Future()
+            nobody.set_result(None)
+            return nobody
+        return slots.notify(checkpoint.checkpoint_id, completed=completed)

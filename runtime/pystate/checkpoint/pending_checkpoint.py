@@ -40,7 +40,7 @@ class PendingCheckpoint:
 
     Args:
         checkpoint_id: Its number.
-        epoch: Where its barrier stands; None while that is open, set `epoch` later.
+        epoch: Behind which one its barrier stands, set later; None while that is open, and for an engine without epochs.
         checkpoint_type: Checkpoint or savepoint.
         format: How keyed state is written.
         trigger_timestamp: When it was triggered, ms since 1970.
@@ -56,7 +56,6 @@ class PendingCheckpoint:
         failure_reason: Why it was aborted, None if it wasn't.
         cut: How far the sources were read where its barrier stands, once that is known.
         committed: The cut can be restored from.
-        handed_out: When its barrier was handed to which subtasks, on the coordinator's clock.
         error: Why it has to be given up.
         alignment: Milliseconds by task.
         created: Its directory is the job's own: what lies there is deleted if it fails.
@@ -93,7 +92,7 @@ class PendingCheckpoint:
         self.deadline = deadline
         self.cut: SourceCut | None = None
         self.committed = False
-        self.handed_out: dict[tuple[str, int], float] = {}
+        self._handed_out: dict[tuple[str, int], float] = {}  # when, on the coordinator's clock
         self.error: PystateError | None = None
         self._error_reason = CheckpointFailureReason.CHECKPOINT_DECLINED
         self.alignment: dict[str, int | None] = {}
@@ -107,7 +106,8 @@ class PendingCheckpoint:
         self._completed = False
 
     def acknowledge(self, uid: str, subtask: int, state: TaskState) -> AckResult:
-        """Take the state handles of a subtask."""
+        """Take the state handles of a subtask, which hangs in no barrier then."""
+        self._handed_out.pop((uid, subtask), None)
         if self._completed or self.is_aborted:
             return AckResult.DISCARDED
         task = (uid, subtask)
@@ -120,7 +120,7 @@ class PendingCheckpoint:
         return AckResult.SUCCESS
 
     def mark_source_committed(self, position: SourcePosition | None) -> None:
-        """Take note that the epoch's sources are committed, at `position`; None where nothing has been read yet."""
+        """Take note that what was read up to the cut is committed, at `position`; None where nothing has been read yet."""
         self.source_position = position
         self._source_committed = True
 
@@ -157,7 +157,12 @@ class PendingCheckpoint:
     @property
     def is_ready(self) -> bool:
         """Whether it can be completed."""
-        return not self.is_aborted and self.is_fully_acknowledged and self._source_committed and self.epoch is not None
+        return not self.is_aborted and self.is_fully_acknowledged and self._source_committed
+
+    @property
+    def cut_epoch(self) -> int:
+        """The epoch the cut stands at, as metadata has it: -1 for before the first, and for an engine without epochs."""
+        return -1 if self.epoch is None else self.epoch
 
     @property
     def is_completed(self) -> bool:
@@ -195,7 +200,7 @@ class PendingCheckpoint:
         if self._completed or not self.is_ready:
             message = f"Checkpoint {self.checkpoint_id} can't be completed: {self._standing()}."
             raise ValueError(message)
-        if (metadata.checkpoint_id, metadata.epoch) != (self.checkpoint_id, self.epoch):
+        if (metadata.checkpoint_id, metadata.epoch) != (self.checkpoint_id, self.cut_epoch):
             message = f"The metadata of checkpoint {metadata.checkpoint_id} is not that of {self.checkpoint_id}."
             raise ValueError(message)
         self._completed = True
@@ -208,18 +213,17 @@ class PendingCheckpoint:
         self.failure_reason = reason
         return True
 
-    def barrier(self, epoch: int | None, shared: tuple[str | None, str], inline_threshold: int) -> CheckpointBarrier:
+    def barrier(self, shared: tuple[str | None, str], inline_threshold: int) -> CheckpointBarrier:
         """Return what the subtasks get.
 
         Args:
-            epoch: Behind which one the cut stands, for an engine that has epochs.
             shared: The URI of the directory for a checkpoint's shared files, or None, and how their names begin.
             inline_threshold: Up to this many bytes of one state travel in its handle.
         """
         directory, prefix = (None, "") if self.is_savepoint else shared
         return CheckpointBarrier(
             checkpoint_id=self.checkpoint_id,
-            epoch=epoch,
+            epoch=self.epoch,
             location=self.location.state_uri,
             inline_threshold=inline_threshold,
             trigger_timestamp=self.trigger_timestamp,
@@ -237,6 +241,14 @@ class PendingCheckpoint:
         """Take note why it can't complete; the first reason stays."""
         if self.error is None:
             self.error, self._error_reason = error, reason
+
+    def hand_out(self, now: float) -> None:
+        """Take note that all subtasks get its barrier, and have the time of a checkpoint for their synchronous part."""
+        self._handed_out = dict.fromkeys(self._tasks, now)
+
+    def slot_answered(self, index: int) -> None:
+        """Take note that the subtasks of that index hang in no barrier."""
+        self._handed_out = {subtask: since for subtask, since in self._handed_out.items() if subtask[1] != index}
 
     def capture(self, cut: Callable[[], SourceCut]) -> None:
         """Take in how far the sources were read at the cut."""
@@ -257,7 +269,7 @@ class PendingCheckpoint:
     def deadlines(self, timeout_s: float) -> list[float]:
         """Return when it, or a subtask in its synchronous part, will have taken too long."""
         own = [] if self.deadline is None else [self.deadline]
-        return own + [since + timeout_s for since in self.handed_out.values()]
+        return own + [since + timeout_s for since in self._handed_out.values()]
 
     def failure(
         self, now: float, timeout_s: float, *, syncing: bool
@@ -267,14 +279,14 @@ class PendingCheckpoint:
         Args:
             now: On the coordinator's clock.
             timeout_s: How long it may take.
-            syncing: All subtasks were asked between two epochs, and some have not answered.
+            syncing: All subtasks are being asked at once, and some have not answered.
         """
         if self.is_completed:
             return None
         if self.error is not None:
             return self._error_reason, self.error, False
         expired = self.deadline is not None and now >= self.deadline
-        hanging = {subtask for subtask, since in self.handed_out.items() if now >= since + timeout_s}
+        hanging = {subtask for subtask, since in self._handed_out.items() if now >= since + timeout_s}
         if expired and syncing:
             hanging |= self.missing
         if not expired and not hanging:

@@ -11,8 +11,6 @@ from pystate.common.errors import PystateError
 from pystate.snapshot.memory_storage import snapshot_location
 from pystate.snapshot.storage import SnapshotLocation
 
-_KEPT_FAILURES = 1000
-
 
 def discard(location: SnapshotLocation) -> bool:
     """Delete a snapshot; where that fails, say so, leave it and return False."""
@@ -22,29 +20,6 @@ def discard(location: SnapshotLocation) -> bool:
         sys.stderr.write(f"WARNING: {error}\n")
         return False
     return True
-
-
-class FailedCheckpoints:
-    """Where the last failed checkpoints were written, for subtasks that are late to write their part. Not locked."""
-
-    def __init__(self) -> None:
-        self._locations: dict[int, SnapshotLocation] = {}
-        self._late: set[int] = set()
-
-    def add(self, checkpoint_id: int, location: SnapshotLocation) -> None:
-        """Remember a failed checkpoint."""
-        self._locations[checkpoint_id] = location
-        while len(self._locations) > _KEPT_FAILURES:
-            del self._locations[next(iter(self._locations))]
-
-    def report_late(self, checkpoint_id: int) -> None:
-        """Take note that a subtask has written its part of a checkpoint that isn't running any more."""
-        self._late.add(checkpoint_id)
-
-    def take_late(self) -> dict[int, SnapshotLocation]:
-        """Return where late parts may lie, by checkpoint; each is returned once."""
-        late, self._late = self._late, set()
-        return {checkpoint_id: self._locations[checkpoint_id] for checkpoint_id in late if checkpoint_id in self._locations}
 
 
 class FailedRemains:

@@ -94,7 +94,7 @@ def snapshot_metadata(
         timestamp_ms=pending.trigger_timestamp,
         job_id=job.job_id,
         job_name=job.name,
-        epoch=-1 if pending.epoch is None else pending.epoch,
+        epoch=pending.cut_epoch,
         parallelism=job.parallelism,
         max_parallelism=max(task.max_parallelism for task in tasks),
         operators=operators,

@@ -128,7 +128,7 @@ class ControlEndpoint:
         master = self._master
         if master is None:
             return {"status": "IN_PROGRESS", "acknowledged": 0, "total": 0, "bytes": 0}
-        return {"status": "IN_PROGRESS", **master.coordinator.checkpoints.savepoint_progress()}
+        return {"status": "IN_PROGRESS", **master.coordinator.savepoint_progress()}
 
 
 def savepoint_format(name: str | None) -> SavepointFormatType:

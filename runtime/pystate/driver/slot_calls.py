@@ -26,9 +26,9 @@ def answer_slot_call(coordinator: CheckpointCoordinator, op: str, arguments: dic
     if op == "acknowledge":
         state = TaskState.from_plain(arguments["state"])
         metrics = SubtaskCheckpointMetrics.from_plain(arguments["metrics"])
-        return coordinator.checkpoints.acknowledge(arguments["checkpoint_id"], uid, subtask, state, metrics).value
+        return coordinator.acknowledge(arguments["checkpoint_id"], uid, subtask, state, metrics).value
     if op == "decline":
         reason = CheckpointFailureReason[arguments["reason"]]
-        return coordinator.checkpoints.decline(arguments["checkpoint_id"], error_from_dict(arguments["error"]), reason)
+        return coordinator.decline(arguments["checkpoint_id"], error_from_dict(arguments["error"]), reason)
     message = f"The coordinator does not know the op {op!r}."
     raise ControlError(message)

@@ -16,6 +16,7 @@ from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import ControlError, JobExecutionError, PystateError, UserFunctionError
 from pystate.driver.engine import EngineEvents
 from pystate.driver.job_metrics import JobMetrics
+from pystate.driver.micro_batch.attempt_epochs import AttemptEpochs
 from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
 from pystate.driver.micro_batch.epoch_failures import first_line, stage_failure
 from pystate.driver.restored_job import RestoredJob
@@ -54,7 +55,7 @@ class MicroBatchEngine:
         frames: The streaming DataFrames of the plan's sources.
         environment: The job, as subtasks see it.
         restored: Where to start.
-        epochs: Lets epochs begin and end, in step with the checkpoints.
+        epochs: Gives the attempt its epochs.
         scratch: A folder of this attempt alone.
         trigger_interval_ms: The least time between two epochs' starts.
         metrics: Takes what epochs and sources measure.
@@ -78,7 +79,8 @@ class MicroBatchEngine:
         self._frames = frames
         self._environment = environment
         self._restored = restored
-        self._epochs = epochs
+        self._job_epochs = epochs
+        self._epochs: AttemptEpochs | None = None
         self._trigger_interval_ms = trigger_interval_ms
         self._metrics = metrics
         self._logs = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
@@ -98,7 +100,8 @@ class MicroBatchEngine:
         self._pool, self._events = pool, events
         self._slots = dataclasses.replace(slots, epoch_shift=restored.epoch - restored.batch_id)
         self._logs.rebuild(restored.spark_files, keep_query_id=restored.keep_query_id)
-        self._epochs.attempt_started(pool, self._logs, restored.epoch, restored.batch_id, events.checkpoints_failed)
+        began = self._job_epochs.attempt_started
+        self._epochs = began(pool, self._logs, restored.epoch, restored.batch_id, events.checkpoints_failed)
         frame = streaming_frame(self._plan, self._frames, self._slots, self._environment, self._metrics.sources)
         writer = frame.writeStream.foreachBatch(self._run_epoch).option("checkpointLocation", str(self._logs.path))
         writer = writer.queryName(f"{OUR_QUERIES}{self._environment.job_id}-{self._environment.attempt}")
@@ -144,7 +147,7 @@ class MicroBatchEngine:
         """
         if op == "epoch_prepared":
             prepared = PreparedEpoch.from_plain(arguments["prepared"])
-            return self._epochs.subtask_prepared(arguments["uid"], arguments["subtask"], prepared)
+            return self._live().subtask_prepared(arguments["uid"], arguments["subtask"], prepared)
         if op == "task_outcome":
             return self._stages.outcome(arguments["stage_id"], arguments["task_attempt_id"]).value
         message = f"The driver does not know the op {op!r}."
@@ -152,7 +155,7 @@ class MicroBatchEngine:
 
     def running_in(self, slot: int) -> str:
         """Say which epoch a slot runs, as the end of a sentence."""
-        return self._epochs.running_in(slot)
+        return "" if self._epochs is None else self._epochs.running_in(slot)
 
     def backlog(self) -> int | None:
         """Return how many rows the sources had not delivered yet at the end of the last epoch; None where they don't say."""
@@ -186,7 +189,7 @@ class MicroBatchEngine:
 
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run one epoch."""
-        epoch, epochs = batch_id + self._restored.epoch - self._restored.batch_id, self._epochs
+        epoch, epochs = batch_id + self._restored.epoch - self._restored.batch_id, self._live()
         pool, query = self._pool, self._query
         assert pool is not None  # noqa: S101 - epochs run after start
         try:
@@ -210,6 +213,12 @@ class MicroBatchEngine:
         except Exception as error:
             self._fail(stage_failure(error), str(error))
             raise
+
+    def _live(self) -> AttemptEpochs:
+        if self._epochs is None:
+            message = "No execution attempt has begun."
+            raise AttemptOverError(message)
+        return self._epochs
 
     def _deliver(self, sink: SinkPlan, epoch: int) -> None:
         assert self._slots is not None  # noqa: S101 - epochs run after start

@@ -9,55 +9,48 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystate.checkpoint.checkpoints_under_way import CheckpointsUnderWay
 from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.checkpoint.pending_checkpoints import PendingCheckpoints
 from pystate.common.errors import CheckpointFailedError, PystateError
 from pystate.driver.micro_batch.epoch_tracker import EpochTracker
 from pystate.driver.slot_pool import SlotPool
 from pystate.plan.task import TaskSpec
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.spark.micro_batch.source_cut import SparkSourceCut
 from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory
 
 
 class EpochBarriers:
-    """The epochs of one attempt, and the barriers among them. Its steps are taken under the coordinator's lock.
+    """The `BarrierPlacement` of an attempt. Its steps are taken under the coordinator's lock.
 
     Args:
-        checkpoints: Those under way.
+        pending: The checkpoints under way.
         pool: The attempt's slots.
         spark: Spark's logs.
         tasks: The job's.
-        epoch: Where the restored state stands.
-        batch: Spark's number of that epoch.
+        tracker: Where the epochs of the attempt stand.
         every_epoch: Whether each epoch carries a barrier.
         clock: Monotonic seconds.
-
-    Attributes:
-        spark: Spark's logs.
     """
 
     def __init__(
         self,
-        checkpoints: CheckpointsUnderWay,
+        pending: PendingCheckpoints,
         pool: SlotPool,
         spark: SparkCheckpointDirectory,
         tasks: list[TaskSpec],
-        epoch: int,
-        batch: int,
+        tracker: EpochTracker,
         *,
         every_epoch: bool,
         clock: Callable[[], float],
     ) -> None:
-        self.spark = spark
-        self._checkpoints = checkpoints
-        self._lock = checkpoints.lock
+        self._pending = pending
+        self._lock = pending.lock
         self._pool = pool
+        self._spark = spark
         self._tasks = tasks
-        self._subtasks = [(task.uid, index) for task in tasks for index in range(task.parallelism)]
-        self._tracker = EpochTracker(self._subtasks, epoch, batch)
+        self._tracker = tracker
         self._every_epoch = every_epoch
         self._clock = clock
         self._over = False
@@ -66,7 +59,7 @@ class EpochBarriers:
         self._rider: PendingCheckpoint | None = None  # its place among the epochs is still open
         self._syncing: PendingCheckpoint | None = None  # between two epochs
 
-    # -- where the next barrier goes: `BarrierPlacement`
+    # -- the coordinator's side
 
     @property
     def is_open(self) -> bool:
@@ -96,13 +89,13 @@ class EpochBarriers:
         """
         if self._over or self.due() is not checkpoint:
             return None
-        epoch, batch = self._tracker.finished, self._tracker.finished_batch
+        batch = self._tracker.finished_batch
         self._rider = None
         self._syncing = checkpoint
-        self._checkpoints.let_time_run(checkpoint)
+        self._pending.let_time_run(checkpoint)
         checkpoint.alignment = {task.uid: 0 for task in self._tasks}  # no row is under way that could be waited for
-        checkpoint.epoch = epoch
-        barrier = self._checkpoints.barrier(checkpoint, epoch)
+        checkpoint.epoch = self._tracker.finished
+        barrier = self._pending.barrier(checkpoint)
         return lambda: self._ask_slots(checkpoint, barrier, batch)
 
     def is_placing(self, checkpoint: PendingCheckpoint) -> bool:
@@ -128,9 +121,93 @@ class EpochBarriers:
         self._over = True
         self._rider = self._syncing = None
 
+    # -- the side of epochs
+
+    @property
+    def over(self) -> bool:
+        """Whether the attempt is over."""
+        return self._over
+
+    def check_live(self) -> None:
+        """Make sure that the attempt isn't over.
+
+        Raises:
+            AttemptOverError: It is.
+        """
+        if self._over:
+            message = "The execution attempt is over."
+            raise AttemptOverError(message)
+
+    def await_turn(self, reserve: Callable[[], None]) -> None:
+        """Wait until nothing stands against the next epoch; from then on barriers ride on it, until `turn_over`.
+
+        Args:
+            reserve: Reserves its number; called once it is its turn, so that no barrier comes between.
+
+        Raises:
+            AttemptOverError: The attempt ends instead.
+            PystateError: The number can't be reserved; it is nobody's turn then.
+        """
+        with self._lock:
+            self._lock.wait_for(lambda: self._over or not (self._syncing or self._pending.hold or self._overtakes()))
+            self.check_live()
+            self._beginning = True
+        try:
+            reserve()  # not under the lock: the storage may hang
+        except BaseException:
+            self.turn_over()
+            raise
+
+    def turn_over(self) -> None:
+        """Take note that the epoch whose turn it was has begun, or failed to."""
+        with self._lock:
+            self._beginning = False
+            self._lock.notify_all()
+
+    def epoch_begun(self, barrier: PendingCheckpoint | None) -> None:
+        """Take note that an epoch has begun, with a barrier that rides on it from the start, or None."""
+        self._epoch_begun = self._clock()
+        if barrier is not None:
+            self._rider = barrier
+        self._wait_for_epoch()
+
+    def at_end_of(self, epoch: int, *, first: bool) -> CheckpointBarrier | None:
+        """Return the barrier that an epoch carries whose rows are all in, None where it carries none; the same each time.
+
+        Args:
+            epoch: Which.
+            first: Whether nobody has asked before: a barrier that comes later stands behind the epoch.
+        """
+        rider = self._rider
+        if first and rider is not None:
+            rider.epoch = epoch
+            rider.hand_out(self._clock())
+        return None if rider is None or rider.epoch != epoch else self._pending.barrier(rider)
+
+    def behind(self, epoch: int) -> list[PendingCheckpoint]:
+        """Return the checkpoints under way whose barrier stands behind that epoch."""
+        return [checkpoint for checkpoint in self._pending if checkpoint.epoch == epoch]
+
+    def capture(self, epoch: int, batch: int) -> None:
+        """Have the checkpoints behind an epoch take in how far the sources were read. Reads files, so not under the lock."""
+        for checkpoint in self.behind(epoch):  # none is added: the barrier of this epoch is decided
+            checkpoint.capture(lambda: SparkSourceCut.behind(self._spark, batch))
+
+    def epoch_finished(self, epoch: int) -> None:
+        """Take note that an epoch has ended: the barrier behind it has its place, and another one can have one."""
+        for checkpoint in self.behind(epoch):
+            if self._rider is checkpoint:
+                self._rider = None
+            self._pending.let_time_run(checkpoint)
+        if self._rider is not None:
+            self._pending.let_time_run(self._rider)
+        self._lock.notify_all()
+
+    # -- between two epochs
+
     def _ask_slots(self, checkpoint: PendingCheckpoint, barrier: CheckpointBarrier, batch: int) -> None:
         error: PystateError | None = None
-        checkpoint.capture(lambda: SparkSourceCut.behind(self.spark, batch))  # no epoch begins meanwhile
+        checkpoint.capture(lambda: SparkSourceCut.behind(self._spark, batch))  # no epoch begins meanwhile
         try:
             self._pool.snapshot(barrier)
         except PystateError as declined:
@@ -144,174 +221,10 @@ class EpochBarriers:
                 self._syncing = None
             self._lock.notify_all()
 
-    # -- epochs
-
-    def await_turn(self, reserve: Callable[[], None]) -> None:
-        """Wait until nothing stands against the next epoch; from then on barriers ride on it, until `turn_over`.
-
-        Args:
-            reserve: Reserves its number; called once it is its turn, so that no barrier comes between.
-
-        Raises:
-            AttemptOverError: The attempt ends instead.
-            PystateError: The number can't be reserved; it is nobody's turn then.
-        """
-        with self._lock:
-            self._lock.wait_for(lambda: self._over or not (self._syncing or self._checkpoints.hold or self._overtakes()))
-            self._check_live()
-            self._beginning = True
-        try:
-            reserve()  # not under the lock: the storage may hang
-        except BaseException:
-            self.turn_over()
-            raise
-
-    def begin_epoch(self, epoch: int, barrier: PendingCheckpoint | None) -> None:
-        """Begin an epoch whose turn it is.
-
-        Args:
-            epoch: Which.
-            barrier: The checkpoint that rides on it from the start, or None.
-
-        Raises:
-            ControlError: Another one runs, or it is not behind the last one; AttemptOverError if the attempt has ended.
-        """
-        self._checkpoints.settle_cuts()  # Spark has committed the epoch before, and keeps commits for a while
-        with self._lock:
-            self._check_live()
-            if barrier is not None and barrier.is_aborted:
-                message = f"Checkpoint {barrier.checkpoint_id}, which epoch {epoch} was to carry, has failed."
-                raise AttemptOverError(message)
-            self._tracker.begin(epoch)
-            self._epoch_begun = self._clock()
-            if barrier is not None:
-                self._checkpoints.take(barrier)
-                self._rider = barrier
-            self._wait_for_epoch()
-
-    def turn_over(self) -> None:
-        """Take note that the epoch whose turn it was has begun, or failed to."""
-        with self._lock:
-            self._beginning = False
-            self._lock.notify_all()
-
-    def subtask_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
-        """Take note that a subtask has got all rows of the running epoch.
-
-        Raises:
-            ControlError: That epoch doesn't run; AttemptOverError if the attempt has ended.
-        """
-        with self._lock:
-            self._check_live()
-            self._tracker.prepare((uid, subtask), prepared)
-
-    def unprepared(self) -> list[SubtaskId]:
-        """Return the subtasks that have not got all rows of the running epoch."""
-        with self._lock:
-            self._check_live()
-            return self._tracker.unprepared()
-
-    def prepared_subtasks(self) -> dict[SubtaskId, PreparedEpoch]:
-        """Return what each subtask that has got all rows of the running epoch has told of them."""
-        with self._lock:
-            self._check_live()
-            return dict(self._tracker.prepared)
-
-    def decide(self, epoch: int) -> CheckpointBarrier | None:
-        """Return the barrier that an epoch carries, None where it carries none; the same each time.
-
-        Raises:
-            ControlError: The epoch isn't at its end; AttemptOverError if the attempt has ended.
-        """
-        with self._lock:
-            self._check_live()
-            first = self._tracker.decide(epoch)
-            rider = self._rider
-            if first and rider is not None:
-                rider.epoch = epoch
-            if rider is None or rider.epoch != epoch:
-                return None
-            if first:
-                rider.handed_out = dict.fromkeys(self._subtasks, self._clock())
-            return self._checkpoints.barrier(rider, epoch)
-
-    def slot_finished(self, slot: int) -> None:
-        """Take note that a slot's subtasks have finished the epoch that is decided, and hang in no barrier of it."""
-        self._checkpoints.subtasks_answered(slot)
-
-    def subtasks_finished(self, epoch: int) -> dict[SubtaskId, PreparedEpoch]:
-        """Take note that the changes of an epoch are in all subtasks' backends.
-
-        Returns:
-            What each subtask has told of it; nothing where that is known already.
-        """
-        with self._lock:
-            self._check_live()
-            return dict(self._tracker.prepared) if self._tracker.subtasks_finished(epoch) else {}
-
-    def stages_of_barrier(self, epoch: int) -> tuple[dict[str, int], int]:
-        """Return what is to be measured for the barrier on an epoch: the stage of each task's exchange, the trigger time.
-
-        No stages where it carries none.
-        """
-        with self._lock:
-            riding = self._checkpoints.of_epoch(epoch)
-            if not riding:
-                return {}, 0
-            self._check_live()
-            prepared = self._tracker.prepared
-            return {uid: share.stage_id for (uid, _), share in prepared.items()}, riding[0].trigger_timestamp
-
-    def report_alignment(self, epoch: int, milliseconds: dict[str, int | None]) -> None:
-        """Take note, by task, how long the epoch's upstream partitions were apart at their ends."""
-        with self._lock:
-            for entry in self._checkpoints.of_epoch(epoch):
-                entry.alignment = milliseconds
-
-    def finish_epoch(self, epoch: int, batch: int) -> None:
-        """End an epoch: all subtasks have run it and all sinks have its output. Spark commits it next."""
-        for entry in self._checkpoints.of_epoch(epoch):  # none is added: the barrier of this epoch is decided
-            entry.capture(lambda: SparkSourceCut.behind(self.spark, batch))
-        with self._lock:
-            self._check_live()
-            self._tracker.finish(epoch, batch)
-            for entry in self._checkpoints.of_epoch(epoch):
-                if self._rider is entry:
-                    self._rider = None
-                self._checkpoints.let_time_run(entry)
-            if self._rider is not None:
-                self._checkpoints.let_time_run(self._rider)
-            self._lock.notify_all()
-
-    # -- how far they are
-
-    @property
-    def finished(self) -> int | None:
-        """The last finished epoch; None where the attempt is over."""
-        with self._lock:
-            return None if self._over else self._tracker.finished
-
-    def running_in(self, slot: int) -> str:
-        """Say which epoch a slot runs, and in which operators it had not ended; nothing between two epochs."""
-        with self._lock:
-            tracker = self._tracker
-            if self._over or tracker.running is None:
-                return ""
-            missing = tracker.unprepared() or tracker.missing()
-            left = [repr(task.uid) for task in self._tasks if (task.uid, slot) in missing]
-            return f", while epoch {tracker.running} ran" + (f" in {', '.join(left)}" if left else "")
-
-    # -- under the lock
-
-    def _check_live(self) -> None:
-        if self._over:
-            message = "The execution attempt is over."
-            raise AttemptOverError(message)
-
     def _overtakes(self) -> bool:
         """Whether an epoch that is to carry a barrier would overtake the barrier before, or one that is being triggered."""
-        placed = self._checkpoints.is_triggering or self._rider is not None
-        return self._every_epoch and (placed or self._checkpoints.has_checkpoint)
+        placed = self._pending.is_triggering or self._rider is not None
+        return self._every_epoch and (placed or self._pending.has_checkpoint)
 
     def _wait_for_epoch(self) -> None:
         """Let the time of a barrier without a place stand still while an epoch runs, whose end it waits for."""
@@ -319,6 +232,6 @@ class EpochBarriers:
         if rider is None:
             return
         if epoch is None:
-            self._checkpoints.let_time_run(rider)
+            self._pending.let_time_run(rider)
         else:
-            self._checkpoints.let_time_stand(rider, epoch)
+            self._pending.let_time_stand(rider, epoch)

@@ -1,6 +1,6 @@
 """Where the epochs of an attempt stand: which one runs, who has prepared and finished it, whether its barrier is decided.
 
-Free of threads; the coordinator holds its lock around every call.
+Free of threads; callers hold the coordinator's lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class EpochTracker:
     """
 
     def __init__(self, subtasks: Iterable[SubtaskId], restored_epoch: int, restored_batch: int) -> None:
-        self._subtasks = frozenset(subtasks)
+        self._in_order = list(subtasks)
+        self._subtasks = frozenset(self._in_order)
         self.finished = restored_epoch
         self.finished_batch = restored_batch
         self.running: int | None = None
@@ -91,6 +92,11 @@ class EpochTracker:
     def missing(self) -> list[SubtaskId]:
         """Return the subtasks that have not finished the running epoch."""
         return sorted(self._subtasks - self._done)
+
+    def left_in(self, index: int) -> list[str]:
+        """Return the tasks whose subtask of that index has not ended the running epoch, in the job's order."""
+        missing = self.unprepared() or self.missing()
+        return [uid for uid, subtask in self._in_order if subtask == index and (uid, subtask) in missing]
 
     def finish(self, epoch: int, batch: int) -> None:
         """End the running epoch: all subtasks and all sinks are done with it.
