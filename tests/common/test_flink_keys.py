@@ -64,6 +64,7 @@ def test_a_program_may_set_them_too_and_its_job_tells_them():
     ("key", "value", "passes"),
     [
         ("execution.runtime-mode", "BATCH", "AUTOMATIC"),
+        ("state.backend.rocksdb.timer-service.factory", "HEAP", "ROCKSDB"),
         ("security.ssl.enabled", "true", "false"),
         ("security.ssl.internal.enabled", "true", "false"),
         ("akka.ssl.enabled", "true", "false"),

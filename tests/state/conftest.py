@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -44,8 +44,10 @@ class BackendHarness:
         key_type: TypeInformation | None = None,
         parallelism: int = 1,
         clock: Callable[[], int] = current_time_ms,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.backend_name = backend_name
+        self.settings = dict(settings or {})
         self.clock = clock
         self.codec = KeyCodec(key_type)
         self.parallelism = parallelism
@@ -61,7 +63,9 @@ class BackendHarness:
             key_group_range=key_groups,
             max_parallelism=MAX_PARALLELISM,
             working_directory=self._folder,
-            configuration=Configuration({PystateOptions.STATE_EPOCH_MEMORY.key: "1 b"} if spills else {}),
+            configuration=Configuration(
+                {**self.settings, **({PystateOptions.STATE_EPOCH_MEMORY.key: "1 b"} if spills else {})}
+            ),
             clock=self.clock,
         )
 
@@ -120,7 +124,7 @@ class BackendHarness:
         """Return a new harness of the same key type with the state of the files."""
         files = list(files)
         name, key_type = backend_name or self.backend_name, self.codec.key_type
-        harness = BackendHarness(name, key_type, parallelism or self.parallelism, self.clock)
+        harness = BackendHarness(name, key_type, parallelism or self.parallelism, self.clock, self.settings)
         for backend in harness.backends:
             backend.restore(io.BytesIO(data) for data in files)
         return harness

@@ -63,6 +63,7 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "state.backend.latency-track.": "state is read in the function's own process; benchmarks/state_access.py measures it",
     "state.size-track.": "the size of all state of a subtask is measured (stateSize), not that of each access",
     "state.backend.rocksdb.metrics.": "RocksDB, or the binding to it that pystate uses, has no such metric",
+    "state.backend.rocksdb.timer-service.factory": "timers of the rocksdb state backend are rows of RocksDB, as by default",
     "state.backend.rocksdb.": _ROCKSDB,
     "statebackend.useManagedMemory": _ROCKSDB,
     "execution.async-state.": "state is in the function's own process, there is nothing to wait for",

@@ -29,6 +29,7 @@ from pystate.common.option_types import (
     StringType,
 )
 from pystate.common.rocksdb_metric_options import RocksDBNativeMetricOptions
+from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.common.security_options import SecurityOptions
 from pystate.common.service_options import ClientOptions, RestOptions, WebOptions
 
@@ -246,30 +247,6 @@ class StateBackendOptions:
         True,
         "Write snapshots while the next epochs run. Where it is false, an epoch waits until the snapshot before it is"
         " written; rocksdb can't do that.",
-    )
-
-
-class RocksDBOptions:
-    """How the rocksdb state backend uses memory."""
-
-    FIX_PER_SLOT_MEMORY_SIZE = ConfigOption[int](
-        "state.backend.rocksdb.memory.fixed-per-slot",
-        MemorySizeType(),
-        256 << 20,
-        "What all states of a slot share: block cache, indexes, filters and write buffers. At least 1 mb; a soft bound,"
-        " since writers are not stalled while a write buffer goes to disk.",
-    )
-    WRITE_BUFFER_RATIO = ConfigOption[float](
-        "state.backend.rocksdb.memory.write-buffer-ratio",
-        FloatType(0, 1, above=True),
-        0.5,
-        "The share of that memory that write buffers may take.",
-    )
-    CHECKPOINT_TRANSFER_THREAD_NUM = ConfigOption[int](
-        "state.backend.rocksdb.checkpoint.transfer.thread.num",
-        IntegerType(minimum=1, maximum=64),
-        4,
-        "How many files of an incremental checkpoint a subtask writes or reads at once.",
     )
 
 

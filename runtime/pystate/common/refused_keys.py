@@ -65,6 +65,11 @@ REFUSED_KEYS: dict[str, Refusal] = {
         "leave it out; a job over bounded sources ends by itself",
         frozenset({"batch"}),
     ),
+    "state.backend.rocksdb.timer-service.factory": Refusal(
+        "timers of the rocksdb state backend are rows of RocksDB, of which the first ones are kept in memory",
+        "leave it out, and set state.backend.rocksdb.timer-service.cache-size for more of them; hashmap has all in memory",
+        frozenset({"heap"}),
+    ),
     "security.ssl.enabled": _REST_TLS,
     "web.ssl.enabled": _REST_TLS,
     "jobmanager.web.ssl.enabled": _REST_TLS,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import BinaryIO
 
 from pystate.common.errors import CorruptSnapshotError
-from pystate.common.options import RocksDBOptions
+from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.slot.restore_progress import RestoreProgress, bytes_to_read
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle

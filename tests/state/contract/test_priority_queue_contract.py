@@ -11,13 +11,13 @@ from pystate.api.state import ValueStateDescriptor
 from pystate.api.time_domain import TimeDomain
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
+from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING
 from pystate.state.base.loader import state_backend_names
 from pystate.state.base.namespaces import TIME_WINDOWS, KeyNamespaceSerializer
 from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.state.base.timer_schema import Timer, TimerSchema, time_to_bytes
-from pystate.state.rocksdb import timer_table
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness
 
 EVENT = TimerSchema("window-timers", TimeDomain.EVENT_TIME, TIME_WINDOWS)
@@ -26,9 +26,12 @@ WINDOW, OTHER_WINDOW = (0, 10), (-5, 5)
 FAR = [-(1 << 63), -1, 0, 5, 1 << 40, (1 << 63) - 1]
 
 
-@pytest.fixture(autouse=True)
-def _small_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timer_table, "CACHED_TIMERS", 3)
+FEW_CACHED = {RocksDBOptions.TIMER_SERVICE_CACHE_SIZE.key: "3"}
+
+
+@pytest.fixture
+def harness(backend_name: str) -> BackendHarness:
+    return BackendHarness(backend_name, settings=FEW_CACHED)
 
 
 def queue_at(harness: BackendHarness, key: Any, schema: TimerSchema = PROCESSING) -> KeyGroupedPriorityQueue:
@@ -184,7 +187,7 @@ def test_key_groups_are_asked_one_by_one(harness: BackendHarness) -> None:
 
 @pytest.mark.parametrize("restored_by", state_backend_names())
 def test_timers_move_with_the_key_group_of_their_key(backend_name: str, restored_by: str) -> None:
-    harness = BackendHarness(backend_name, parallelism=2)
+    harness = BackendHarness(backend_name, parallelism=2, settings=FEW_CACHED)
     for time in range(30):
         add(harness, f"key {time % 7}", time)
         add(harness, f"key {time % 7}", time % 3, (time, time + 1), EVENT)
@@ -344,12 +347,21 @@ def test_timers_that_come_and_go_take_no_room(harness: BackendHarness) -> None:
     assert len(queue._heads) < 500
 
 
+def test_timers_that_come_before_all_others_leave_nothing_behind(harness: BackendHarness) -> None:
+    for time in range(600, 0, -1):
+        add(harness, "k", time)
+        add(harness, "l", time)
+    queue: Any = harness.backend.get_priority_queue(PROCESSING)
+    assert len(queue._heads) <= 4 * MAX_PARALLELISM
+    assert [timer.timestamp for timer in iter(queue.poll, None)] == [time for time in range(1, 601) for _ in range(2)]
+
+
 @pytest.mark.parametrize(
     ("sub_key", "value"),
     [(b"\x00", b""), (b"\x00" + b"1234567", b""), (time_to_bytes(1), b""), (b"\x00" + b"12345678", b"x")],
 )
 def test_a_damaged_timer_is_noticed(backend_name: str, sub_key: bytes, value: bytes) -> None:
-    harness = BackendHarness(backend_name)
+    harness = BackendHarness(backend_name, settings=FEW_CACHED)
     info = PROCESSING.meta_info(PROCESSING.name)
     data = _file_with(harness, info, [("k", sub_key, value)])
     restored = None

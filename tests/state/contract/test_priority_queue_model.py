@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from pystate.api.time_domain import TimeDomain
+from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.state.base.loader import state_backend_names
 from pystate.state.base.namespaces import TIME_WINDOWS, VOID
 from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.state.base.snapshot import KeyedStateSnapshot
 from pystate.state.base.timer_schema import TimerSchema
-from pystate.state.rocksdb import timer_table
 from tests.hypothesis_profiles import of_model
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, backends_to_test, written
 
+FEW_CACHED = {RocksDBOptions.TIMER_SERVICE_CACHE_SIZE.key: "2"}
 KEYS = [1, "a", ("t", 1)]
 KEY = st.integers(0, 2)
 TIME = st.integers(-6, 6)
@@ -31,11 +32,10 @@ class _Timers(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.harness = BackendHarness(self.backend_name)
+        self.harness = BackendHarness(self.backend_name, settings=FEW_CACHED)
         self.flushed: Model = set()
         self.running: Model = set()
         self.open: list[tuple[list[KeyedStateSnapshot], Model]] = []
-        self.cached, timer_table.CACHED_TIMERS = timer_table.CACHED_TIMERS, 2
 
     @initialize(with_windows=st.booleans())
     def choose(self, with_windows: bool) -> None:
@@ -138,7 +138,6 @@ class _Timers(RuleBasedStateMachine):
         self.flushed, self.running = model, set(model)
 
     def teardown(self) -> None:
-        timer_table.CACHED_TIMERS = self.cached
         for snapshots, model in self.open:
             self._compare(self.harness.restored([written(snapshot) for snapshot in snapshots]), model)
 

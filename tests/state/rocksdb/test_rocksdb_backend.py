@@ -17,7 +17,7 @@ from pystate.common import TypeInformation, Types
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, RestoreError, SnapshotError, StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.common.options import RocksDBOptions
+from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.canonical import CanonicalReader
 from pystate.state.base.keys import KeyCodec

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BEFORE_ALL = -(1 << 63) - 1
 _HEAP_ITEM_BYTES = 150
+_HEADS_PER_GROUP = 4
 
 _time_of = attrgetter("timestamp")
 
@@ -206,6 +207,9 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         if known is None or time < known:
             self._lowest[key_group] = time
             heapq.heappush(self._heads, (time, key_group))
+            if len(self._heads) > _HEADS_PER_GROUP * len(self._owned):  # most of them no longer count
+                self._heads[:] = [(first, group) for group, first in self._lowest.items()]
+                heapq.heapify(self._heads)
 
     def _first(self, key_group: int) -> Timer | None:
         changes, heap = self._changes, self._added.get(key_group)

@@ -11,6 +11,7 @@ from pystate.common.errors import ConfigurationError, PystateError, StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.options import PystateOptions
 from pystate.common.overrides import override
+from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.common.time import current_time_ms
 from pystate.metrics.sample import MetricSample
 from pystate.state.base.abstract_backend import AbstractKeyedStateBackend
@@ -82,7 +83,9 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
         context = self.key_context
         self._native_metrics = NativeMetrics.of(self.configuration)
         statistics = self._native_metrics.need_statistics
-        self._tables = RocksDBTables(context, Database(working_directory, memory, statistics=statistics))
+        cache_size = self.configuration.get(RocksDBOptions.TIMER_SERVICE_CACHE_SIZE)
+        database = Database(working_directory, memory, statistics=statistics)
+        self._tables = RocksDBTables(context, database, cache_size)
         self._spill = EpochSpill(working_directory, memory, self.configuration.get(PystateOptions.STATE_EPOCH_MEMORY))
         self._snapshots = RocksDBSnapshotStrategy(context, self.configuration, self._tables, working_directory)
         self._restore = RocksDBRestoreOperation(context, self._tables, working_directory, memory, statistics=statistics)

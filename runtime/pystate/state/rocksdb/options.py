@@ -22,7 +22,7 @@ from rocksdict import (
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError
-from pystate.common.options import RocksDBOptions
+from pystate.common.rocksdb_options import RocksDBOptions
 
 MIN_MEMORY_BYTES = 1 << 20
 """Less than this is refused."""

@@ -49,14 +49,16 @@ class RocksDBTables:
     Args:
         context: Of the backend.
         database: Where the column families are.
+        timer_cache_size: See `RocksDBTimerTable`.
 
     Attributes:
         database: As given; another one after a restore from files of RocksDB.
     """
 
-    def __init__(self, context: InternalKeyContext, database: Database) -> None:
+    def __init__(self, context: InternalKeyContext, database: Database, timer_cache_size: int) -> None:
         self.database = database
         self._context = context
+        self._timer_cache_size = timer_cache_size
         self._registry: StateRegistry[Table, RestoredRows] = StateRegistry(
             self._create_table, self._create_rows, self._adopt
         )
@@ -132,7 +134,7 @@ class RocksDBTables:
     def _table(self, name: str, schema: Schema, family: ColumnFamily, next_number: int) -> Table:
         addresses = schema.addresses(self._context.key_codec)
         if isinstance(schema, TimerSchema):
-            return RocksDBTimerTable(name, self.database, family, addresses)
+            return RocksDBTimerTable(name, self.database, family, addresses, self._timer_cache_size)
         serializer = schema.serializer
         if schema.user_keys is not None:
             return RocksDBMapTable(name, self.database, family, addresses, serializer, schema.user_keys)

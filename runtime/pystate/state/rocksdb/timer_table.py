@@ -18,9 +18,6 @@ from pystate.state.base.timer_schema import TIME_BYTES, Timer, time_from_bytes, 
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.rows import KEY_GROUP_BYTES, KEYED_ROWS, RocksDBRows, RowLayout
 
-CACHED_TIMERS = 128
-"""So many timers of each key group are kept in memory, as in Flink (state.backend.rocksdb.timer-service.cache-size)."""
-
 _TIMER_BYTES = 400
 _LENGTH = struct.Struct(">I")
 _TIME_END = KEY_GROUP_BYTES + TIME_BYTES
@@ -80,11 +77,11 @@ class _Cache:
         elif added and not is_there and (self.complete or row <= self.known_to):
             rows.insert(place, (row, timer))
 
-    def end_epoch(self) -> None:
-        """Go back to the beginning, and forget what is too much."""
+    def end_epoch(self, size: int) -> None:
+        """Go back to the beginning, and forget what is beyond the bound."""
         self.position = 0
-        if len(self.rows) > CACHED_TIMERS:
-            del self.rows[CACHED_TIMERS:]
+        if len(self.rows) > size:
+            del self.rows[size:]
             self.known_to, self.complete = self.rows[-1][0], False
 
 
@@ -96,20 +93,27 @@ class RocksDBTimerTable(RocksDBRows):
         database: See `RocksDBRows`.
         family: See `RocksDBRows`.
         addresses: See `RocksDBRows`.
+        cache_size: How many timers of each key group are kept in memory, the first ones.
 
     Attributes:
         generation: See `TimerStore`.
     """
 
-    __slots__ = ("_caches", "_used", "generation")
+    __slots__ = ("_cache_size", "_caches", "_used", "generation")
 
     layout = TIMER_ROWS
 
     def __init__(
-        self, name: str, database: rocksdb.Database, family: rocksdb.ColumnFamily, addresses: AddressFormat
+        self,
+        name: str,
+        database: rocksdb.Database,
+        family: rocksdb.ColumnFamily,
+        addresses: AddressFormat,
+        cache_size: int,
     ) -> None:
         super().__init__(name, database, family, addresses)
         self.generation = 0
+        self._cache_size = cache_size
         self._caches: dict[int, _Cache] = {}
         self._used: set[_Cache] = set()  # by the running epoch
 
@@ -152,11 +156,11 @@ class RocksDBTimerTable(RocksDBRows):
         start = cache.known_to + b"\x00" if cache.known_to else _group_prefix(key_group)
         scan = self.scan_between(start, _group_prefix(key_group + 1))
         try:
-            found = [(row, self._timer(row)) for row, _ in islice(scan, CACHED_TIMERS)]
+            found = [(row, self._timer(row)) for row, _ in islice(scan, self._cache_size)]
         finally:
             scan.close()
         cache.rows += found
-        cache.complete = len(found) < CACHED_TIMERS
+        cache.complete = len(found) < self._cache_size
         if found:
             cache.known_to = found[-1][0]
 
@@ -178,13 +182,13 @@ class RocksDBTimerTable(RocksDBRows):
 
     def kept_bytes(self) -> int:
         """Return about how much memory is taken by what is kept beyond the bound."""
-        return _TIMER_BYTES * sum(max(0, len(cache.rows) - CACHED_TIMERS) for cache in self._used)
+        return _TIMER_BYTES * sum(max(0, len(cache.rows) - self._cache_size) for cache in self._used)
 
     def end_epoch(self) -> None:
         """Forget what the epoch looked at beyond the bound."""
         super().end_epoch()
         for cache in self._used:
-            cache.end_epoch()
+            cache.end_epoch(self._cache_size)
         self._used.clear()
 
     def end_spill(self) -> None:
