@@ -41,8 +41,8 @@ class CommandEntry:
 
 
 COMMANDS: dict[str, CommandEntry] = {
-    "run": CommandEntry("run", "run", "run_words"),
-    "info": CommandEntry("info", "info", "info_words"),
+    "run": CommandEntry("run", "run", "run_arguments"),
+    "info": CommandEntry("info", "info", "info_arguments"),
     "list": CommandEntry("list_jobs", "list_jobs"),
     "watch": CommandEntry("watch", "watch"),
     "logs": CommandEntry("logs", "logs"),

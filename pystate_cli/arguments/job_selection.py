@@ -69,7 +69,7 @@ def connect_to_job(
         message = "Missing JobID. Specify a Job ID, the job's name, or its application with -yid."
         raise UsageError(message, hint="pystate list")
     client = session.connect(address)
-    return client, selected_job(client, text, application_id, changes=changes, tell=session.console.story)
+    return client, selected_job(client, text, application_id, changes=changes, tell=session.console.info)
 
 
 def selected_job(

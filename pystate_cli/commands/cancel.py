@@ -30,7 +30,7 @@ from pystate_cli.session import Session, job_failure
 
 def cancel(
     context: typer.Context,
-    words: Annotated[
+    arguments: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[DIR] JOBID",
@@ -54,7 +54,7 @@ def cancel(
 ) -> None:
     """Cancel a job and wait for its end; with -s print the path of its savepoint."""
     session = Session.of(context)
-    check_words(words or [], with_savepoint)
+    check_arguments(arguments or [], with_savepoint)
     said, chosen = checked_message(message), checked_format(format_type)
     if format_type is not None and not with_savepoint:
         problem = "-type is of the savepoint, and there is none without -s."
@@ -64,9 +64,9 @@ def cancel(
         raise UsageError(problem, hint="pystate cancel --help")
     means_job = partial(_means_job, session, job_manager)
     if application_id is None:
-        job, directory = split_words(words or [], means_job)
+        job, directory = split_arguments(arguments or [], means_job)
     else:
-        job, directory = split_beside_application(words or [], means_job)
+        job, directory = split_beside_application(arguments or [], means_job)
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=True)
     if with_savepoint:
         _cancel_with_savepoint(session, client, job_id, directory, chosen, said, as_json=as_json)
@@ -74,67 +74,68 @@ def cancel(
         _cancel(session, client, job_id, as_json=as_json)
 
 
-def check_words(words: list[str], with_savepoint: bool) -> None:
+def check_arguments(arguments: list[str], with_savepoint: bool) -> None:
     """Refuse what can't be a job and, with -s, a directory.
 
     Raises:
-        UsageError: There are too many words, or one is empty.
+        UsageError: There are too many arguments, or one is empty.
     """
-    if with_savepoint and not all(word.strip() for word in words):
+    if with_savepoint and not all(argument.strip() for argument in arguments):
         message = "The job's or the directory's word is empty: is a variable of your script not set?"
         raise UsageError(message, hint="pystate cancel --help")
-    if len(words) > 2:
-        message = f"cancel takes one job, and with -s a directory, not {' '.join(words)!r}."
+    if len(arguments) > 2:
+        message = f"cancel takes one job, and with -s a directory, not {' '.join(arguments)!r}."
         raise UsageError(message, hint="pystate cancel --help")
-    if len(words) == 2 and not with_savepoint:
+    if len(arguments) == 2 and not with_savepoint:
         message = "A directory needs -s."
-        raise UsageError(message, hint=f"pystate cancel -s {' '.join(words)}")
+        raise UsageError(message, hint=f"pystate cancel -s {' '.join(arguments)}")
 
 
-def split_beside_application(words: list[str], means_job: Callable[[str], bool]) -> tuple[str | None, str | None]:
-    """Return job and directory where the job is named by its application already: a single word is one or the other."""
-    if len(words) == 1 and not JOB_ID.fullmatch(words[0]) and not means_job(words[0]):
-        return None, words[0]
-    return split_words(words, means_job) if words else (None, None)
+def split_beside_application(arguments: list[str], means_job: Callable[[str], bool]) -> tuple[str | None, str | None]:
+    """Return job and directory where the job is named by its application already: a single argument is one or the other."""
+    if len(arguments) == 1 and not JOB_ID.fullmatch(arguments[0]) and not means_job(arguments[0]):
+        return None, arguments[0]
+    return split_arguments(arguments, means_job) if arguments else (None, None)
 
 
-def split_words(words: list[str], means_job: Callable[[str], bool]) -> tuple[str | None, str | None]:
+def split_arguments(arguments: list[str], means_job: Callable[[str], bool]) -> tuple[str | None, str | None]:
     """Return job and directory, which may stand in either order.
 
     Args:
-        words: No more than two.
-        means_job: Whether a word begins a job's id, or is a job's name; isn't asked where one of two is a whole id.
+        arguments: No more than two.
+        means_job: Whether an argument begins a job's id, or is a job's name; isn't asked where one of two is a whole id.
 
     Raises:
-        UsageError: Both of two words mean jobs.
+        UsageError: Both of two arguments mean jobs.
     """
-    if len(words) < 2:
-        return (words[0] if words else None), None
-    ids = [JOB_ID.fullmatch(word) is not None for word in words]
-    first, second = ids if any(ids) else [means_job(word) for word in words]
+    if len(arguments) < 2:
+        return (arguments[0] if arguments else None), None
+    ids = [JOB_ID.fullmatch(argument) is not None for argument in arguments]
+    first, second = ids if any(ids) else [means_job(argument) for argument in arguments]
     if first and second and not all(ids):
-        message = f'Both "{printable(words[0])}" and "{printable(words[1])}" mean jobs; one of them must be a directory.'
-        raise UsageError(message, hint=f"write the directory as a path: ./{words[0]} or ./{words[1]}")
-    # in Flink's order the job is the last word: of two ids, and where neither means a job
-    job, directory = words if first and not second else reversed(words)
+        one, other = arguments
+        message = f'Both "{printable(one)}" and "{printable(other)}" mean jobs; one of them must be a directory.'
+        raise UsageError(message, hint=f"write the directory as a path: ./{one} or ./{other}")
+    # in Flink's order the job is the last argument: of two ids, and where neither means a job
+    job, directory = arguments if first and not second else reversed(arguments)
     return job, directory
 
 
-def _means_job(session: Session, job_manager: str | None, word: str) -> bool:
-    return may_mean_job(word, session.connect(job_manager).get("/jobs/overview")["jobs"])
+def _means_job(session: Session, job_manager: str | None, argument: str) -> bool:
+    return may_mean_job(argument, session.connect(job_manager).get("/jobs/overview")["jobs"])
 
 
 def _cancel(session: Session, client: RestClient, job_id: str, *, as_json: bool) -> None:
-    session.console.story(f"Cancelling job {job_id}.")
+    session.console.info(f"Cancelling job {job_id}.")
     try:
         client.patch(f"/jobs/{job_id}?mode=cancel")
         with session.console.waiting("The job is ending"):
             state = await_end(client, job_id)
     except PystateError as error:
-        session.console.story(f"Could not cancel job {job_id}.")
+        session.console.info(f"Could not cancel job {job_id}.")
         raise error
     _check_cancelled(session, client, job_id, state)
-    session.console.story(f"Cancelled job {job_id}.")
+    session.console.info(f"Cancelled job {job_id}.")
     if as_json:
         session.console.result_json({"jobId": job_id, "state": state.value})
 
@@ -151,7 +152,7 @@ def _cancel_with_savepoint(
 ) -> None:
     target = None if directory is None else absolute_path(directory)
     where = "default savepoint directory" if target is None else target
-    session.console.story(f"Cancelling job {job_id} with {chosen} savepoint to {where}.")
+    session.console.info(f"Cancelling job {job_id} with {chosen} savepoint to {where}.")
     body = {
         "target-directory": target,
         "cancel-job": True,
@@ -169,7 +170,7 @@ def _cancel_with_savepoint(
     else:
         session.console.result(path)  # the savepoint is there, however the job ended
     _check_cancelled(session, client, job_id, state)
-    session.console.story(f"Cancelled job {job_id}. Savepoint stored in {path}.")
+    session.console.info(f"Cancelled job {job_id}. Savepoint stored in {path}.")
 
 
 def _check_cancelled(session: Session, client: RestClient, job_id: str, state: JobStatus) -> None:

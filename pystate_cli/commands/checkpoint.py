@@ -51,17 +51,17 @@ def checkpoint(
         tell_operation(session, client, f"{operations}/{trigger_id}", "checkpointId", wait=wait, as_json=as_json)
         return
     mode = "in detached mode " if detached else ""
-    console.story(f"Triggering checkpoint {mode}for job {job_id}.")
+    console.info(f"Triggering checkpoint {mode}for job {job_id}.")
     body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": None}
     request_id = client.post(operations, body)["request-id"]
     if detached:
         tell_trigger_id(session, "manual checkpoint", request_id, "checkpoint", job_id, as_json=as_json)
         return
-    console.story("Waiting for response...")
+    console.info("Waiting for response...")
     with console.progress("The checkpoint is being written") as show:
         checkpoint_id = await_operation(client, f"{operations}/{request_id}", show)["checkpointId"]
-    console.story(f"Checkpoint{'(FULL)' if full else ''} {checkpoint_id} for job {job_id} completed.")
-    console.story("You can resume your program from this checkpoint with the run command.")
+    console.info(f"Checkpoint{'(FULL)' if full else ''} {checkpoint_id} for job {job_id} completed.")
+    console.info("You can resume your program from this checkpoint with the run command.")
     if as_json:
         console.result_json({"jobId": job_id, "checkpointId": checkpoint_id})
     else:

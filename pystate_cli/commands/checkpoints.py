@@ -185,7 +185,7 @@ def _show(console: Console, view: _View) -> None:
     for line in view.plain():
         console.result(line)
     for line in (view.sentence(), *view.waits()):
-        console.story(line)
+        console.info(line)
 
 
 class _Look:

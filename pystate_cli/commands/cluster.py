@@ -15,7 +15,7 @@ from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
 from pystate_cli.client.job_manager import find_job_manager, own_job_manager, start_job_manager, stop_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
-from pystate_cli.programs.program_words import ConfDirOption, PropertyOption
+from pystate_cli.programs.program_arguments import ConfDirOption, PropertyOption
 from pystate_cli.running.waiting import await_end
 from pystate_cli.session import Session
 
@@ -55,7 +55,7 @@ def start(
         )
     pid = (read_job_manager(session.home) or {}).get("pid")
     what = "Started the job manager" if started else "The job manager is running already"
-    session.console.story(f"{what} (process {pid}).")
+    session.console.info(f"{what} (process {pid}).")
     options = SecurityOptions
     if configuration.get(options.REST_ALLOW_UNAUTHENTICATED) and configuration.get(options.REST_TOKEN_FILE) is None:
         session.console.warning(unauthenticated_warning())
@@ -82,7 +82,7 @@ def stop(
         if cancel_jobs:
             message = "There is no job manager that could cancel jobs."
             raise NoJobManagerError(message, where=str(session.home.root), hint="pystate cluster start finds them again")
-        session.console.story(absent_job_manager(session.home).message)
+        session.console.info(absent_job_manager(session.home).message)
         if as_json:
             session.console.result_json({"stopped": False, "pid": None, "jobsLeft": None})
         return
@@ -104,12 +104,12 @@ def stop(
     if not stopped:
         message = f"The job manager (process {entry['pid']}) has not ended within {_STOP_SECONDS:.0f} s."
         raise ControlError(message, where=str(session.home.root), hint=f"kill -9 {entry['pid']} ends it, its jobs go on")
-    session.console.story(f"Stopped the job manager (process {entry['pid']}).")
+    session.console.info(f"Stopped the job manager (process {entry['pid']}).")
     if running:
         one = len(running) == 1
         jobs = "1 job goes" if one else f"{len(running)} jobs go"
         them = "it" if one else "them"
-        session.console.story(f"{jobs} on; the next job manager (pystate cluster start, or pystate run) finds {them} again.")
+        session.console.info(f"{jobs} on; the next job manager (pystate cluster start, or pystate run) finds {them} again.")
     if as_json:
         session.console.result_json({"stopped": True, "pid": entry["pid"], "jobsLeft": running})
 
@@ -192,7 +192,7 @@ def _cancel(session: Session, client: RestClient, jobs: list[str]) -> None:
     with session.console.waiting("The jobs are ending"):
         for job_id in jobs:
             state = await_end(client, job_id)
-            session.console.story(f"Job {job_id} has ended ({state.value}).")
+            session.console.info(f"Job {job_id} has ended ({state.value}).")
 
 
 def _timeout(configuration: Configuration) -> float:

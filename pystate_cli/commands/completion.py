@@ -41,4 +41,4 @@ def completion(
         return
     console.result(script)
     if console.is_terminal:
-        console.story(_INSTALL[shell.value])
+        console.info(_INSTALL[shell.value])

@@ -12,7 +12,7 @@ from pystate_cli.arguments.completions import complete_key
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.commands.config_import import import_config
 from pystate_cli.parser.default_command import DEFAULT, DefaultCommandGroup
-from pystate_cli.programs.program_words import ConfDirOption, PropertyOption
+from pystate_cli.programs.program_arguments import ConfDirOption, PropertyOption
 from pystate_cli.session import Session
 from pystate_cli.views.setting_list import SETTINGS, SettingRow, details
 
@@ -60,7 +60,7 @@ def show_config(
     elif console.is_terminal:
         view = details(rows[0], console.width) if one else SETTINGS.table(shown, console.width, unicode=console.has_unicode)
         console.render(view)
-        console.story(f"\nread from {_source(loaded)}{_below(loaded)}")
+        console.info(f"\nread from {_source(loaded)}{_below(loaded)}")
     elif one:
         console.result(rows[0].bare)
     else:

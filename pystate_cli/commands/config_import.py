@@ -50,7 +50,7 @@ def import_config(
     _tell(session, imported)
     in_force = output != "-" and _is_in_force(target)
     if output != "-":
-        session.console.story(_in_force_sentence(target, imported) if in_force else _not_in_force_sentence(target))
+        session.console.info(_in_force_sentence(target, imported) if in_force else _not_in_force_sentence(target))
     if as_json:
         session.console.result_json(
             {
@@ -70,7 +70,7 @@ def import_config(
 
 
 def _tell(session: Session, imported: Imported) -> None:
-    story, warning = session.console.story, session.console.warning
+    story, warning = session.console.info, session.console.warning
     story(f"{len(imported.taken)} settings are taken over.")
     for old, today in imported.renamed.items():
         story(f"{old!r} is written as {today!r}.")

@@ -11,7 +11,7 @@ from pystate.common.errors import ConfigurationError
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.doctor import machine, service, storage
 from pystate_cli.doctor.finding import Finding, Health, fail, ok, warn
-from pystate_cli.programs.program_words import ConfDirOption, PropertyOption
+from pystate_cli.programs.program_arguments import ConfDirOption, PropertyOption
 from pystate_cli.session import Session
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 
@@ -50,7 +50,7 @@ def doctor(
     if as_json:
         console.result_json({"ok": not failed, "checks": [finding.to_plain() for finding in findings]})
     else:
-        console.story(verdict(findings))
+        console.info(verdict(findings))
     return 1 if failed else 0
 
 

@@ -39,6 +39,6 @@ def exceptions(
     for line in (line for row in rows for line in (trace_lines(row) if verbose else ())):
         console.result(line)
     if not rows:
-        console.story("Nothing has failed.")
+        console.info("Nothing has failed.")
     elif history["truncated"]:
-        console.story(f"These are the last {len(rows)}; there were more.")
+        console.info(f"These are the last {len(rows)}; there were more.")

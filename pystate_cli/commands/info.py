@@ -20,8 +20,7 @@ from pystate_cli.arguments.savepoint_places import check_starting_snapshot, star
 from pystate_cli.arguments.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES, claim_mode_property
 from pystate_cli.client.failures import failure_of
 from pystate_cli.console.console import Console
-from pystate_cli.programs.program_check import check_program
-from pystate_cli.programs.program_words import (
+from pystate_cli.programs.program_arguments import (
     COMMON_FLAGS,
     COMMON_WITH_VALUE,
     PYTHON_ARCHIVES_NAMES,
@@ -36,6 +35,7 @@ from pystate_cli.programs.program_words import (
     python_properties,
     with_job_file_behind_options,
 )
+from pystate_cli.programs.program_check import check_program
 from pystate_cli.session import Session
 from pystate_cli.views.plan_view import plan_view
 
@@ -140,10 +140,10 @@ def _tell_restore(console: Console, restore: dict[str, Any], *, as_json: bool) -
         for line in restore_lines(restore):
             console.result(line)
     if restore["fits"]:
-        console.story("The snapshot fits, as far as can be seen without slots: they compare the types of values.")
+        console.info("The snapshot fits, as far as can be seen without slots: they compare the types of values.")
         return 0
     for line in problem_lines(restore):
-        console.story(line)
+        console.info(line)
     misfits = [one for one in (*restore["operators"], *restore["sources"]) if one["problem"] is not None]
     count = len(misfits)
     message = f"The snapshot does not fit the program: {count} problem{'' if count == 1 else 's'}."
@@ -152,9 +152,9 @@ def _tell_restore(console: Console, restore: dict[str, Any], *, as_json: bool) -
     raise RestoreError(message, where=restore["path"], hint=hint)
 
 
-def info_words(words: list[str]) -> list[str]:
+def info_arguments(arguments: list[str]) -> list[str]:
     """Return the arguments of `info` with the value of Flink's `-py` as the positional it stands for."""
-    return with_job_file_behind_options(words, _FLAGS, _WITH_VALUE, "info")
+    return with_job_file_behind_options(arguments, _FLAGS, _WITH_VALUE, "info")
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def logs(
     )
     offset = output.begin() if tail is None else output.offset_of_last(tail)
     if tail is None and offset:
-        session.console.story(f"The first {offset:,} bytes of the log are gone: it had grown too large.")
+        session.console.info(f"The first {offset:,} bytes of the log are gone: it had grown too large.")
     try:
         pieces = output.from_(offset, follow=follow)
         if as_json:

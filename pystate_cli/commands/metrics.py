@@ -59,7 +59,7 @@ def metrics(
     if not seen.answer["up"] and not seen.is_last:
         console.warning("the job's driver does not answer; these are the metrics that stand in its files")
     if pattern is not None and not seen.rows:
-        console.story(f"No metric of the job matches {pattern!r}.")
+        console.info(f"No metric of the job matches {pattern!r}.")
 
 
 class _Look:

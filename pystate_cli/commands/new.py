@@ -40,9 +40,9 @@ def new(
         except OSError as error:
             message = f"The project can't be written: {error.strerror}."
             raise UsageError(message, where=str(target)) from error
-        session.console.story(f"  {folder.name}/{path}")
+        session.console.info(f"  {folder.name}/{path}")
     module = module_name(folder.name)
-    session.console.story(f"\ncd {name}\npython -m pytest\npystate run {module}.py input --once")
+    session.console.info(f"\ncd {name}\npython -m pytest\npystate run {module}.py input --once")
     if as_json:
         session.console.result_json({"path": str(folder), "files": [str(path) for path in files]})
     else:

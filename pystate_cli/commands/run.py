@@ -24,8 +24,7 @@ from pystate_cli.arguments.snapshot_options import (
 )
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.program_end import program_failure
-from pystate_cli.programs.program_check import check_program
-from pystate_cli.programs.program_words import (
+from pystate_cli.programs.program_arguments import (
     COMMON_FLAGS,
     COMMON_WITH_VALUE,
     ConfDirOption,
@@ -40,6 +39,7 @@ from pystate_cli.programs.program_words import (
     python_properties,
     with_job_file_behind_options,
 )
+from pystate_cli.programs.program_check import check_program
 from pystate_cli.running.attached_run import AttachedRun
 from pystate_cli.running.detached_start import DetachedStart
 from pystate_cli.session import Session, show_warnings
@@ -175,7 +175,7 @@ def run(
         "environment": dict(os.environ),
     }
     job_id = str(client.post("/pystate/jobs", submission)["job_id"])
-    session.console.story(f"Job has been submitted with JobID {job_id}")
+    session.console.info(f"Job has been submitted with JobID {job_id}")
     if detached:
         state = DetachedStart(session.console, client, job_id, start_timeout).wait()
         show_warnings(session.console, client, job_id)
@@ -197,6 +197,6 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def run_words(words: list[str]) -> list[str]:
+def run_arguments(arguments: list[str]) -> list[str]:
     """Return the arguments of `run` with the value of Flink's `-py` as the positional it stands for."""
-    return with_job_file_behind_options(words, _FLAGS, _WITH_VALUE, "run")
+    return with_job_file_behind_options(arguments, _FLAGS, _WITH_VALUE, "run")

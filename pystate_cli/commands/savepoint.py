@@ -81,7 +81,7 @@ def savepoint(
         path = f"/jobs/{job_id}/savepoints/{trigger_id}"
         tell_operation(session, client, path, "location", wait=wait, as_json=as_json)
         return
-    session.console.story(f"Triggering savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
+    session.console.info(f"Triggering savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
     body = {
         "target-directory": target,
         "cancel-job": False,
@@ -93,11 +93,11 @@ def savepoint(
     if detached:
         tell_trigger_id(session, "manual savepoint", request_id, "savepoint", job_id, as_json=as_json)
         return
-    session.console.story("Waiting for response...")
+    session.console.info("Waiting for response...")
     with session.console.progress("The savepoint is being written", waiter="The savepoint") as show:
         path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
-    session.console.story(f"Savepoint completed. Path: {path}")
-    session.console.story("You can resume your program from this savepoint with the run command.")
+    session.console.info(f"Savepoint completed. Path: {path}")
+    session.console.info("You can resume your program from this savepoint with the run command.")
     if as_json:
         session.console.result_json({"jobId": job_id, "location": path})
     else:

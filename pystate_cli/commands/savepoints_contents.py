@@ -79,7 +79,7 @@ def _tell_problems(console: Console, uri: str, files: int, size: int, problems: 
             place = f"{problem.file}: " if problem.file else ""
             console.result(printable(f"{problem.part}: {place}{problem.what}"))
         count = len(problems)
-        console.story(f"{uri} is damaged: {count} problem{'' if count == 1 else 's'}.")
+        console.info(f"{uri} is damaged: {count} problem{'' if count == 1 else 's'}.")
     return 1 if problems else 0
 
 
@@ -125,7 +125,7 @@ def diff_savepoints(
         for line in change_lines(old, new, differences, sources):
             console.result(line)
     if any(state.change is Change.ALIKE for one in differences for state in one.states):
-        console.story("alike: of the same type, entries and bytes; what is in files of a backend can't be compared.")
+        console.info("alike: of the same type, entries and bytes; what is in files of a backend can't be compared.")
 
 
 def _diff_keys(session: Session, before: str, after: str, uid: str, name: str, *, as_json: bool) -> None:
@@ -145,7 +145,7 @@ def _diff_keys(session: Session, before: str, after: str, uid: str, name: str, *
     told = [
         f"{format_count(count)} {change.value}" for change, count in sorted(counts.items(), key=lambda one: one[0].value)
     ]
-    session.console.story(f"{', '.join(told) or 'No key has changed'} in {printable(f'{uid}/{name}')}.")
+    session.console.info(f"{', '.join(told) or 'No key has changed'} in {printable(f'{uid}/{name}')}.")
 
 
 def _plain(key: Any) -> Any:

@@ -40,7 +40,7 @@ def dispose(session: Session, text: str, job_manager: str | None, *, as_json: bo
     console = session.console
     location = find_snapshot(session, text)
     path = location.uri
-    console.story(f"Disposing savepoint '{path}'.")
+    console.info(f"Disposing savepoint '{path}'.")
     try:
         client = session.connect(job_manager)
     except NoJobManagerError:
@@ -52,12 +52,12 @@ def dispose(session: Session, text: str, job_manager: str | None, *, as_json: bo
             delete(session.home, location)
         else:
             request_id = client.post("/savepoint-disposal", {"savepoint-path": path})["request-id"]
-            console.story("Waiting for response...")
+            console.info("Waiting for response...")
             await_operation(client, f"/savepoint-disposal/{request_id}")
     except PystateError:
-        console.story(f"Failed to dispose the savepoint '{path}'.")
+        console.info(f"Failed to dispose the savepoint '{path}'.")
         raise
-    console.story(f"Savepoint '{path}' disposed.")
+    console.info(f"Savepoint '{path}' disposed.")
     if as_json:
         console.result_json({"path": path, "disposed": True})
 
@@ -104,17 +104,17 @@ def collect_garbage(
     elif orphans:
         console.render(ORPHANS.table(orphans, console.width, unicode=console.has_unicode))
     if not orphans:
-        console.story("Nothing to delete.")
+        console.info("Nothing to delete.")
         return
     count = f"{len(orphans)} orphan{'' if len(orphans) == 1 else 's'}, {format_size(sum(one.size for one in orphans))}"
     if dry_run:
-        console.story(f"{count}. Nothing was deleted.")
+        console.info(f"{count}. Nothing was deleted.")
         return
     if not yes and not _confirmed(session, count):
-        console.story("Nothing was deleted.")
+        console.info("Nothing was deleted.")
         return
     deleted = sum(garbage.delete(orphan) for orphan in orphans)
-    console.story(f"{deleted} of {count} deleted.")
+    console.info(f"{deleted} of {count} deleted.")
 
 
 def _milliseconds(text: str) -> int:
@@ -131,5 +131,5 @@ def _confirmed(session: Session, count: str) -> bool:
     if not sys.stdin.isatty():
         message = f"There is {count} to delete, and nobody to ask."
         raise UsageError(message, hint="--yes deletes without asking, --dry-run only lists")
-    session.console.story(f"Delete {count}? [y/N]")
+    session.console.info(f"Delete {count}? [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")

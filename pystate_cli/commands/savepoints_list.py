@@ -40,7 +40,7 @@ def list_savepoints(
     else:
         for line in plain_lines(catalog):
             console.result(line)
-        console.story(summary_line(catalog, where))
+        console.info(summary_line(catalog, where))
 
 
 def savepoint_tree(
@@ -70,7 +70,7 @@ def savepoint_tree(
         for line in plain_tree(forest):
             console.result(line)
         for line in (*damaged_lines(catalog.damaged, console.width), summary_line(catalog, where)):
-            console.story(line)
+            console.info(line)
 
 
 def _damaged(catalog: Catalog) -> list[dict[str, str]]:

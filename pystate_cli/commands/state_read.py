@@ -73,7 +73,7 @@ def read_state(
         count = _write_parquet(selection, output, limit, f"operator {uid!r}, state {name!r}")
     else:
         count = _write_text(selection, console, output, chosen, limit)
-    console.story(f"{count} row{'' if count == 1 else 's'}.")
+    console.info(f"{count} row{'' if count == 1 else 's'}.")
 
 
 def _format(form: StateFormat | None, as_json: bool, output: Path | None) -> StateFormat:

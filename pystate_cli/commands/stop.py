@@ -57,8 +57,8 @@ def stop(
     console, said, chosen = session.console, checked_message(message), checked_format(format_type)
     target = None if directory is None else absolute_path(directory)
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=True)
-    console.story(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a {chosen} savepoint.')
-    console.story(f"Triggering stop-with-savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
+    console.info(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a {chosen} savepoint.')
+    console.info(f"Triggering stop-with-savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
     body = {
         "targetDirectory": target,
         "drain": drain,
@@ -70,12 +70,12 @@ def stop(
     if detached:
         tell_trigger_id(session, "stop-with-savepoint in detached mode", request_id, "savepoint", job_id, as_json=as_json)
         return
-    console.story("Waiting for response...")
+    console.info("Waiting for response...")
     with console.progress("The savepoint is being written", waiter="The savepoint") as show:
         path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
     with console.waiting("The job is ending"):
         state = await_end(client, job_id)
-    console.story(f"Savepoint completed. Path: {path}")
+    console.info(f"Savepoint completed. Path: {path}")
     if as_json:
         console.result_json({"jobId": job_id, "location": path, "state": state.value})
     else:

@@ -73,9 +73,9 @@ def wait(
         message = "Missing JobID. Specify the jobs to wait for."
         raise UsageError(message, hint="pystate list")
     client = session.connect(job_manager)
-    ids = [find_job(client, text, tell=console.story) for text in jobs or ()]
+    ids = [find_job(client, text, tell=console.info) for text in jobs or ()]
     if application_id is not None:
-        ids.append(selected_job(client, None, application_id, tell=console.story))
+        ids.append(selected_job(client, None, application_id, tell=console.info))
     deadline = None if timeout is None else time.monotonic() + timeout
     fates = _await_all(session, client, list(dict.fromkeys(ids)), event, deadline, tell=not as_json)
     for fate in fates:

@@ -121,7 +121,7 @@ class Console:
         return self._stderr.isatty() and not _is_dumb()
 
     @property
-    def story_has_unicode(self) -> bool:
+    def info_has_unicode(self) -> bool:
         """Whether stderr can show more than ASCII."""
         return _speaks_unicode(self._stderr)
 
@@ -141,7 +141,7 @@ class Console:
                 if rest:
                     self.raw(rest + b"\n")
 
-    def story(self, line: str) -> None:
+    def info(self, line: str) -> None:
         """Tell what happens."""
         with self._above_region():
             self._stderr.write(f"{line}\n")
@@ -149,20 +149,20 @@ class Console:
 
     def warning(self, line: str) -> None:
         """Tell what should be changed."""
-        self.story(f"{self._style(_YELLOW, 'warning:')} {line}")
+        self.info(f"{self._style(_YELLOW, 'warning:')} {line}")
 
     def error(self, error: PystateError) -> None:
         """Tell what went wrong, where, and what to do."""
         first, *rest = str(error).splitlines() or [type(error).__name__]
-        self.story(f"{self._style(_RED, 'error:')} {first}")
+        self.info(f"{self._style(_RED, 'error:')} {first}")
         for line in rest:
-            self.story(line)
+            self.info(line)
         if self.verbose:
             from pystate_cli.client.failures import JobStackTrace
 
             there = error.__cause__
             trace = there.text if isinstance(there, JobStackTrace) else "".join(traceback.format_exception(error))
-            self.story(self._style(_DIM, trace.rstrip()))
+            self.info(self._style(_DIM, trace.rstrip()))
 
     @contextlib.contextmanager
     def waiting(self, text: str) -> Iterator[None]:
@@ -170,7 +170,7 @@ class Console:
         if not self.can_redraw:
             yield
             return
-        with self._rich(self._stderr).status(text, spinner="dots" if self.story_has_unicode else "line") as spinner:
+        with self._rich(self._stderr).status(text, spinner="dots" if self.info_has_unicode else "line") as spinner:
             self._spinner = spinner
             try:
                 yield
@@ -190,7 +190,7 @@ class Console:
             return
         from pystate_cli.console.progress_bar import progress_bar
 
-        with progress_bar(self._rich(self._stderr), text, unicode=self.story_has_unicode) as show:
+        with progress_bar(self._rich(self._stderr), text, unicode=self.info_has_unicode) as show:
             yield show
 
     @contextlib.contextmanager
@@ -201,7 +201,7 @@ class Console:
             return
         from pystate_cli.console.progress_bar import bytes_bar
 
-        with bytes_bar(self._rich(self._stderr), text, total, unicode=self.story_has_unicode) as show:
+        with bytes_bar(self._rich(self._stderr), text, total, unicode=self.info_has_unicode) as show:
             yield show
 
     # -- inner workings
@@ -213,7 +213,7 @@ class Console:
             nonlocal seen
             seen = seen + 1 if waits or seen >= 2 else 0
             if seen == 2:  # not at once: an epoch that ends by the next look kept nobody waiting
-                self.story(f"{waiter} {waits}.")
+                self.info(f"{waiter} {waits}.")
 
         return show
 

@@ -45,7 +45,7 @@ def format_millis(millis: int | None) -> str:
     raise AssertionError(seconds)
 
 
-def waiting_words(entry: Mapping[str, Any], now: int) -> str | None:
+def waiting_text(entry: Mapping[str, Any], now: int) -> str | None:
     """Say that a checkpoint's barrier waits for the end of an epoch, `waits_for_epoch` and `waits_since` in REST.
 
     Args:

@@ -63,7 +63,7 @@ class AttachedRun:
             self._cancel()
             raise
         except OutputError:  # the disk that the output goes to may be full
-            self._console.story(f"Let go of job {self._job_id}, which goes on: its output can't be written here.")
+            self._console.info(f"Let go of job {self._job_id}, which goes on: its output can't be written here.")
             raise
         return self._report()
 
@@ -72,7 +72,7 @@ class AttachedRun:
         sampler.start()
         try:
             with self._console.live_view() as region:
-                self._copy_output(_View(region, sampler, unicode=self._console.story_has_unicode))
+                self._copy_output(_View(region, sampler, unicode=self._console.info_has_unicode))
         finally:
             sampler.stop()
 
@@ -116,9 +116,9 @@ class AttachedRun:
         if outcome == "CANCELED":
             message = "Job was cancelled."
             raise JobCancelledError(message, where=f"job {self._job_id}")
-        self._console.story("Program execution finished")
-        self._console.story(f"Job with JobID {self._job_id} has finished.")
-        self._console.story(f"Job Runtime: {result['net-runtime']} ms")
+        self._console.info("Program execution finished")
+        self._console.info(f"Job with JobID {self._job_id} has finished.")
+        self._console.info(f"Job Runtime: {result['net-runtime']} ms")
         failure = program_failure(self._client, self._job_id, 0.0)
         if failure is not None:
             raise failure
@@ -133,14 +133,14 @@ class AttachedRun:
                 return INTERRUPTED
             if not self._shutdown_on_exit and self._lets_go():
                 return INTERRUPTED
-            self._console.story(f"Cancelling job {self._job_id}. Ctrl-C once more leaves at once.")
+            self._console.info(f"Cancelling job {self._job_id}. Ctrl-C once more leaves at once.")
             self._cancel()
             with self._console.waiting("The job is ending"):
                 state = await_end(self._client, self._job_id)
         except KeyboardInterrupt:
-            self._console.story(f"Job {self._job_id} is still being cancelled.")
+            self._console.info(f"Job {self._job_id} is still being cancelled.")
             return INTERRUPTED
-        self._console.story(
+        self._console.info(
             f"Cancelled job {self._job_id}." if state is JobStatus.CANCELED else f"Job {self._job_id} ended: {state.value}."
         )
         return INTERRUPTED
@@ -148,15 +148,15 @@ class AttachedRun:
     def _lets_go(self) -> bool:
         """Leave the job alone, as Flink's client does; False where a second Ctrl-C comes soon."""
         try:
-            self._console.story(
+            self._console.info(
                 f"Let go of job {self._job_id}, which goes on. "
                 f"Ctrl-C once more within {SECOND_THOUGHT_SECONDS:g} seconds cancels it."
             )
             time.sleep(SECOND_THOUGHT_SECONDS)
         except KeyboardInterrupt:
             return False
-        self._console.story(f"What it prints: pystate logs -f --stdout {self._job_id}")
-        self._console.story(f"To end it: pystate cancel {self._job_id}")
+        self._console.info(f"What it prints: pystate logs -f --stdout {self._job_id}")
+        self._console.info(f"To end it: pystate cancel {self._job_id}")
         return True
 
     def _cancel(self) -> None:

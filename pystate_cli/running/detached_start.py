@@ -44,7 +44,7 @@ class DetachedStart:
             with self._console.waiting("The job is starting"):
                 state = self._await()
         except KeyboardInterrupt:
-            self._console.story(f"Job {self._job_id} goes on; pystate cancel {self._job_id} ends it.")
+            self._console.info(f"Job {self._job_id} goes on; pystate cancel {self._job_id} ends it.")
             raise
         if state is JobStatus.FAILED:
             raise job_failure(self._client, self._job_id)

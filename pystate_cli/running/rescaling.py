@@ -61,7 +61,7 @@ class Rescaling:
         try:
             return self._started(savepoint)
         except KeyboardInterrupt:
-            self._console.story(f"Interrupted. What is left to do, does: {self._go_on}")
+            self._console.info(f"Interrupted. What is left to do, does: {self._go_on}")
             raise
 
     # -- before anything is done
@@ -81,7 +81,7 @@ class Rescaling:
         submitted = self._client.post(self._kept, {"parallelism": wanted})["submitted-parallelism"]
         if submitted == wanted and wanted in subtasks:
             self._forget()
-            self._console.story(f"Job {self._job_id} has parallelism {wanted} already. Nothing was done.")
+            self._console.info(f"Job {self._job_id} has parallelism {wanted} already. Nothing was done.")
             return False
         if subtasks and submitted not in subtasks:
             self._forget()
@@ -97,8 +97,8 @@ class Rescaling:
     def _stopped(self, directory: str | None) -> str:
         body = {"targetDirectory": directory, "drain": False, "formatType": "CANONICAL", "triggerId": None, "message": None}
         try:
-            self._console.story(f"1/2 Stopping job {self._job_id} with a savepoint.")
-            self._console.story(f"    If this command should die: {self._go_on}")
+            self._console.info(f"1/2 Stopping job {self._job_id} with a savepoint.")
+            self._console.info(f"    If this command should die: {self._go_on}")
             request_id = self._client.post(f"/jobs/{self._job_id}/stop", body)["request-id"]
             with self._console.progress("The savepoint is being written", waiter="The savepoint") as show:
                 operation = await_operation(self._client, f"/jobs/{self._job_id}/savepoints/{request_id}", show)
@@ -106,15 +106,15 @@ class Rescaling:
             with self._console.waiting("The job is ending"):
                 state = await_end(self._client, self._job_id)
         except KeyboardInterrupt:
-            self._console.story(f"Interrupted; a stop that was under way goes on. What is left to do, does: {self._go_on}")
+            self._console.info(f"Interrupted; a stop that was under way goes on. What is left to do, does: {self._go_on}")
             raise
         except PystateError:
             with contextlib.suppress(PystateError):
                 if not job_state(self._client, self._job_id).is_terminal:
                     self._forget()
-                    self._console.story(f"No savepoint was written. Job {self._job_id} goes on as before.")
+                    self._console.info(f"No savepoint was written. Job {self._job_id} goes on as before.")
             raise
-        self._console.story(f"    Savepoint completed. Path: {path}")
+        self._console.info(f"    Savepoint completed. Path: {path}")
         if state is not JobStatus.FINISHED:
             message = f"Job {self._job_id} ended as {state.value} behind its savepoint."
             raise JobTerminatedError(message, hint=f"{self._go_on} goes on from the savepoint")
@@ -133,7 +133,7 @@ class Rescaling:
         if last is None or not last.get("external_path"):
             message = f"Job {self._job_id} has ended without a savepoint."
             raise JobTerminatedError(message, hint=f"pystate checkpoints {self._job_id}")
-        self._console.story(f"Going on with the rescale of job {self._job_id} from {last['external_path']}.")
+        self._console.info(f"Going on with the rescale of job {self._job_id} from {last['external_path']}.")
         return str(last["external_path"]), self._followed(kept["successor"], int(kept["parallelism"]))
 
     def _followed(self, successor: str | None, parallelism: int) -> str | None:
@@ -153,7 +153,7 @@ class Rescaling:
         if parallelism != self._parallelism:
             message = f"Its successor {successor} is there already ({state.value})."
             raise UsageError(message, hint=f"pystate rescale {successor} -p {self._parallelism}")
-        self._console.story(f"Its successor {successor} is there already ({state.value}).")
+        self._console.info(f"Its successor {successor} is there already ({state.value}).")
         if self._await_running(successor) is not None:
             return None
         self._done(successor)
@@ -162,14 +162,14 @@ class Rescaling:
     # -- step 2
 
     def _started(self, savepoint: str) -> str:
-        self._console.story(f"2/2 Starting it from there with parallelism {self._parallelism}.")
+        self._console.info(f"2/2 Starting it from there with parallelism {self._parallelism}.")
         successor, failure = self._resubmitted(savepoint, self._parallelism)
         if failure is None and successor is not None:
             self._done(successor)
             return successor
         assert failure is not None  # noqa: S101 - one of the two
         self._console.error(failure)
-        self._console.story("Starting it from the same savepoint with the parallelism it had.")
+        self._console.info("Starting it from the same savepoint with the parallelism it had.")
         former, second = self._resubmitted(savepoint, None)
         if second is None and former is not None:
             self._forget()
@@ -190,7 +190,7 @@ class Rescaling:
             successor = str(self._client.post(f"/pystate/jobs/{self._job_id}/resubmit", body)["job_id"])
         except PystateError as error:
             return None, error
-        self._console.story(f"    Job has been submitted with JobID {successor}")
+        self._console.info(f"    Job has been submitted with JobID {successor}")
         return successor, self._await_running(successor)
 
     def _await_running(self, job_id: str) -> PystateError | None:
@@ -231,7 +231,7 @@ class Rescaling:
         show_warnings(self._console, self._client, successor)
         self._forget()
         subtasks = [vertex["parallelism"] for vertex in self._client.get(f"/jobs/{successor}")["vertices"]]
-        self._console.story(f"Job {successor} runs; its operators have parallelism {_several(subtasks)}.")
+        self._console.info(f"Job {successor} runs; its operators have parallelism {_several(subtasks)}.")
 
     def _forget(self) -> None:
         self._client.delete(self._kept)

@@ -11,7 +11,7 @@ from pystate.common.time import current_time_ms
 from pystate_cli.arguments.job_selection import JOB_ID
 from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient
-from pystate_cli.console.formats import printable, waiting_words
+from pystate_cli.console.formats import printable, waiting_text
 from pystate_cli.running.waiting import await_operation
 from pystate_cli.session import Session
 
@@ -80,11 +80,11 @@ def tell_operation(
         console.result_json(answer)
     elif operation is None:
         progress = answer.get("pystate") or {}
-        waits = waiting_words(progress, current_time_ms())
+        waits = waiting_text(progress, current_time_ms())
         if waits is not None:
-            console.story(f"It {waits}.")
+            console.info(f"It {waits}.")
         elif progress.get("total"):
-            console.story(f"{progress['acknowledged']} of {progress['total']} subtasks have acknowledged.")
+            console.info(f"{progress['acknowledged']} of {progress['total']} subtasks have acknowledged.")
         console.result(IN_PROGRESS)
     elif cause is None:
         console.result(str(operation[result]))
@@ -94,8 +94,8 @@ def tell_operation(
 
 def tell_trigger_id(session: Session, what: str, request_id: str, command: str, job_id: str, *, as_json: bool) -> None:
     """Print the id of something that goes on without us, and which command asks for its result."""
-    session.console.story(f"Successfully trigger {what}, triggerId: {request_id}")
-    session.console.story(f"Its result: pystate {command} {job_id} --trigger-id {request_id}")
+    session.console.info(f"Successfully trigger {what}, triggerId: {request_id}")
+    session.console.info(f"Its result: pystate {command} {job_id} --trigger-id {request_id}")
     if as_json:
         session.console.result_json({"jobId": job_id, "triggerId": request_id})
     else:

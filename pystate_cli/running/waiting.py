@@ -11,7 +11,7 @@ from pystate.common.time import current_time_ms
 from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.console import ShowProgress
-from pystate_cli.console.formats import waiting_words
+from pystate_cli.console.formats import waiting_text
 from pystate_cli.session import job_state
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.03, 0.3
@@ -38,7 +38,7 @@ def await_operation(client: RestClient, path: str, show: ShowProgress | None = N
             return operation
         if show is not None:
             progress = answer.get("pystate") or {}
-            waits = waiting_words(progress, current_time_ms()) or ""
+            waits = waiting_text(progress, current_time_ms()) or ""
             show(progress.get("acknowledged", 0), progress.get("total", 0), progress.get("bytes", 0), waits)
         time.sleep(pause)
     raise AssertionError(path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystate.common.time import current_time_ms
-from pystate_cli.console.formats import UNKNOWN, format_millis, waiting_words
+from pystate_cli.console.formats import UNKNOWN, format_millis, waiting_text
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled
 from pystate_cli.tables.kinds import INSTANT, MILLIS, NUMBER, TEXT, Look
@@ -65,7 +65,7 @@ class CheckpointRow:
 
     def waits(self, now: int) -> str | None:
         """Say which epoch's end it waits for; None where it doesn't."""
-        return waiting_words(vars(self), now)
+        return waiting_text(vars(self), now)
 
 
 def summary_line(statistics: Mapping[str, Any]) -> str:

@@ -15,9 +15,9 @@ from multiprocessing.connection import Connection, answer_challenge, deliver_cha
 import pytest
 
 from pystate.common import control
+from pystate.common.connection_limiter import ConnectionLimiter
 from pystate.common.control import ControlClient, ControlServer, connect
 from pystate.common.errors import ControlError
-from pystate.common.waiting_room import WaitingRoom
 from tests.jobmanager.harness import eventually
 
 SECRET = b"a" * 64
@@ -33,7 +33,7 @@ def served(monkeypatch):
 
     def start(**terms):
         if terms:
-            monkeypatch.setattr(control, "WaitingRoom", functools.partial(WaitingRoom, **terms))
+            monkeypatch.setattr(control, "ConnectionLimiter", functools.partial(ConnectionLimiter, **terms))
         server = ControlServer(SECRET, lambda request: request["number"] + 1)
         servers.append(server)
         server.start()
@@ -85,7 +85,7 @@ def test_hundreds_of_silent_ones_keep_nobody_out(served, silent):
     assert is_cut(crowd[0])
     # as many threads as places, those of the two who are served, and those that are about to end
     eventually(lambda: threads_of() - before <= PLACES + 2)
-    eventually(lambda: len(server._listener._room) <= PLACES)
+    eventually(lambda: len(server._listener._unproven) <= PLACES)
 
 
 def test_who_does_not_prove_himself_in_time_is_cut_and_who_has_is_not(served, silent):
@@ -94,7 +94,7 @@ def test_who_does_not_prove_himself_in_time_is_cut_and_who_has_is_not(served, si
     assert is_cut(silent(server))
     assert is_cut(silent(server, b"\0\0"))  # half a message
     assert proven.call("add", number=1) == 2
-    eventually(lambda: len(server._listener._room) == 0)
+    eventually(lambda: len(server._listener._unproven) == 0)
 
 
 def test_too_many_open_files_are_waited_for_and_said_once(served, silent, monkeypatch, caplog):
@@ -124,12 +124,12 @@ def test_too_many_open_files_are_waited_for_and_said_once(served, silent, monkey
             free.set()
 
     crowd = silent(server)
-    eventually(lambda: len(server._listener._room) == 1)
+    eventually(lambda: len(server._listener._unproven) == 1)
     monkeypatch.setattr(server._listener._closed, "wait", pause)
     server._listener._socket = Exhausted()
     assert ControlClient(server.host, server.port, SECRET).call("add", number=1) == 2
     assert len(tries) == len(pauses) == 5  # no turn without a pause
-    assert is_cut(crowd)  # who proves nothing makes room
+    assert is_cut(crowd)  # the oldest unauthenticated one is cut
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", "control: connections can't be accepted, and wait: [Errno 24] Too many open files"),
         ("INFO", "control: connections are accepted again"),
@@ -171,7 +171,7 @@ def test_hostile_bytes_are_answered_with_the_end(served, silent, seed):
             one.shutdown(socket.SHUT_WR)
         assert is_cut(one)
     assert ControlClient(server.host, server.port, SECRET).call("add", number=1) == 2
-    assert eventually(lambda: len(server._listener._room) == 0) is True
+    assert eventually(lambda: len(server._listener._unproven) == 0) is True
 
 
 class Recorder(Connection):

@@ -67,7 +67,7 @@ from pystate.job_folder.failure_history import JobFailure
 from pystate.job_folder.job_status_file import JobStatusFile
 from pystate.job_folder.recovery_terms import RecoveryTerms
 from pystate.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
-from pystate.metrics.kept import keep_metrics
+from pystate.metrics.last_metrics import write_last_metrics
 from tests.metrics.metrics_answer import driver_metrics, metrics_answer
 
 USER_TRACE = f"""Traceback (most recent call last):
@@ -202,7 +202,7 @@ class FakeDriver:
         if self.end_state == "CANCELED":
             self.move("CANCELLING")
             time.sleep(float(self.option("--cancel", "0.1")))
-        self.keep_metrics()
+        self.write_last_metrics()
         self.move(self.end_state)
         if "--print" in self.arguments:
             print("behind the end", flush=True)
@@ -215,8 +215,8 @@ class FakeDriver:
             return 1
         return int(self.option("--exit", "0"))
 
-    def keep_metrics(self) -> None:
-        keep_metrics(self.directory.last_metrics, lambda: driver_metrics(subtasks=self.status["parallelism"]))
+    def write_last_metrics(self) -> None:
+        write_last_metrics(self.directory.last_metrics, lambda: driver_metrics(subtasks=self.status["parallelism"]))
 
     def fail_start(self, number: int) -> None:
         """Let an attempt fail, and be there until somebody has looked."""

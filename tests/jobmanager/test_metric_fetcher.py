@@ -7,7 +7,7 @@ import pytest
 from pystate.common.errors import ControlError
 from pystate.jobmanager.driver_gateway import DriverUnreachableError
 from pystate.jobmanager.metric_fetcher import TIMEOUT_SECONDS, MetricFetcher
-from pystate.metrics.kept import KeptMetrics
+from pystate.metrics.last_metrics import LastMetrics
 from pystate.metrics.store import figures
 from tests.checkpoint.stats.statistics import Statistics
 from tests.metrics.metrics_answer import driver_metrics, metrics_answer
@@ -159,7 +159,7 @@ def test_an_ended_job_has_no_times_any_more(job):
 def test_an_ended_job_has_what_its_driver_said_last(job):
     job.status.update(state="FINISHED")
     told = driver_metrics()
-    job.kept = KeptMetrics(1, told.job, told.tasks)
+    job.kept = LastMetrics(1, told.job, told.tasks)
     view, found = job.read()
     assert job.calls == 0
     assert not view.is_up

@@ -261,4 +261,4 @@ def test_everything_is_forgotten_in_the_end(manager: ManagerThread, knock: Knock
     for half in HALVES * 10:
         knock(manager, half).close()
     eventually(lambda: all(len(one) == 0 for one in made))
-    assert all(len(room) == 0 for one in made for room in one._rooms.values())
+    assert all(len(limiter) == 0 for one in made for limiter in one._limiters.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.state_processor.kept_state import _Rehash
+from pystate.state_processor.existing_state import _Rehash
 from pystate.state_processor.savepoint_reader import _StateTask
 from pystate.state_processor.splits import SplitSource, keyed_splits
 from tests.snapshot.test_parts_of_states import CHANGES, UID, Operator, described, half_declared

@@ -24,7 +24,7 @@ from pystate.state_processor import (
     SavepointWriter,
     StateBootstrapFunction,
     StateColumn,
-    kept_state,
+    existing_state,
     keyed_bootstrap,
 )
 from tests.fixtures import all_kinds as jobs
@@ -60,7 +60,7 @@ def restored_contents(path, uid, keys, key_type, parallelism, backend):
 
 
 def test_kept_operators_are_copied_byte_by_byte_and_others_changed(spark, savepoint, tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_state, "_FEW_BYTES", 0)  # copied by Spark's tasks, as large ones are
+    monkeypatch.setattr(existing_state, "_FEW_BYTES", 0)  # copied by Spark's tasks, as large ones are
     path = (
         SavepointWriter.from_existing_savepoint(spark, savepoint)
         .remove_operator("rules")

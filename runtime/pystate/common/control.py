@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
+from pystate.common.connection_limiter import ConnectionLimiter, cut_descriptor, peer_name, places
 from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
 from pystate.common.option_types import ANY_PORT
-from pystate.common.waiting_room import WaitingRoom, cut_descriptor, peer_name, places
 
 logger = logging.getLogger(__name__)
 
@@ -134,8 +134,8 @@ def _listening(host: str, ports: range) -> socket.socket:
 class AuthenticatedListener:
     """Accepts connections whose peers prove a secret, each served on a thread of its own.
 
-    The challenge runs on that thread too, so that a peer that connects and then says nothing holds up nobody else. There are
-    at most as many such threads as places in a `WaitingRoom`, and each for its seconds; a proven connection has no deadline.
+    The challenge runs on that thread too, so that a peer that connects and then says nothing holds up nobody else. A
+    `ConnectionLimiter` bounds the number and the time of such threads; an authenticated connection has no deadline.
 
     Args:
         secret: What a peer must prove.
@@ -163,7 +163,7 @@ class AuthenticatedListener:
         self._serve = serve
         self._name = name
         self._closed = threading.Event()
-        self._room: WaitingRoom[Peer] = WaitingRoom(
+        self._unproven: ConnectionLimiter[Peer] = ConnectionLimiter(
             lambda connection: cut_descriptor(connection.fileno()),
             most=places(_MOST_UNPROVEN),
             most_of_peer=places(_MOST_UNPROVEN_OF_PEER),
@@ -199,7 +199,7 @@ class AuthenticatedListener:
         arrivals = select.poll()
         arrivals.register(self._socket, select.POLLIN)
         while not self._closed.is_set():
-            self._room.cut_overdue()
+            self._unproven.cut_expired()
             if not arrivals.poll(1000) or self._closed.is_set():
                 continue
             try:
@@ -218,25 +218,25 @@ class AuthenticatedListener:
     def _receive(self, accepted: socket.socket, peer: str) -> None:
         accepted.setblocking(True)
         connection: Peer = Connection(accepted.detach())
-        cut = self._room.cut_count
-        self._room.enter(connection, peer)
-        if self._room.cut_count > cut and time.monotonic() - self._said_at > _SAID_EVERY_SECONDS:
+        cut = self._unproven.cut_count
+        self._unproven.add(connection, peer)
+        if self._unproven.cut_count > cut and time.monotonic() - self._said_at > _SAID_EVERY_SECONDS:
             self._said_at = time.monotonic()
-            logger.warning("%s: too many connections prove nothing; %d are cut so far", self._name, self._room.cut_count)
+            logger.warning("%s: too many connections prove nothing; %d are cut so far", self._name, self._unproven.cut_count)
         try:
             threading.Thread(target=self._admit, args=(connection,), name=self._name, daemon=True).start()
         except RuntimeError as error:  # no more threads
-            self._room.leave(connection)
+            self._unproven.remove(connection)
             connection.close()
             self._back_off(error)
 
     def _back_off(self, error: Exception) -> None:
-        """Wait a moment; who proves nothing makes room. It is said once."""
+        """Wait a moment and cut the oldest unauthenticated connection. It is said once."""
         if not self._exhausted:
             self._exhausted = True
             logger.warning("%s: connections can't be accepted, and wait: %s", self._name, error)
         if getattr(error, "errno", None) in OUT_OF_DESCRIPTORS:
-            self._room.cut_oldest()
+            self._unproven.cut_oldest()
         self._closed.wait(_BACK_OFF_SECONDS)
 
     def _admit(self, connection: Peer) -> None:
@@ -245,12 +245,12 @@ class AuthenticatedListener:
                 deliver_challenge(connection, self._secret)
                 answer_challenge(connection, self._secret)
             except (AuthenticationError, EOFError, OSError, AssertionError, ValueError):
-                self._room.leave(connection)
+                self._unproven.remove(connection)
                 return
             except BaseException:
-                self._room.leave(connection)
+                self._unproven.remove(connection)
                 raise
-            if self._room.leave(connection):
+            if self._unproven.remove(connection):
                 self._serve(connection)
 
 

@@ -33,7 +33,7 @@ class OddFileError(ValueError):
     """A small file is no regular file, or too large: it is damaged like one that holds something else."""
 
 
-def kind_in_words(mode: int) -> str:
+def file_kind(mode: int) -> str:
     """Return what something is that isn't a regular file, by its `st_mode`."""
     return next((words for holds, words in _KINDS if holds(mode)), "no regular file")
 
@@ -68,7 +68,7 @@ def check_regular(mode: int, path: str) -> None:
         NotRegularError: It isn't one.
     """
     if not stat.S_ISREG(mode):
-        message = f"{os.path.basename(path)} is {kind_in_words(mode)}, not a regular file"
+        message = f"{os.path.basename(path)} is {file_kind(mode)}, not a regular file"
         raise NotRegularError(errno.EINVAL, message, path)
 
 

@@ -49,7 +49,7 @@ from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.job_folder.driver_term import DriverTerm
 from pystate.job_folder.failure_history import bounded_trace
 from pystate.job_folder.restart_strategy import restart_warnings
-from pystate.metrics.kept import keep_metrics
+from pystate.metrics.last_metrics import write_last_metrics
 from pystate.metrics.store import DriverMetrics
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.plan_nodes import plan_nodes
@@ -451,7 +451,7 @@ class JobMaster:
 
     def _end(self, state: JobStatus, **changes: Any) -> None:
         # who reads the status finds the metrics
-        keep_metrics(self._directory.last_metrics, self.metrics)
+        write_last_metrics(self._directory.last_metrics, self.metrics)
         self._status.update(state, **changes)
 
     def _finish(self, end: AttemptEnd) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 from fsspec.implementations.arrow import ArrowFile, HadoopFileSystem
 
 from pystate.common.file_system_settings import current_settings
-from pystate.file_systems.certain_looks import CertainLooks
+from pystate.file_systems.strict_existence import StrictExistence
 
 READ_AHEAD_BYTES = 1 << 20
 WRITE_BUFFER_BYTES = 1 << 20
@@ -49,7 +49,7 @@ def keep_java_apart() -> None:
         os.environ[OPTIONS_VARIABLE] = " ".join([*options, _KEEP_SIGNALS])
 
 
-class LibHdfsFileSystem(CertainLooks, HadoopFileSystem):  # type: ignore[misc]
+class LibHdfsFileSystem(StrictExistence, HadoopFileSystem):  # type: ignore[misc]
     """HDFS of one cluster.
 
     Args:

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from pystate.common.regular_files import kind_in_words, open_regular
+from pystate.common.regular_files import file_kind, open_regular
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # who can't list a folder may pass through it; where the system has no such way in, the last one is opened by its path
@@ -86,7 +86,7 @@ class LocalFolder:
         try:
             mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
             if not stat.S_ISDIR(mode):
-                raise OSError(errno.ENOTDIR, f"{name} is {kind_in_words(mode)}, not a folder", path)
+                raise OSError(errno.ENOTDIR, f"{name} is {file_kind(mode)}, not a folder", path)
             descriptor = os.open(name, _FOLDER, dir_fd=parent)
             try:
                 yield cls(name, parent, descriptor)
@@ -100,7 +100,7 @@ class LocalFolder:
         for name in sorted(os.listdir(self._descriptor)):
             mode = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode
             if not stat.S_ISREG(mode):
-                return f"{name!r} in it is {kind_in_words(mode)}"
+                return f"{name!r} in it is {file_kind(mode)}"
         return None
 
     def open(self, name: str) -> BinaryIO:

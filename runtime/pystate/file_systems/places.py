@@ -14,8 +14,8 @@ from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.file_system_settings import current_settings
 from pystate.common.place_text import check_place
 from pystate.common.sensitive_keys import HIDDEN
+from pystate.file_systems.file_info import scheme_of
 from pystate.file_systems.hdfs import default_authority, hdfs_file_system
-from pystate.file_systems.looks import scheme_of
 
 MEMORY_SCHEME = "jobmanager:"
 """How the URIs begin of checkpoints that are kept in the driver's memory."""

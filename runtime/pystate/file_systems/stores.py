@@ -17,8 +17,8 @@ from fsspec.implementations.local import LocalFileSystem
 
 from pystate.common.file_system_settings import current_settings
 from pystate.common.regular_files import open_regular
+from pystate.file_systems.file_info import kind_of, scheme_of
 from pystate.file_systems.local_files import LocalFolder, make_folders, open_new
-from pystate.file_systems.looks import kind_of, scheme_of
 
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _CONFLICTS = 5

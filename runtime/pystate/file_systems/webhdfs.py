@@ -18,7 +18,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
 from pystate.common.file_system_settings import current_settings
-from pystate.file_systems.certain_looks import CertainLooks
+from pystate.file_systems.strict_existence import StrictExistence
 
 BLOCK_BYTES = 16 << 20
 """What one request writes or reads ahead."""
@@ -70,7 +70,7 @@ class _Adapter(HTTPAdapter):
         return super().send(request, stream, timeout or self._timeout_s, verify, cert, proxies)
 
 
-class WebHdfsFileSystem(CertainLooks, WebHDFS):  # type: ignore[misc]
+class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
     """WebHDFS of one cluster.
 
     Args:

@@ -12,7 +12,7 @@ from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.plain_data import PlainDataError
 from pystate.jobmanager.driver_gateway import DriverUnreachableError
-from pystate.metrics.kept import KeptMetrics
+from pystate.metrics.last_metrics import LastMetrics
 from pystate.metrics.sample import MetricSample
 from pystate.metrics.store import DriverMetrics, JobMetricStore
 
@@ -47,7 +47,7 @@ class MetricFetcher:
         has_no_driver: Callable[[], bool],
         now_ms: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
-        kept: Callable[[], KeptMetrics | None] = lambda: None,
+        kept: Callable[[], LastMetrics | None] = lambda: None,
     ) -> None:
         self._call = call
         self._status = status

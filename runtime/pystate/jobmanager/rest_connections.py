@@ -1,8 +1,8 @@
 """The connections of the REST endpoint: bounded in number and in time, whatever they are used for, or not used for.
 
-Each is in one of three rooms: it has no request yet, its body is still on its way, or its request is being served. A room
-has so many places, and so many for one peer; where they are taken, the connection that has been there longest is cut for the
-next one. So those that say nothing keep nobody out.
+Each is in one of three stages: it has no request yet, its body is still on its way, or its request is being served. Each
+stage has a limit in all and one per peer; at a limit the oldest connection is cut for the next one. So silent peers keep
+nobody out.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from pystate.common.connection_limiter import (
+    HANDSHAKE_SECONDS,
+    ConnectionLimiter,
+    cut_descriptor,
+    peer_name,
+    places,
+)
 from pystate.common.control import OUT_OF_DESCRIPTORS
-from pystate.common.waiting_room import HANDSHAKE_SECONDS, WaitingRoom, cut_descriptor, peer_name, places
 from pystate.jobmanager.request_guard import BODY_SECONDS
 
 logger = logging.getLogger(__name__)
@@ -61,10 +67,10 @@ class RestConnections:
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         most = places(most)
         self._clock = clock
-        self._rooms = {
-            Stage.SILENT: self._room(most, HANDSHAKE_SECONDS),
-            Stage.BODY: self._room(max(most // 2, 1), BODY_SECONDS + _LATE_SECONDS),
-            Stage.SERVING: self._room(most, _SERVING_SECONDS),
+        self._limiters = {
+            Stage.SILENT: self._limiter(most, HANDSHAKE_SECONDS),
+            Stage.BODY: self._limiter(max(most // 2, 1), BODY_SECONDS + _LATE_SECONDS),
+            Stage.SERVING: self._limiter(most, _SERVING_SECONDS),
         }
         self._by_descriptor: dict[int, Accepted] = {}
         self._paused_until = 0.0
@@ -106,24 +112,24 @@ class RestConnections:
     def move(self, accepted: Accepted, stage: Stage) -> None:
         """Begin another stage of a connection, which has its own time."""
         if accepted.stage is not None:
-            if not self._rooms[accepted.stage].leave(accepted):
+            if not self._limiters[accepted.stage].remove(accepted):
                 return  # it is cut
             accepted.stage = None
         accepted.stage = stage
-        self._rooms[stage].enter(accepted, accepted.peer)
+        self._limiters[stage].add(accepted, accepted.peer)
 
     def forget(self, accepted: Accepted) -> None:
         """Take note that a connection is about to be closed."""
         if accepted.stage is not None:
-            self._rooms[accepted.stage].leave(accepted)
+            self._limiters[accepted.stage].remove(accepted)
         if self._by_descriptor.get(accepted.fileno()) is accepted:
             del self._by_descriptor[accepted.fileno()]
 
     def look(self) -> None:
         """Cut what has taken too long."""
-        for room in self._rooms.values():
-            room.cut_overdue()
-        cut = sum(room.cut_count for room in self._rooms.values())
+        for limiter in self._limiters.values():
+            limiter.cut_expired()
+        cut = sum(limiter.cut_count for limiter in self._limiters.values())
         if cut > self._said_count and self._clock() - self._said_at >= _SAID_EVERY_SECONDS:
             self._said_count, self._said_at = cut, self._clock()
             logger.warning("%d connections were cut so far that took too long or too many places", cut)
@@ -133,10 +139,10 @@ class RestConnections:
             self._exhausted = True
             logger.warning("connections can't be accepted, and wait: %s", error)
         self._paused_until = self._clock() + _PAUSE_SECONDS
-        self._rooms[Stage.SILENT].cut_oldest()
+        self._limiters[Stage.SILENT].cut_oldest()
 
-    def _room(self, most: int, seconds: float) -> WaitingRoom[Accepted]:
-        return WaitingRoom(
+    def _limiter(self, most: int, seconds: float) -> ConnectionLimiter[Accepted]:
+        return ConnectionLimiter(
             lambda accepted: cut_descriptor(accepted.fileno()),
             most=most,
             # the rest is for other machines

@@ -19,7 +19,7 @@ from pystate.jobmanager.metric_fetcher import MetricFetcher
 from pystate.jobmanager.shared_services import JobManagerSharedServices
 from pystate.logs.pieces import is_written
 from pystate.logs.reader import read_log
-from pystate.metrics.kept import read_kept_metrics
+from pystate.metrics.last_metrics import read_last_metrics
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class SupervisedJob:
             self.checkpoints.samples,
             lambda: gateway.has_no_driver,
             services.clock,
-            kept=lambda: read_kept_metrics(directory.last_metrics),
+            kept=lambda: read_last_metrics(directory.last_metrics),
         )
         self._progress_unknown: str | None = None
 

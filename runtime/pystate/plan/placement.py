@@ -22,32 +22,32 @@ from pystate.plan.chain import needs_slot
 
 
 @dataclass(frozen=True)
-class Leg:
-    """One way on which elements come to a step.
+class StreamEdge:
+    """An edge of the program's graph: a step reads the elements of another one (Flink's StreamEdge).
 
     Attributes:
         producer: The step that makes them, never a virtual one.
-        partitioning: What the program says about their way; None where it says nothing.
+        partitioning: What the program declares; None where it declares none.
     """
 
     producer: Transformation
     partitioning: Partitioning | None = None
 
 
-def legs_of(step: Transformation, partitioning: Partitioning | None = None) -> Iterator[Leg]:
-    """Yield the legs of what reads `step`: through unions and partitionings to the steps that make the elements.
+def edges_into(step: Transformation, partitioning: Partitioning | None = None) -> Iterator[StreamEdge]:
+    """Yield the edges of what reads `step`: through unions and partitionings to the steps that make the elements.
 
     Of several partitionings in a row the last one counts.
     """
     if isinstance(step, KeyByTransformation):
-        yield from legs_of(step.parent, partitioning)
+        yield from edges_into(step.parent, partitioning)
     elif isinstance(step, PartitionTransformation):
-        yield from legs_of(step.parent, partitioning or step.partitioning)
+        yield from edges_into(step.parent, partitioning or step.partitioning)
     elif isinstance(step, UnionTransformation):
         for parent in step.parents:
-            yield from legs_of(parent, partitioning)
+            yield from edges_into(parent, partitioning)
     else:
-        yield Leg(step, partitioning)
+        yield StreamEdge(step, partitioning)
 
 
 class SourceStages:
@@ -80,7 +80,7 @@ class SourceStages:
             and not isinstance(step.parent, KeyByTransformation)
             and not needs_slot(step.function)
             and step.parallelism in (None, self._parallelism)
-            and all(id(leg.producer) in self._stateless and leg.partitioning is None for leg in legs_of(step.parent))
+            and all(id(edge.producer) in self._stateless and edge.partitioning is None for edge in edges_into(step.parent))
         )
 
     def _leads_to_shuffle(self, step: Transformation) -> bool:

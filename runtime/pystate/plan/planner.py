@@ -31,7 +31,7 @@ from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.plan.chain import CHECKPOINT_MIXINS, Chain, ChainNode, OperatorSpec, function_object
 from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.plan.output import OutputKind, OutputSpec, Routing
-from pystate.plan.placement import Leg, SourceStages, legs_of
+from pystate.plan.placement import SourceStages, StreamEdge, edges_into
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.codec import KEY_FIELD
 from pystate.records.key_column import KeyColumn
@@ -59,7 +59,7 @@ class _Draft:
 
 
 @dataclass(frozen=True)
-class _Edge:
+class _TaskEdge:
     """An edge from a step to an input of a task."""
 
     draft: _Draft
@@ -104,7 +104,7 @@ class JobPlanner:
         self._drafts: list[_Draft] = []
         self._groups: dict[tuple[int, int], _Draft] = {}
         self._task_of: dict[int, _Draft] = {}
-        self._followers: dict[int, list[Transformation | _Edge]] = {}
+        self._followers: dict[int, list[Transformation | _TaskEdge]] = {}
         self._explicit: dict[str, int] = {}
         self._warnings: list[str] = []
 
@@ -153,16 +153,16 @@ class JobPlanner:
         self._warn_of_missing_uid(step)
 
     def _place_without_key(self, step: Transformation) -> None:
-        legs = list(legs_of(step.parent))
+        edges = list(edges_into(step.parent))
         if step in self._stages:
-            self._follow(legs, step)
+            self._follow(edges, step)
             return
-        tasks = {self._task_of.get(id(leg.producer)) for leg in legs}
+        tasks = {self._task_of.get(id(edge.producer)) for edge in edges}
         task = next(iter(tasks)) if len(tasks) == 1 else None
-        unrouted = all(leg.partitioning in (None, Partitioning.FORWARD) for leg in legs)
+        unrouted = all(edge.partitioning in (None, Partitioning.FORWARD) for edge in edges)
         if task is not None and unrouted and task.spec.parallelism == self._parallelism_of(step):
             self._task_of[id(step)] = task
-            self._follow(legs, step)
+            self._follow(edges, step)
             return
         group = (id(step.parent), self._parallelism_of(step))
         task = self._groups.get(group)
@@ -200,15 +200,15 @@ class JobPlanner:
         draft = _Draft(spec, [], level=0)
         self._drafts.append(draft)
         for index, root in enumerate(roots):
-            legs = list(legs_of(root))
+            edges = list(edges_into(root))
             key_by = root if isinstance(root, KeyByTransformation) else None
-            routings = [Routing.KEY if key_by is not None else self._routing(leg, step) for leg in legs]
+            routings = [Routing.KEY if key_by is not None else self._routing(edge, step) for edge in edges]
             key = None if key_by is None else self._key_column(key_by)
             broadcast = all(routing is Routing.BROADCAST for routing in routings)
             spec.inputs.append(TaskInput(root.output_type, key, broadcast=broadcast))
-            for leg, routing in zip(legs, routings, strict=True):
-                self._followers_of(leg.producer).append(_Edge(draft, index, routing, key_by))
-                producer = self._task_of.get(id(leg.producer))
+            for edge, routing in zip(edges, routings, strict=True):
+                self._followers_of(edge.producer).append(_TaskEdge(draft, index, routing, key_by))
+                producer = self._task_of.get(id(edge.producer))
                 draft.level = max(draft.level, 1 + (0 if producer is None else producer.level))
         return draft
 
@@ -225,23 +225,25 @@ class JobPlanner:
     def _parallelism_of(self, step: Transformation) -> int:
         return step.parallelism or self._parallelism
 
-    def _routing(self, leg: Leg, step: Transformation) -> Routing:
+    def _routing(self, edge: StreamEdge, step: Transformation) -> Routing:
         """Return how elements without a key get to a task's subtasks: in turn where their numbers differ, as in Flink."""
-        task = self._task_of.get(id(leg.producer))
+        task = self._task_of.get(id(edge.producer))
         before = self._parallelism if task is None else task.spec.parallelism
         after = self._parallelism_of(step)
-        if leg.partitioning is Partitioning.FORWARD and before != after:
-            message = f"forward() joins steps of one parallelism: {leg.producer.name!r} has {before}, {step.name!r} {after}."
+        if edge.partitioning is Partitioning.FORWARD and before != after:
+            message = (
+                f"forward() joins steps of one parallelism: {edge.producer.name!r} has {before}, {step.name!r} {after}."
+            )
             raise JobGraphError(message, hint="leave forward() out, or set the same parallelism")
-        if leg.partitioning in _ROUTINGS:
-            return _ROUTINGS[leg.partitioning]
+        if edge.partitioning in _ROUTINGS:
+            return _ROUTINGS[edge.partitioning]
         return Routing.FORWARD if after in (1, before) else Routing.REBALANCE
 
-    def _follow(self, legs: list[Leg], step: Transformation) -> None:
-        for leg in legs:
-            self._followers_of(leg.producer).append(step)
+    def _follow(self, edges: list[StreamEdge], step: Transformation) -> None:
+        for edge in edges:
+            self._followers_of(edge.producer).append(step)
 
-    def _followers_of(self, step: Transformation) -> list[Transformation | _Edge]:
+    def _followers_of(self, step: Transformation) -> list[Transformation | _TaskEdge]:
         return self._followers.setdefault(id(step), [])
 
     def _key_column(self, key_by: KeyByTransformation) -> KeyColumn:
@@ -283,11 +285,11 @@ class JobPlanner:
                 items = draft.steps if draft.spec.head is None else self._followers_of(draft.steps[0])
                 draft.spec.chain = self._chain(items, build)
 
-    def _chain(self, items: Iterable[Transformation | _Edge], build: _ChainBuild) -> Chain:
+    def _chain(self, items: Iterable[Transformation | _TaskEdge], build: _ChainBuild) -> Chain:
         """Return the chain of `items` and all that follows them up to the next task."""
         chain = Chain()
         for item in items:
-            if isinstance(item, _Edge):
+            if isinstance(item, _TaskEdge):
                 chain.outputs.append(self._edge_output(item, next(build.tags)))
             elif isinstance(item, SinkTransformation) and item.kind is not SinkKind.FUNCTION:
                 chain.outputs.append(self._sink_output(item, build))
@@ -308,7 +310,7 @@ class JobPlanner:
             node.children, node.outputs = rest.children, rest.outputs
         return node
 
-    def _edge_output(self, edge: _Edge, tag: int) -> OutputSpec:
+    def _edge_output(self, edge: _TaskEdge, tag: int) -> OutputSpec:
         task = edge.draft.spec
         return OutputSpec(
             tag,

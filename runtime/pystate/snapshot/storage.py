@@ -21,8 +21,8 @@ from pystate.common.errors import (
     SnapshotExistsError,
 )
 from pystate.common.file_system_settings import FileSystemSettings, adopt, current_settings, travelling_settings
+from pystate.file_systems.file_info import kind_of, scheme_of
 from pystate.file_systems.local_files import open_new
-from pystate.file_systems.looks import kind_of, scheme_of
 from pystate.file_systems.places import MEMORY_SCHEME, join, parse_location, without_slash
 from pystate.file_systems.stores import HeldFolder, store_of
 from pystate.snapshot.content_check import check_content, check_length

@@ -24,7 +24,7 @@ from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.storage import SnapshotLocation, snapshot_id_of
 from pystate.state.base.keys import KEY_ENCODING
 from pystate.state_processor.entry_frames import merged, write_keyed_state
-from pystate.state_processor.kept_state import StateCopier, file_names, joined, narrowed, rehashed
+from pystate.state_processor.existing_state import StateCopier, file_names, joined, narrowed, rehashed
 from pystate.state_processor.transformations import (
     KeyedTransformation,
     OperatorStateTransformation,

@@ -10,7 +10,7 @@ import pytest
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common.errors import UsageError
-from pystate_cli.commands.cancel import split_words
+from pystate_cli.commands.cancel import split_arguments
 from pystate_cli.console.json_keys import with_our_keys
 from tests.checkpoint.stats.statistics import Statistics
 
@@ -217,12 +217,12 @@ def test_a_job_goes_on_when_its_last_savepoint_fails(manager, pystate):
     ],
 )
 def test_of_two_words_the_job_is_the_one_that_means_a_job(words, result):
-    assert split_words(words, {"beef", "word count"}.__contains__) == result
+    assert split_arguments(words, {"beef", "word count"}.__contains__) == result
 
 
 def test_two_words_that_mean_jobs_are_refused():
     with pytest.raises(UsageError, match='Both "beef" and "word count" mean jobs') as error:
-        split_words(["beef", "word count"], lambda word: True)
+        split_arguments(["beef", "word count"], lambda word: True)
     assert error.value.hint == "write the directory as a path: ./beef or ./word count"
 
 

@@ -8,7 +8,7 @@ import json
 import pytest
 from rich.console import Console as RichConsole
 
-from pystate_cli.commands.info import info_words
+from pystate_cli.commands.info import info_arguments
 from pystate_cli.views.plan_view import plan_view
 from tests.jobmanager.harness import REPOSITORY
 
@@ -69,7 +69,7 @@ def test_a_pipe_gets_flinks_json_and_nothing_runs(pystate, job, own_home):
 
 def test_py_names_the_program(pystate, job):
     assert pystate("info", "-py", job).out == pystate("info", "--json", job).out.replace("shipStrategy", "ship_strategy")
-    assert info_words(["-p2", "--json", "-py", "job.py", "-x"]) == ["-p2", "--json", "job.py", "-x"]
+    assert info_arguments(["-p2", "--json", "-py", "job.py", "-x"]) == ["-p2", "--json", "job.py", "-x"]
 
 
 def test_settings_of_the_command_line_count(pystate, job):

@@ -15,7 +15,7 @@ import pytest
 
 from pystate.common.home import read_json
 from pystate_cli.client.rest_client import RestClient
-from pystate_cli.commands.run import run_words
+from pystate_cli.commands.run import run_arguments
 from tests.cli.conftest import without_times
 from tests.fixtures import all_kinds
 from tests.jobmanager.fake_driver import USER_TRACE
@@ -289,7 +289,7 @@ def test_an_older_name_of_a_key_is_noticed(manager, pystate):
     ],
 )
 def test_py_names_the_job_file_as_in_flink(words, result):
-    assert run_words(words) == result
+    assert run_arguments(words) == result
 
 
 def test_wrong_calls_of_run(pystate, tmp_path):

@@ -7,7 +7,7 @@ import secrets
 
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome
-from pystate.file_systems.looks import kind_of
+from pystate.file_systems.file_info import kind_of
 from pystate.file_systems.places import join, parse_location
 from pystate.file_systems.stores import store_of
 from pystate.jobmanager.high_availability.lease_objects import LeaseObjects

@@ -1,4 +1,4 @@
-"""What every filesystem can be asked, whichever it is."""
+"""Kind of a file and scheme of a filesystem, for every filesystem of fsspec."""
 
 from __future__ import annotations
 

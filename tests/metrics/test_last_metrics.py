@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from pystate.common.home import JobDirectory
-from pystate.metrics.kept import keep_metrics, read_kept_metrics
+from pystate.metrics.last_metrics import read_last_metrics, write_last_metrics
 from pystate.metrics.sample import gauge
 from tests.metrics.metrics_answer import driver_metrics
 
@@ -25,8 +25,8 @@ def file(tmp_path):
 def test_what_was_kept_is_read_as_it_was(file):
     told = driver_metrics()
     told.job.append(gauge("odd", float("inf")))
-    keep_metrics(file, lambda: told)
-    kept = read_kept_metrics(file)
+    write_last_metrics(file, lambda: told)
+    kept = read_last_metrics(file)
     assert kept.job == told.job
     first, again = (one.tasks[0].subtasks[0].samples for one in (told, kept))
     assert [one.name for one in again] == [one.name for one in first]
@@ -39,16 +39,16 @@ def test_a_job_ends_whatever_its_metrics_do(file, caplog):
     def broken():
         raise RuntimeError("Spark is gone")
 
-    keep_metrics(file, broken)
+    write_last_metrics(file, broken)
     assert "the last metrics of the job are not kept" in caplog.text
-    assert read_kept_metrics(file) is None
+    assert read_last_metrics(file) is None
     file.parent.joinpath("a file").touch()
-    keep_metrics(file.parent / "a file" / "metrics.json", driver_metrics)
+    write_last_metrics(file.parent / "a file" / "metrics.json", driver_metrics)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"5", b"{}", b'{"version": 2}', b"\xff", *DAMAGED])
 def test_what_cant_be_read_is_told_and_left_out(file, content, caplog):
     file.write_bytes(content)
     with caplog.at_level(logging.WARNING):
-        assert read_kept_metrics(file) is None
+        assert read_last_metrics(file) is None
     assert str(file) in caplog.text

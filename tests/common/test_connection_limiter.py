@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from pystate.common.waiting_room import WaitingRoom, peer_name, places
+from pystate.common.connection_limiter import ConnectionLimiter, peer_name, places
 
 
-class Room(WaitingRoom[str]):
+class Limited(ConnectionLimiter[str]):
     def __init__(self, **changes: float) -> None:
         self.now = 0.0
         self.gone: list[str] = []
@@ -16,52 +16,52 @@ class Room(WaitingRoom[str]):
 
 
 def test_the_oldest_of_a_peer_goes_for_its_next_one():
-    room = Room()
+    limiter = Limited()
     for name in ("a1", "a2", "a3", "b1"):
-        room.enter(name, name[0])
-        room.now += 1
-    room.enter("a4", "a")
-    assert room.gone == ["a1"]
-    room.enter("c1", "c")  # full: of the peer that has the most
-    assert room.gone == ["a1", "a2"]
-    assert len(room) == 4
-    assert not room.leave("a1")
-    assert room.leave("b1")
-    assert not room.leave("b1")
+        limiter.add(name, name[0])
+        limiter.now += 1
+    limiter.add("a4", "a")
+    assert limiter.gone == ["a1"]
+    limiter.add("c1", "c")  # full: of the peer that has the most
+    assert limiter.gone == ["a1", "a2"]
+    assert len(limiter) == 4
+    assert not limiter.remove("a1")
+    assert limiter.remove("b1")
+    assert not limiter.remove("b1")
 
 
 def test_none_stays_longer_than_its_time():
-    room = Room()
-    assert room.cut_overdue() is None
-    room.enter("a1", "a")
-    room.now = 4.0
-    room.enter("b1", "b")
-    assert room.cut_overdue() == 6.0
-    room.now = 10.0
-    assert room.cut_overdue() == 4.0
-    assert room.gone == ["a1"]
-    assert room.cut_oldest()
-    assert not room.cut_oldest()
-    assert room.gone == ["a1", "b1"]
-    assert room.cut_count == 2
+    limiter = Limited()
+    assert limiter.cut_expired() is None
+    limiter.add("a1", "a")
+    limiter.now = 4.0
+    limiter.add("b1", "b")
+    assert limiter.cut_expired() == 6.0
+    limiter.now = 10.0
+    assert limiter.cut_expired() == 4.0
+    assert limiter.gone == ["a1"]
+    assert limiter.cut_oldest()
+    assert not limiter.cut_oldest()
+    assert limiter.gone == ["a1", "b1"]
+    assert limiter.cut_count == 2
 
 
 def test_the_next_one_waits_while_the_oldest_has_time_for_itself():
-    room = Room(most_of_peer=1, grace=5.0)
-    room.enter("a1", "a")
+    limiter = Limited(most_of_peer=1, grace=5.0)
+    limiter.add("a1", "a")
     taken = threading.Event()
 
     def enter() -> None:
-        room.enter("a2", "a")
+        limiter.add("a2", "a")
         taken.set()
 
     thread = threading.Thread(target=enter)
     thread.start()
     assert not taken.is_set()
-    assert room.leave("a1")  # it has proven itself, and its place is free at once
+    assert limiter.remove("a1")  # it has proven itself, and its place is free at once
     assert taken.wait(10)
     thread.join()
-    assert room.gone == []
+    assert limiter.gone == []
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Connections that have proven nothing yet: so many in all and of one peer, and each for a while only.
+"""Limits of unauthenticated connections: a number in all, a number per peer, and a timeout of each.
 
-Who connects and then says nothing costs a descriptor, and mostly a thread. There are places for some of them; the one that
-has waited longest makes room for the next one, so that silent ones can't keep out those who prove what they know at once.
+A peer that connects and sends nothing costs a descriptor, and mostly a thread. At a limit the oldest connection is closed
+for the next one, so that silent peers can't keep out those that authenticate at once.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 HANDSHAKE_SECONDS = 10.0
-"""How long a connection may take to prove what it has to."""
+"""How long a connection may take to authenticate."""
 GRACE_SECONDS = 0.1
-"""What each has for itself, however many wait behind it; the next one is accepted later."""
+"""How long each stays at least, at whatever limit; the next one is accepted later."""
 
 
-class WaitingRoom(Generic[T]):
-    """Keeps the connections that have proven nothing. Safe to use from many threads.
+class ConnectionLimiter(Generic[T]):
+    """Keeps the connections of one stage within limits. Safe to use from many threads.
 
     Args:
-        cut: Ends a connection at once; called while it is in the room, so that nobody has closed it yet.
+        cut: Ends a connection at once; called before it is removed, so that nobody has closed it yet.
         most: How many there may be.
         most_of_peer: How many of one peer.
         seconds: How long each may stay.
@@ -52,48 +52,48 @@ class WaitingRoom(Generic[T]):
         self._grace = grace
         self._clock = clock
         self._changed = threading.Condition()
-        self._waiting: dict[T, tuple[str, float]] = {}  # the oldest first
+        self._connections: dict[T, tuple[str, float]] = {}  # the oldest first
         self._by_peer: Counter[str] = Counter()
         self.cut_count = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._connections)
 
-    def enter(self, connection: T, peer: str) -> None:
-        """Take one in; where there is no place, the oldest goes: of this peer, or of the one that has the most."""
+    def add(self, connection: T, peer: str) -> None:
+        """Add one; at a limit the oldest is cut: of this peer, or of the one that has the most."""
         with self._changed:
             while self._by_peer[peer] >= self._most_of_peer:
-                self._make_place(peer)
-            while len(self._waiting) >= self._most:
-                self._make_place(max(self._by_peer, key=lambda one: self._by_peer[one]))
-            self._waiting[connection] = (peer, self._clock())
+                self._evict(peer)
+            while len(self._connections) >= self._most:
+                self._evict(max(self._by_peer, key=lambda one: self._by_peer[one]))
+            self._connections[connection] = (peer, self._clock())
             self._by_peer[peer] += 1
 
-    def leave(self, connection: T) -> bool:
-        """Let one go that has proven itself, or is about to be closed; return False where it has been cut."""
+    def remove(self, connection: T) -> bool:
+        """Remove one that has authenticated, or is about to be closed; return False where it has been cut."""
         with self._changed:
             return self._remove(connection)
 
-    def cut_overdue(self) -> float | None:
-        """Cut those that have been here too long; return the seconds until the next one will have, None where none waits."""
+    def cut_expired(self) -> float | None:
+        """Cut those beyond their timeout; return the seconds until the next one is, None where there is none."""
         with self._changed:
             now = self._clock()
-            for connection, (_, since) in list(self._waiting.items()):
+            for connection, (_, since) in list(self._connections.items()):
                 if since + self._seconds > now:
                     return since + self._seconds - now
                 self._cut_one(connection)
             return None
 
     def cut_oldest(self) -> bool:
-        """Cut the one that has waited longest, as when no more files can be opened; return False where none waits."""
+        """Cut the oldest, as when no more files can be opened; return False where there is none."""
         with self._changed:
-            oldest = next(iter(self._waiting), None)
+            oldest = next(iter(self._connections), None)
             if oldest is not None:
                 self._cut_one(oldest)
             return oldest is not None
 
-    def _make_place(self, peer: str) -> None:
-        connection, since = next((one, since) for one, (of, since) in self._waiting.items() if of == peer)
+    def _evict(self, peer: str) -> None:
+        connection, since = next((one, since) for one, (of, since) in self._connections.items() if of == peer)
         young = since + self._grace - self._clock()
         if young > 0:
             self._changed.wait(young)  # whoever looks again finds it older, or gone
@@ -106,7 +106,7 @@ class WaitingRoom(Generic[T]):
         self._cut(connection)
 
     def _remove(self, connection: T) -> bool:
-        peer, _ = self._waiting.pop(connection, (None, 0.0))
+        peer, _ = self._connections.pop(connection, (None, 0.0))
         if peer is None:
             return False
         self._by_peer[peer] -= 1
@@ -117,7 +117,7 @@ class WaitingRoom(Generic[T]):
 
 
 def places(most: int) -> int:
-    """Return how many connections may wait: `most`, and of few descriptors a quarter."""
+    """Return a limit of connections: `most`, and no more than a quarter of the descriptors that this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else max(4, min(most, soft // 4))
 

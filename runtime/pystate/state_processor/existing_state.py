@@ -1,4 +1,4 @@
-"""State of an existing savepoint on its way into a new one: copied file by file, or under other key groups."""
+"""State of an existing savepoint that a new one takes over: copied file by file, or written anew for other key groups."""
 
 from __future__ import annotations
 

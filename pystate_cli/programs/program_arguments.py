@@ -1,4 +1,4 @@
-"""Where a command's options end and the program's words begin: `[OPTIONS] job.py [ARGUMENTS]`, or Flink's `-py job.py`."""
+"""Splits a command's options from the program's arguments: `[OPTIONS] job.py [ARGUMENTS]`, or Flink's `-py job.py`."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def python_properties(files: str | None, archives: str | None, executable: str |
 
 
 def with_job_file_behind_options(
-    words: Sequence[str], flags: Collection[str], with_value: Collection[str], command: str
+    arguments: Sequence[str], flags: Collection[str], with_value: Collection[str], command: str
 ) -> list[str]:
     """Return the arguments of a command with the value of Flink's `-py` as the positional it stands for.
 
-    As in Flink, the first word that is neither an option of the command nor its value begins the program's arguments.
+    As in Flink, the first argument that is neither an option of the command nor its value begins the program's arguments.
 
     Args:
-        words: What follows the command's name.
+        arguments: What follows the command's name.
         flags: The names of its options that take no value.
         with_value: The names of those that take one.
         command: Its name, for the help.
@@ -86,34 +86,34 @@ def with_job_file_behind_options(
     Raises:
         UsageError: `-py` has no value.
     """
-    words = list(words)
+    arguments = list(arguments)
     kept: list[str] = []
     job_file: str | None = None
     index = 0
-    while index < len(words):
-        word = words[index]
-        name, equals, value = word.partition("=")
-        if word in PYTHON_NAMES:
-            if index + 1 == len(words):
-                message = f"{word} needs the path of the program."
+    while index < len(arguments):
+        argument = arguments[index]
+        name, equals, value = argument.partition("=")
+        if argument in PYTHON_NAMES:
+            if index + 1 == len(arguments):
+                message = f"{argument} needs the path of the program."
                 raise UsageError(message, hint=f"pystate {command} --help")
-            job_file, index = words[index + 1], index + 2
+            job_file, index = arguments[index + 1], index + 2
         elif name in PYTHON_NAMES and equals:
             job_file, index = value, index + 1
-        elif word in with_value:
-            kept += words[index : index + 2]
+        elif argument in with_value:
+            kept += arguments[index : index + 2]
             index += 2
-        elif word in flags or (equals and name in with_value) or _is_joined(word, with_value):
-            kept.append(word)
+        elif argument in flags or (equals and name in with_value) or _is_joined(argument, with_value):
+            kept.append(argument)
             index += 1
         else:
             break
-    return words if job_file is None else [*kept, job_file, *words[index:]]
+    return arguments if job_file is None else [*kept, job_file, *arguments[index:]]
 
 
-def _is_joined(word: str, with_value: Collection[str]) -> bool:
-    """Whether a word is a short option with its value: -p2."""
-    return word[:2] in with_value and word[:2] != "--"
+def _is_joined(argument: str, with_value: Collection[str]) -> bool:
+    """Whether an argument is a short option with its value: -p2."""
+    return argument[:2] in with_value and argument[:2] != "--"
 
 
 _PROGRAM = "give the path of a Python program; pystate new NAME makes one"

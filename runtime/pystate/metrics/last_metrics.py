@@ -1,4 +1,4 @@
-"""What a job's metrics said last, kept in a file of the job when its driver ends."""
+"""The last metrics of a job: the file that its driver writes when it ends."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _VERSION = 1
 
 
 @dataclass(frozen=True)
-class KeptMetrics(PlainData):
-    """What the file holds: what a driver told last, but for its checkpoints, which have a file of their own."""
+class LastMetrics(PlainData):
+    """Content of the file: the last metrics, except those of checkpoints, which have a file of their own."""
 
     version: int
     job: list[MetricSample]
     tasks: list[TaskMetricStore]
 
 
-def keep_metrics(file: JobFile, metrics: Callable[[], DriverMetrics]) -> None:
+def write_last_metrics(file: JobFile, metrics: Callable[[], DriverMetrics]) -> None:
     """Write the last metrics of a job. What goes wrong is logged: a job must not fail of what is only measured.
 
     Args:
@@ -34,13 +34,13 @@ def keep_metrics(file: JobFile, metrics: Callable[[], DriverMetrics]) -> None:
         metrics: Returns what is measured of the job.
     """
     try:
-        told = metrics()
-        write_json(file, KeptMetrics(_VERSION, told.job, told.tasks).to_plain())
+        last = metrics()
+        write_json(file, LastMetrics(_VERSION, last.job, last.tasks).to_plain())
     except Exception:
         logger.exception("the last metrics of the job are not kept")
 
 
-def read_kept_metrics(file: JobFile) -> KeptMetrics | None:
+def read_last_metrics(file: JobFile) -> LastMetrics | None:
     """Return what the driver wrote; None where there is nothing, or nothing that can be read."""
     try:
         found = read_json(file)
@@ -49,7 +49,7 @@ def read_kept_metrics(file: JobFile) -> KeptMetrics | None:
         if found["version"] != _VERSION:
             logger.warning("%s has version %s, which is not known here", file, found["version"])
             return None
-        return KeptMetrics.from_plain(found)
+        return LastMetrics.from_plain(found)
     except (OSError, ValueError, TypeError, KeyError) as error:
         logger.warning("%s can't be read: %r", file, error)
         return None
