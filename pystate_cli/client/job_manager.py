@@ -16,6 +16,7 @@ from pystate.common.errors import ControlError, PystateError
 from pystate.common.home import PystateHome
 from pystate.common.job_manager_entry import is_served, read_job_manager
 from pystate.common.processes import is_alive, signal_process, started_at
+from pystate.common.regular_files import NotRegularError, open_to_write
 from pystate.common.tokens import read_home_token
 from pystate.logs.reader import log_extent, read_log
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
@@ -356,7 +357,14 @@ def _start(command: list[str], home: PystateHome) -> subprocess.Popen[bytes]:
         # it starts in another folder, where relative entries would mean something else
         entries = environment["PYTHONPATH"].split(os.pathsep)
         environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in entries)
-    with os.fdopen(os.open(home.jobmanager_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+    try:
+        descriptor = open_to_write(home.jobmanager_log, os.O_WRONLY | os.O_APPEND)
+    except (NotRegularError, IsADirectoryError) as error:
+        from pystate.common.refused_files import refused
+
+        raise refused(error, "The job manager's log can't be written") from error
+    os.set_blocking(descriptor, True)  # the process that inherits it expects that
+    with os.fdopen(descriptor, "ab") as log:
         return subprocess.Popen(  # noqa: S603 - our own module
             command,
             cwd=home.root,

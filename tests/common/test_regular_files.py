@@ -13,7 +13,14 @@ import pytest
 from pystate.common.home import PystateHome, read_json, write_json
 from pystate.common.job_files import ReplicatedFile
 from pystate.common.job_manager_entry import is_damaged, is_served, read_job_manager
-from pystate.common.regular_files import MAX_SMALL_BYTES, OddFileError, read_small_file
+from pystate.common.refused_files import refused
+from pystate.common.regular_files import (
+    MAX_SMALL_BYTES,
+    NotRegularError,
+    OddFileError,
+    open_to_write,
+    read_small_file,
+)
 from pystate.common.tokens import DamagedTokenError, read_home_token
 from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.job_record import JobRecord
@@ -34,13 +41,27 @@ def odd(request: pytest.FixtureRequest) -> tuple[str, Callable[[Path], None]]:
 
 
 @pytest.fixture(autouse=True)
-def _no_hang() -> None:
-    """An open that waits for a writer must fail the test, not hang it."""
-    import faulthandler
+def _no_hang(no_hang: None) -> None:
+    """None of these may hang."""
 
-    faulthandler.dump_traceback_later(60, exit=True)
-    yield  # type: ignore[misc]
-    faulthandler.cancel_dump_traceback_later()
+
+def test_only_a_regular_file_is_opened_to_be_written(
+    tmp_path: Path, not_regular: tuple[str, Callable[[Path], None]]
+) -> None:
+    words, make = not_regular
+    make(tmp_path / "file")
+    with pytest.raises(NotRegularError, match=f"file is {words}, not a regular file") as caught:
+        open_to_write(tmp_path / "file", os.O_WRONLY | os.O_APPEND)
+    assert refused(caught.value).hint == f"mv {tmp_path}/file {tmp_path}/file.damaged; then the same again"
+
+
+def test_a_file_is_made_for_its_owner_or_written_where_it_is(tmp_path: Path) -> None:
+    for text in (b"one", b"two"):
+        descriptor = open_to_write(tmp_path / "file", os.O_WRONLY | os.O_APPEND)
+        os.write(descriptor, text)
+        os.close(descriptor)
+    assert (tmp_path / "file").read_bytes() == b"onetwo"
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_small_file_is_regular_and_has_a_bound(tmp_path: Path, odd: tuple[str, Callable[[Path], None]]) -> None:

@@ -1,10 +1,36 @@
-"""Ground floor: options, types, time, key groups, errors. Imports nothing else of pystate."""
+"""Ground floor: options, types, time, key groups, errors. Imports nothing else of pystate.
+
+What it exports is imported at its first use: who needs one small file of it, as the process that writes logs, gets no more.
+"""
 
 from __future__ import annotations
 
-from pystate.common.configuration import Configuration
-from pystate.common.row import Row, RowKind
-from pystate.common.time import Duration, Instant, Time
-from pystate.common.type_info import TypeInformation, Types
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pystate.common.configuration import Configuration
+    from pystate.common.row import Row, RowKind
+    from pystate.common.time import Duration, Instant, Time
+    from pystate.common.type_info import TypeInformation, Types
 
 __all__ = ["Configuration", "Duration", "Instant", "Row", "RowKind", "Time", "TypeInformation", "Types"]
+
+_MODULES = {
+    "Configuration": "configuration",
+    "Duration": "time",
+    "Instant": "time",
+    "Row": "row",
+    "RowKind": "row",
+    "Time": "time",
+    "TypeInformation": "type_info",
+    "Types": "type_info",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return value

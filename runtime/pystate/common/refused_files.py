@@ -6,6 +6,7 @@ import errno
 
 from pystate.common.errors import PystateError
 from pystate.common.job_files import NO_SPACE
+from pystate.common.regular_files import NotRegularError
 
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 _LIMITS = (errno.EMFILE, errno.ENFILE)
@@ -29,7 +30,7 @@ def refused(error: OSError, what: str = "A file can't be read or written") -> Fi
     message = f"{what}: {error.strerror or error}."
     where = error.filename2 or error.filename
     kind = NoSpaceError if error.errno in NO_SPACE else FileRefusedError
-    return kind(message, where=None if where is None else str(where), hint=_hint(error.errno))
+    return kind(message, where=None if where is None else str(where), hint=_hint(error))
 
 
 def is_of_files(error: BaseException) -> bool:
@@ -37,7 +38,10 @@ def is_of_files(error: BaseException) -> bool:
     return isinstance(error, OSError) and (error.filename is not None or error.errno in (*NO_SPACE, *_READ_ONLY, *_LIMITS))
 
 
-def _hint(number: int | None) -> str:
+def _hint(error: OSError) -> str:
+    if isinstance(error, NotRegularError):
+        return f"mv {error.filename} {error.filename}.damaged; then the same again"
+    number = error.errno
     if number in NO_SPACE:
         return "make room on the disk: pystate doctor shows which"
     if number in _READ_ONLY:

@@ -1,10 +1,11 @@
-"""Reading files that must be nothing but files: a pipe or a device that stands under a name would hang or have an effect.
+"""Opening files that must be nothing but files: a pipe or a device that stands under a name would hang or have an effect.
 
 What is small is read up to a bound, so that a file which somebody has made huge costs neither memory nor time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -14,7 +15,8 @@ MAX_WORD_BYTES = 64 << 10
 """Of a token, a secret, or an address."""
 MAX_SMALL_BYTES = 16 << 20
 """Of any other small file; what a job is submitted with has 4 MB at most."""
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_AT_ONCE = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_READ = os.O_RDONLY | _AT_ONCE
 _KINDS = (
     (stat.S_ISLNK, "a link"),
     (stat.S_ISDIR, "a folder"),
@@ -59,6 +61,29 @@ def open_regular(path: str, folder: int | None = None) -> BinaryIO:
         file.close()
         raise
     return file
+
+
+def open_to_write(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a regular file, or make one for its owner alone where there is none; return its descriptor.
+
+    Args:
+        path: The file; a link that leads to one does as well.
+        flags: How it is written, such as `os.O_WRONLY | os.O_APPEND`.
+
+    Raises:
+        NotRegularError: Something else stands there.
+        OSError: It can't be opened.
+    """
+    name = os.fspath(path)
+    with contextlib.suppress(FileNotFoundError):
+        check_regular(os.stat(name).st_mode, name)
+    descriptor = os.open(name, flags | os.O_CREAT | _AT_ONCE, 0o600)
+    try:
+        check_regular(os.fstat(descriptor).st_mode, name)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def check_regular(mode: int, path: str) -> None:

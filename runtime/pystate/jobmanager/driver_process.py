@@ -19,6 +19,7 @@ from pystate.common.errors import PystateError
 from pystate.common.file_system_settings import settings_environment
 from pystate.common.home import PystateHome
 from pystate.common.processes import signal_process, started_at
+from pystate.common.regular_files import open_to_write
 from pystate.job_folder.driver_term import LEADER_VARIABLE
 from pystate.job_folder.small_files import DriverProcessFile
 from pystate.job_folder.submission import Submission
@@ -211,7 +212,9 @@ class DriverLauncher:
 
 
 def _open_private(path: Path) -> Any:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+    descriptor = open_to_write(path, os.O_WRONLY | os.O_APPEND)
+    os.set_blocking(descriptor, True)  # the process that inherits it expects that
+    return os.fdopen(descriptor, "ab")
 
 
 def _leader_of(pid: int) -> int | None:

@@ -29,7 +29,7 @@ from pystate.common.home import PystateHome, write_file_atomically, write_json
 from pystate.common.job_manager_entry import REWRITE_SECONDS, DamagedAddressError, is_damaged, read_job_manager
 from pystate.common.private_home import close_to_others
 from pystate.common.processes import started_at, this_machine
-from pystate.common.regular_files import NotRegularError, check_regular
+from pystate.common.regular_files import NotRegularError, open_to_write
 from pystate.common.security_options import SecurityOptions
 from pystate.common.time import current_time_ms
 from pystate.jobmanager.dispatcher import Dispatcher
@@ -282,16 +282,10 @@ def _only_one(home: PystateHome) -> Iterator[None]:
 def _opened_lock(home: PystateHome) -> int:
     path = str(home.jobmanager_lock)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-        try:
-            check_regular(os.fstat(descriptor).st_mode, path)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        return open_to_write(path, os.O_RDWR)
     except (NotRegularError, IsADirectoryError) as error:
         message = f"The home can't be locked: {error.strerror}."
         raise PystateError(message, where=path, hint=f"mv {path} {path}.damaged; then the same command again") from error
-    return descriptor
 
 
 def _other(home: PystateHome) -> int | None:

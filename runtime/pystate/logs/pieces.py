@@ -3,7 +3,7 @@
 A log is one file that grows, and older pieces of it beside it, `<name>.<offset of its first byte in the whole log>`, so that
 those who follow a log by offset are not misled. Where all older pieces are deleted, an empty one says where the file begins.
 
-Imports nothing of pystate: the process that writes logs is small.
+Imports nothing of pystate but how to open files: the process that writes logs is small.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import fcntl
 import os
 import re
 from pathlib import Path
+
+from pystate.common.regular_files import open_regular
 
 _DIGITS = 16
 _OFFSET = re.compile(rf"\d{{{_DIGITS}}}")
@@ -23,16 +25,17 @@ def piece_of(log: Path, offset: int) -> Path:
 
 
 def pieces(log: Path) -> list[tuple[int, Path]]:
-    """Return the older pieces with the offsets at which they begin, the oldest first."""
+    """Return the older pieces with the offsets at which they begin, the oldest first; what is no regular file is none."""
     start = f"{log.name}."
     found = []
     try:
-        names = os.listdir(log.parent)
+        with os.scandir(log.parent) as entries:
+            for entry in entries:
+                offset = entry.name[len(start) :]
+                if entry.name.startswith(start) and _OFFSET.fullmatch(offset) and entry.is_file():
+                    found.append((int(offset), log.with_name(entry.name)))
     except FileNotFoundError:
         return []
-    for name in names:
-        if name.startswith(start) and _OFFSET.fullmatch(name[len(start) :]):
-            found.append((int(name[len(start) :]), log.with_name(name)))
     return sorted(found)
 
 
@@ -53,16 +56,10 @@ def lock_of(log: Path) -> Path:
 def is_written(log: Path) -> bool:
     """Return whether a process still writes what has been printed into the log."""
     try:
-        descriptor = os.open(lock_of(log), os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with open_regular(str(lock_of(log))) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # a file system without locks
+    except OSError:  # no lock was ever taken, or the file system has none
         return False
-    else:
-        return False
-    finally:
-        os.close(descriptor)
+    return False

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
+from pystate.common.regular_files import open_to_write
 from pystate.logs.pieces import lock_of
 from pystate.logs.writer import BoundedLogs, LogBounds
 
@@ -68,7 +69,7 @@ def _append(logs: BoundedLogs, log: Path, data: bytes) -> None:
 def _lock(log: Path) -> int | None:
     """Lock a log, behind the process of an earlier driver where that soon ends; None where locks can't be had."""
     try:
-        descriptor = os.open(lock_of(log), os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = open_to_write(lock_of(log), os.O_RDWR)
     except OSError:
         return None
     deadline = time.monotonic() + _LOCK_SECONDS

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 from pystate.common.errors import PystateError
+from pystate.common.regular_files import NotRegularError, open_regular
 from pystate.logs.pieces import begin_of, pieces
 
 _ATTEMPTS = 100
@@ -26,6 +29,7 @@ def read_log(log: Path, offset: int, limit: int, *, ended: bool) -> tuple[bytes,
 
     Raises:
         LogGoneError: What stood there was deleted.
+        NotRegularError: Something else than a file stands in its place.
     """
     for _ in range(_ATTEMPTS):
         try:
@@ -37,7 +41,10 @@ def read_log(log: Path, offset: int, limit: int, *, ended: bool) -> tuple[bytes,
 
 
 def log_extent(log: Path) -> tuple[int, int]:
-    """Return where in the whole log what is left of it begins, and where it ends; (0, 0) where there is none."""
+    """Return where in the whole log what is left of it begins, and where it ends.
+
+    (0, 0) where there is none, or something else than a file stands in its place.
+    """
     for _ in range(_ATTEMPTS):
         try:
             with _Growing(log) as growing:
@@ -45,6 +52,8 @@ def log_extent(log: Path) -> tuple[int, int]:
                 return older[0][0] if older else 0, begin_of(older) + growing.size()
         except FileNotFoundError:
             continue
+        except NotRegularError:
+            break
     return 0, 0
 
 
@@ -60,7 +69,7 @@ def _read(log: Path, offset: int, limit: int, *, ended: bool) -> tuple[bytes, bo
             data = growing.read(offset - begin, limit)
             return data, ended and len(data) < limit
     begin, path = max(piece for piece in older if piece[0] <= offset)
-    with path.open("rb") as file:
+    with open_regular(str(path)) as file:
         file.seek(offset - begin)
         return file.read(limit), False
 
@@ -70,17 +79,16 @@ class _Growing:
 
     def __init__(self, log: Path) -> None:
         self._log = log
+        self._file: BinaryIO | None = None
 
     def __enter__(self) -> _Growing:
-        try:
-            self._descriptor: int | None = os.open(self._log, os.O_RDONLY)
-        except FileNotFoundError:
-            self._descriptor = None
+        with contextlib.suppress(FileNotFoundError):
+            self._file = open_regular(str(self._log))
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        if self._file is not None:
+            self._file.close()
 
     def pieces(self) -> list[tuple[int, Path]]:
         """Return the pieces that are older than this very file.
@@ -89,12 +97,12 @@ class _Growing:
             FileNotFoundError: It was put aside meanwhile.
         """
         older = pieces(self._log)
-        if self._descriptor is not None and os.fstat(self._descriptor).st_ino != os.stat(self._log).st_ino:
+        if self._file is not None and os.fstat(self._file.fileno()).st_ino != os.stat(self._log).st_ino:
             raise FileNotFoundError(self._log)
         return older
 
     def size(self) -> int:
-        return 0 if self._descriptor is None else os.fstat(self._descriptor).st_size
+        return 0 if self._file is None else os.fstat(self._file.fileno()).st_size
 
     def read(self, position: int, limit: int) -> bytes:
-        return b"" if self._descriptor is None else os.pread(self._descriptor, limit, position)
+        return b"" if self._file is None else os.pread(self._file.fileno(), limit, position)

@@ -1,16 +1,18 @@
 """Writes logs whose bytes on disk, all together, never exceed a bound.
 
-Imports nothing of pystate but names: the process that writes logs is small.
+Imports nothing of pystate but names and how to open files: the process that writes logs is small.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pystate.common.regular_files import open_to_write
 from pystate.logs.pieces import begin_of, piece_of, pieces
 
 
@@ -54,7 +56,7 @@ class BoundedLogs:
                 self._lost[log] = 0
             while rest:
                 rest = rest[self._write(log, rest) :]
-        except OSError:  # a full disk, a folder that was deleted: whoever prints must not be held up, nor fail
+        except OSError:  # a full disk, a folder in its place or none: whoever prints must not be held up, nor fail
             self._lost[log] += len(rest)
 
     def _write(self, log: Path, data: bytes | memoryview) -> int:
@@ -65,7 +67,7 @@ class BoundedLogs:
         part = memoryview(data)[: self._bounds.piece_bytes - size]
         self._make_room(len(part))
         # opened anew each time: its name may be another file's by now
-        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = open_to_write(log, os.O_WRONLY | os.O_APPEND)
         try:
             return os.write(descriptor, part)
         finally:
@@ -105,7 +107,9 @@ def _delete(log: Path, piece: Path) -> None:
 
 
 def _size(path: Path) -> int:
+    """Return the bytes of a file; 0 where there is none, or something else stands there."""
     try:
-        return path.stat().st_size
+        status = path.stat()
     except FileNotFoundError:
         return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0

@@ -212,3 +212,16 @@ def test_a_job_manager_of_another_version_is_refused_where_it_is_addressed(manag
     assert (code, out) == (1, "")
     assert "this command has version 9.9.9." in err
     assert "try: call the pystate that it came with" in err
+
+
+def test_a_log_that_is_no_file_is_said_so_and_holds_up_nobody(home, no_hang, not_regular):
+    words, make = not_regular
+    home.root.mkdir(exist_ok=True)
+    make(home.jobmanager_log)
+
+    with pytest.raises(PystateError, match=f"log can't be written: jobmanager.log is {words}, not a regular file") as caught:
+        ensure(home)
+
+    assert caught.value.where == str(home.jobmanager_log)
+    assert caught.value.hint.startswith(f"mv {home.jobmanager_log} ")
+    assert processes_of(home) == []
