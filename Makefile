@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/.installed
 LOCK_VENV := build/lock-venv
 SERVERS := hadoop flink
 WORKERS ?= 2
-# the tests of a file stay together, and so do those that share what is dear to make; each worker has a Spark of its own
+# the tests of a file stay together, and so do all with a session of Spark: tests/distribution.py
 PARALLEL = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 MAVEN_COPY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies
 UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \

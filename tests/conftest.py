@@ -18,6 +18,7 @@ from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
 from tests import hypothesis_profiles
 from tests.common.odd_files import no_hang, not_regular  # noqa: F401 - fixtures
+from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
 
 TEST_CORES = 10
@@ -52,6 +53,16 @@ def pytest_sessionfinish(session, exitstatus):
     files = session.config.stash[FILES]
     if files is not None and exitstatus != pytest.ExitCode.TESTS_FAILED:
         session.config.add_cleanup(lambda: shutil.rmtree(files, ignore_errors=True))
+
+
+def pytest_collection_modifyitems(config, items):
+    if hasattr(config, "workerinput"):
+        in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return Distribution(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The campaign of `campaign.py`, short in every run, longer among the slow tests, as long as `--campaign-kills` says."""
+"""The campaign of `campaign.py`, short, and as long as `--campaign-kills` says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def check(report):
     assert report.restarts > 0, report
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.slow  # tests/faults/test_killed_workers.py and test_broken_shuffles.py have each kind of damage alone
+@pytest.mark.timeout(600)
 def test_the_campaign_in_short(run_job, spark, tmp_path):
     check(run_campaign(run_job, spark, tmp_path, kills=7, seed=1))
 

@@ -1,0 +1,63 @@
+"""Which process runs which tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.distribution import LONG, ROOT, SPARK, Distribution, in_order, scope_of
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"),
+    [
+        ("def test_it(spark):\n", SPARK),
+        ("def test_it(tmp_path, run_job, x):\n", SPARK),
+        ("def test_it(\n    run_job: Callable[..., Any], tmp_path: Path\n) -> None:\n", SPARK),
+        ("@pytest.fixture\ndef frame(spark):\n", SPARK),
+        ("def test_it(spark_home, tmp_path):\n    spark = 1\n", "test_a.py"),
+        ("# def test_it(spark)\n", "test_a.py"),
+    ],
+)
+def test_files_with_a_session_of_spark_share_a_scope(tmp_path: Path, text: str, scope: str) -> None:
+    (tmp_path / "test_a.py").write_text(text)
+    assert scope_of("test_a.py", tmp_path) == scope
+
+
+def test_no_test_with_a_session_is_missed(request: pytest.FixtureRequest) -> None:
+    files = {item.nodeid.split("::")[0] for item in request.session.items if "spark" in getattr(item, "fixturenames", ())}
+    assert {file for file in files if scope_of(file) != SPARK} == set()
+
+
+def test_long_files_are_there_and_have_no_session() -> None:
+    assert [file for file in LONG if not (ROOT / file).is_file() or scope_of(file) == SPARK] == []
+
+
+class _Item:
+    def __init__(self, nodeid: str) -> None:
+        self.nodeid = nodeid
+
+
+def test_those_with_a_session_come_first_then_long_files_then_the_others_as_they_came() -> None:
+    spark = "tests/faults/test_killed_workers.py"
+    other = "tests/test_distribution.py::a"
+    names = [
+        other,
+        f"{LONG[1]}::b",
+        f"{spark}::b",
+        f"{LONG[0]}::c",
+        f"{spark}::a",
+        f"{LONG[1]}::a",
+    ]
+    items: list[Any] = [_Item(name) for name in names]
+    in_order(items)
+    expected = [f"{spark}::b", f"{spark}::a", f"{LONG[0]}::c", f"{LONG[1]}::b", f"{LONG[1]}::a", other]
+    assert [item.nodeid for item in items] == expected
+
+
+def test_a_run_of_several_processes_uses_these_scopes() -> None:
+    split = Distribution._split_scope
+    assert split(None, "tests/faults/test_killed_workers.py::test_it[a::b]") == SPARK  # type: ignore[arg-type]
+    assert split(None, "tests/test_distribution.py::test_it") == "tests/test_distribution.py"  # type: ignore[arg-type]
