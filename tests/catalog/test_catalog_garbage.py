@@ -142,6 +142,80 @@ def test_files_that_another_snapshot_names_stay(tmp_path: Path) -> None:
     assert found(tmp_path, jobs=True) == []
 
 
+# -- symbolic links
+
+
+def needed_file(real: Path) -> Path:
+    """Write a checkpoint of a job that names a file in the job's folder of shared ones; return that file."""
+    shared = put(real / V0 / "shared" / f"{V0[:16]}-4-0123abcd-x.sst-0011aabb")
+    write_incremental(real / V0, shared)
+    return shared
+
+
+def test_a_file_that_is_needed_is_no_orphan_whichever_way_a_link_leads_to_it(tmp_path: Path) -> None:
+    needed_file(tmp_path / "real")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    ended = {V0: False}.get
+
+    assert found(tmp_path / "link", state=ended) == [], "looked at through the link, written without it"
+    assert found(tmp_path / "link", tmp_path / "real", jobs=True, state=ended) == []
+
+    (tmp_path / "other").mkdir()
+    (tmp_path / "by-link").symlink_to(tmp_path / "other")
+    needed_file(tmp_path / "by-link")
+    assert found(tmp_path / "other", state=ended) == [], "the other way round"
+    assert found(tmp_path / "other" / V0, jobs=True, state=ended) == []
+
+
+def test_a_shared_file_that_is_a_link_stays_and_so_does_what_it_leads_to(tmp_path: Path) -> None:
+    shared = needed_file(tmp_path / "real")
+    moved = shared.parent / f"{V0[:16]}-5-0123abcd-x.sst-0011aabb"
+    shared.rename(moved)
+    shared.symlink_to(moved)
+
+    assert found(tmp_path, state={V0: False}.get) == []
+
+
+def test_links_are_neither_followed_nor_deleted(tmp_path: Path) -> None:
+    precious = put(tmp_path / "precious" / "abcdef012345-0-keyed-0011aabb")
+    put(tmp_path / "root" / V0 / "shared" / "NOTES.txt")
+    complete = folder(write_savepoint(tmp_path / "root"))
+    for place in (
+        complete / "x-0011aabb",
+        complete / ".x-0011aabb.inprogress",
+        tmp_path / "root" / V0 / "shared" / f"{V0[:16]}-3-0123abcd-x.sst-0011aabb",
+        tmp_path / "root" / V1 / "shared" / "x",
+    ):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(precious)
+    put(tmp_path / "root" / "savepoint-83f146-bbbbbbbbbbbb" / "x-0011aabb")
+    for name in ("savepoint-83f146-bbbbbbbbbbbb/y-0011aabb", "savepoint-83f146-cccccccccccc"):
+        (tmp_path / "root" / name).symlink_to(precious.parent)
+    before = sorted(tmp_path.rglob("*"))
+
+    garbage = collection(tmp_path / "root", jobs=True)
+
+    assert garbage.orphans() == []
+    left = [f"file:{tmp_path}/root/{job} is left alone: there is a symbolic link in it" for job in (V0, V1)]
+    assert sorted(garbage.kept) == sorted(left)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_orphan_in_whose_place_a_link_has_come_is_none_any_more(tmp_path: Path) -> None:
+    other = put(tmp_path / "other" / "x-0011aabb")
+    orphan = tmp_path / "root" / "savepoint-83f146-bbbbbbbbbbbb"
+    file = put(orphan / "x-0011aabb")
+    garbage = collection(tmp_path / "root")
+    (incomplete,) = garbage.orphans()
+    file.unlink()
+    orphan.rmdir()
+    orphan.symlink_to(other.parent)
+
+    assert not garbage.delete(incomplete)
+    assert other.exists()
+    assert orphan.is_symlink()
+
+
 # -- deleting
 
 

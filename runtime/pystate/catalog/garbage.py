@@ -1,11 +1,13 @@
 """What lies about on a storage and belongs to no snapshot.
 
-Nothing that a `_metadata` names is ever among it, and nothing that is young: it may still be written.
+Nothing that a `_metadata` names is ever among it, and nothing that is young: it may still be written. Symbolic links lead to
+other places: they are neither followed nor deleted, and what a `_metadata` names through one is named all the same.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from pystate.common.errors import PystateError
 from pystate.snapshot.handles import FileStateHandle, StateHandle
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
 from pystate.snapshot.metadata import CheckpointMetadata
-from pystate.snapshot.ownership import is_note
+from pystate.snapshot.ownership import is_note, real_place
 from pystate.snapshot.shared_state_folder import SHARED_FILE, SharedStateFolder
 from pystate.snapshot.state_sink import storage_errors
 from pystate.snapshot.storage import (
@@ -101,7 +103,7 @@ class GarbageCollection:
         self.kept = []
         found: dict[str, Directory] = {}
         for directory in self._directories:
-            for one in walk(directory):
+            for one in walk(real_place(directory)):
                 if isinstance(one, Directory):
                     found.setdefault(one.uri, one)
                 else:
@@ -126,7 +128,7 @@ class GarbageCollection:
             if METADATA_FILE not in one.files:
                 continue
             try:
-                named |= named_files(read_snapshot(SnapshotLocation(one.uri)), one.uri)
+                named |= _real_files(named_files(read_snapshot(SnapshotLocation(one.uri)), one.uri))
             except PystateError as error:
                 unsure = True
                 self.kept.append(f"{one.uri} is left alone: {error.message}")
@@ -139,7 +141,7 @@ class GarbageCollection:
             if self._is_written(one):
                 return
             files = list(_all_files(one))
-            ours = not one.folders and all(_WRITTEN.fullmatch(name) or _IN_PROGRESS.fullmatch(name) for name in one.files)
+            ours = not one.folders and all(map(_is_ours, one.files, one.files.values()))
             if ours and self._is_old(one, files) and not any(uri in named for uri, _ in files):
                 yield Orphan(OrphanKind.INCOMPLETE, one.uri, sum(_size(info) for _, info in files))
             return
@@ -148,7 +150,7 @@ class GarbageCollection:
         known = complete or one.name in (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY)
         for name, info in sorted(one.files.items()):
             uri = f"{one.uri}/{name}"
-            if name == METADATA_FILE or uri in named or not self._is_old_file(info):
+            if name == METADATA_FILE or uri in named or _is_link(info) or not self._is_old_file(info):
                 continue
             if _IN_PROGRESS.fullmatch(name):
                 if known:
@@ -165,7 +167,10 @@ class GarbageCollection:
         found = {
             name: info
             for name, info in sorted(one.files.items())
-            if SHARED_FILE.fullmatch(name) and f"{one.uri}/{name}" not in named and self._is_old_file(info)
+            if SHARED_FILE.fullmatch(name)
+            and f"{one.uri}/{name}" not in named
+            and not _is_link(info)
+            and self._is_old_file(info)
         }
         if not found:
             return
@@ -195,6 +200,8 @@ class GarbageCollection:
                 self.kept.append(f"{one.uri} is left alone: it holds checkpoints that can be restored")
             elif unsure or any(uri in named for uri, _ in files) or self._is_used(one):
                 self.kept.append(f"{one.uri} is left alone: another snapshot names files in it, or may do so")
+            elif any(_is_link(info) for _, info in files):
+                self.kept.append(f"{one.uri} is left alone: there is a symbolic link in it")
             elif self._is_old(one, files):
                 yield Orphan(OrphanKind.UNKNOWN_JOB, one.uri, sum(_size(info) for _, info in files))
 
@@ -263,6 +270,22 @@ def named_files(metadata: CheckpointMetadata, directory: str) -> set[str]:
             handles += [handle.handle for handle in (*state.operator_state, *state.raw_operator_state)]
     files = [handle for handle in handles if isinstance(handle, FileStateHandle)]
     return {parse_location(file.path)[2] if file.is_absolute else f"{directory.rstrip('/')}/{file.path}" for file in files}
+
+
+def _real_files(uris: set[str]) -> set[str]:
+    """Return files as they are found below real directories, and what those are that are links."""
+    directories = {directory: real_place(directory) for directory in {uri.rpartition("/")[0] for uri in uris}}
+    real = {f"{directories[directory]}/{name}" for directory, _, name in (uri.rpartition("/") for uri in uris)}
+    return real | {real_place(uri) for uri in real if os.path.islink(uri.removeprefix("file:"))}
+
+
+def _is_link(info: dict[str, Any]) -> bool:
+    return bool(info.get("islink"))
+
+
+def _is_ours(name: str, info: dict[str, Any]) -> bool:
+    """Whether it is called as snapshots call their files, and is one."""
+    return not _is_link(info) and bool(_WRITTEN.fullmatch(name) or _IN_PROGRESS.fullmatch(name))
 
 
 def _is_of_a_job(name: str) -> bool:

@@ -19,7 +19,7 @@ from pystate.snapshot.storage import (
     parse_location,
 )
 
-_MAX_DEPTH = 8  # a link that leads back up ends here
+_MAX_DEPTH = 8
 _NO_SNAPSHOTS = (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY)
 
 

@@ -209,10 +209,11 @@ def _owned_by(job_id: str, location: SnapshotLocation) -> RestoreError:
 
 def same_place(one: str, other: str) -> bool:
     """Whether two URIs mean the same directory."""
-    return _resolved(one) == _resolved(other)
+    return real_place(one) == real_place(other)
 
 
-def _resolved(text: str) -> str:
+def real_place(text: str) -> str:
+    """Return the same URI for all spellings of a place: one on this machine has no links in it. What is no place stays."""
     try:
         uri = parse_location(text)[2]
     except PystateError:

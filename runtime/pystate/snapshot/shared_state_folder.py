@@ -70,8 +70,10 @@ class SharedStateFolder:
 
     def files_of(self, metadata: CheckpointMetadata) -> set[str]:
         """Return the names of the files of the folder that a checkpoint refers to."""
-        places = (place_of_shared(file.handle) for file in metadata.shared_files)
-        return {name for directory, name in places if directory == self.location.uri.rstrip("/")}
+        named: dict[str, set[str]] = {}
+        for directory, name in (place_of_shared(file.handle) for file in metadata.shared_files):
+            named.setdefault(directory, set()).add(name)
+        return {name for directory, names in named.items() if same_place(directory, self.location.uri) for name in names}
 
 
 def shared_folders(metadata: CheckpointMetadata) -> dict[str, list[FileStateHandle]]:
