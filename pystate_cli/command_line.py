@@ -1,4 +1,4 @@
-"""The commands, and how errors become sentences and exit codes.
+"""The commands, and how errors become messages and exit codes.
 
 Exit codes: 0 for success, 1 for failure, 2 for a wrong call, 130 after Ctrl-C.
 """

@@ -1,4 +1,4 @@
-"""Which commands there are, and where each is. A command is imported when it is called: a person waits for it."""
+"""The table of commands and their modules, which are imported lazily."""
 
 from __future__ import annotations
 

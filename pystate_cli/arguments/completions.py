@@ -1,4 +1,4 @@
-"""What a shell offers at the place of a word: job ids and names, savepoints, configuration keys.
+"""Shell completion: job ids and names, savepoints, configuration keys.
 
 A person waits for each of these with a finger on the tab key, so none of them waits long, imports much, or complains.
 """

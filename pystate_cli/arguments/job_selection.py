@@ -1,4 +1,4 @@
-"""From what an operator types to the id of one job."""
+"""Resolves a job id, a prefix of one or a job's name to one job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where savepoints are looked for, and which one a word of the command line means."""
+"""Resolves a savepoint's path or short id, and the directories that savepoints are searched in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flink's options that say in which format a savepoint is written, and whose the snapshot is that a job starts from."""
+"""The options of savepoint formats and of claim modes, as in Flink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said where no job manager answers: what has become of its jobs, and how to get it back."""
+"""The error where no job manager answers: the state of its jobs, and how to start it again."""
 
 from __future__ import annotations
 

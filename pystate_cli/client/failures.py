@@ -1,4 +1,4 @@
-"""What a job failed of, as its author needs to see it."""
+"""The root cause of a job's failure, for its author."""
 
 from __future__ import annotations
 

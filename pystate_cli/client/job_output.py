@@ -1,4 +1,4 @@
-"""What a job writes, read from the job manager piece by piece."""
+"""Reads a job's stdout and logs from the job manager by offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program does behind its job: it may fail there, and the job has FINISHED all the same."""
+"""Failures of a program behind its execute(): the job has FINISHED all the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls the job manager."""
+"""The REST client of the job manager."""
 
 from __future__ import annotations
 

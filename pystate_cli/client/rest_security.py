@@ -1,4 +1,4 @@
-"""What a command needs to be let in by a job manager: the root it trusts, and the token it shows."""
+"""TLS and token of the REST client: the certificates it trusts, the token it sends."""
 
 from __future__ import annotations
 

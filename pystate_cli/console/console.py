@@ -1,4 +1,4 @@
-"""The only place that prints.
+"""Output of the commands: the only module that prints.
 
 stdout carries the result of a command and nothing else: an id, a path, a table, what an attached job prints. What is told on
 the way goes to stderr.

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Human-readable formats of numbers, sizes, durations and times."""
 
 from __future__ import annotations
 

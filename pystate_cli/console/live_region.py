@@ -1,4 +1,4 @@
-"""Lines at the end of a terminal's output that are drawn over and over, below whatever else is printed."""
+"""A region at the end of a terminal's output that is redrawn in place, below whatever else is printed."""
 
 from __future__ import annotations
 

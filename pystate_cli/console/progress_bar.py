@@ -1,4 +1,4 @@
-"""The bars of a savepoint that is being written, and of one that is being read."""
+"""Progress bars: a savepoint that is written, a savepoint that is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""stdin, stdout and stderr as other programs may leave them: closed, full, or with nobody behind them."""
+"""Standard streams that are closed, full, or broken pipes."""
 
 from __future__ import annotations
 

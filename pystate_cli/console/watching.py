@@ -1,4 +1,4 @@
-"""`--watch`: shows something again and again until it ends or a person has seen enough."""
+"""`--watch`: polls and redraws until the end, or until the user stops it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check has found."""
+"""The result of one check of `pystate doctor`."""
 
 from __future__ import annotations
 

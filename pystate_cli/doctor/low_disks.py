@@ -1,4 +1,4 @@
-"""Which disks of the job manager's machine have little room left."""
+"""Low disk space on the job manager's machine."""
 
 from __future__ import annotations
 

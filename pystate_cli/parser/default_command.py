@@ -1,4 +1,4 @@
-"""A group of commands of which one is meant where none is named: `pystate config KEY` beside `config import FILE`."""
+"""A group with a default command: `pystate config KEY` beside `config import FILE`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of the flink client that mean nothing here, and what to do instead."""
+"""Options of Flink's client that have no meaning here, each refused with what to do instead."""
 
 from __future__ import annotations
 

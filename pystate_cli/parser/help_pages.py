@@ -1,4 +1,4 @@
-"""How `--help` looks: plain lines, on which no name of an option and no sentence about a command is cut."""
+"""The layout of `--help`: plain lines, without cut names or sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is given to a command as text, or not given at all, is taken as it is.
+"""Parameters without pydantic: text and None are taken as they are.
 
 typer checks each value with pydantic, whose import takes longer than all that `pystate list` does. Where there is nothing
 to check it isn't asked: for flags it does so itself, for texts and for defaults it is done here.

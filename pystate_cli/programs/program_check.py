@@ -1,4 +1,4 @@
-"""A job file that Python can't even read is refused before anything is started."""
+"""Checks the syntax of a job file before anything is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run` without `-d`: the job's output is ours; its fate is, once we are told so twice, or from the start with `-sae`."""
+"""`run` without `-d`, attached: prints the job's output; a second Ctrl-C cancels the job, with `-sae` the first one."""
 
 from __future__ import annotations
 

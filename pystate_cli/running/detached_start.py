@@ -1,4 +1,4 @@
-"""`run -d`: the job's start is watched, and what goes wrong in it is told while it happens."""
+"""`run -d`, detached: waits for the job to be RUNNING and prints errors of its start."""
 
 from __future__ import annotations
 

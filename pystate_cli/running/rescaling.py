@@ -1,4 +1,4 @@
-"""Giving a job another parallelism: stop with a savepoint, start from it, and back where that fails.
+"""Rescaling: stop with a savepoint, start from it with another parallelism, and back where that fails.
 
 What a driver needs is kept by the job manager from before the stop until the successor runs, with what was wanted. So
 whoever comes after a command that died half way finds the job, its savepoint, and the way on.

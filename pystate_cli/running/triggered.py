@@ -1,4 +1,4 @@
-"""Operations that the job manager carries out by itself: waiting for one, or leaving it alone and asking later."""
+"""Asynchronous operations of the job manager: wait for the result, or detach and query it later."""
 
 from __future__ import annotations
 

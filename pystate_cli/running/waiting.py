@@ -1,4 +1,4 @@
-"""Waiting for the job manager's asynchronous answers."""
+"""Polls the result of an asynchronous operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has become of a job while somebody watched it."""
+"""The history of a watched job: samples over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks for a job's figures beside everything else, so that a driver that answers late holds up no output."""
+"""Samples a job's metrics on a thread of its own, so that a slow driver delays no output."""
 
 from __future__ import annotations
 

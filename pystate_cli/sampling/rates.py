@@ -1,4 +1,4 @@
-"""What is counted of a job, over time."""
+"""Rates of a job's counters over time."""
 
 from __future__ import annotations
 

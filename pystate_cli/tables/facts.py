@@ -1,4 +1,4 @@
-"""Facts beside and below each other."""
+"""Name-value pairs, laid out in columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values of one kind are written: for people, who see no more than what fits, and for programs, to the last digit."""
+"""Formats of a column's values: rounded for people, exact for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two functions of the job do the same, as far as can be told: by their code and by what they carry along."""
+"""Equality of two functions of a job, as far as it can be told: by code, defaults and closures."""
 
 from __future__ import annotations
 

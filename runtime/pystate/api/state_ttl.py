@@ -1,4 +1,4 @@
-"""How long values of a keyed state live: the configuration, with PyFlink's names."""
+"""State TTL: the configuration, with PyFlink's names."""
 
 from __future__ import annotations
 

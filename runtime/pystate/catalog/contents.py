@@ -1,4 +1,4 @@
-"""Whether what a state holds is the same in two snapshots, where its type, its number of entries and its bytes are."""
+"""Compares the content of a state in two snapshots, where type, number of entries and bytes are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decodes every key and value of a snapshot: what checksums can't tell, such as state under another type than its own."""
+"""Deserializes every key and value of a snapshot: finds what checksums can't, such as state under a wrong type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between two snapshots."""
+"""The difference between two snapshots."""
 
 from __future__ import annotations
 

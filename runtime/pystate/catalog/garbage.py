@@ -1,4 +1,4 @@
-"""What lies about on a storage and belongs to no snapshot.
+"""Orphaned files on a checkpoint storage, which belong to no snapshot.
 
 Nothing that a `_metadata` names is ever among it, and nothing that is young: it may still be written. Symbolic links lead to
 other places: they are neither followed nor deleted, and what a `_metadata` names through one is named all the same.

@@ -1,4 +1,4 @@
-"""What is in a snapshot: its operators and their states, from headers and indexes alone."""
+"""Inspects a snapshot: its operators and their states, from headers and indexes alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what an operator types, a path or a short id, to one snapshot."""
+"""Resolves a path or a short id to one snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far two snapshots have read their sources."""
+"""The difference between the source positions of two snapshots."""
 
 from __future__ import annotations
 

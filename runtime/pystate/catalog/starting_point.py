@@ -1,4 +1,4 @@
-"""The snapshot that a job is to start from, looked at before there is a job: is it there, and can its metadata be read?"""
+"""The snapshot that a job is started from, checked before there is a job: it exists, and its metadata can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a snapshot in a list: a few words from its `_metadata`."""
+"""The summary of a snapshot in a list, from its `_metadata`."""
 
 from __future__ import annotations
 

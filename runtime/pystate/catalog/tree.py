@@ -1,4 +1,4 @@
-"""Which snapshot grew out of which: jobs take snapshots, snapshots start jobs."""
+"""The lineage of snapshots: jobs take snapshots, snapshots start jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads every byte of a snapshot and says all that is wrong with it."""
+"""Verifies a snapshot: reads every byte, and reports each problem."""
 
 from __future__ import annotations
 

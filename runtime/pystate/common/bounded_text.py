@@ -1,4 +1,4 @@
-"""Texts of errors, which have no bound of their own: what a user's function raises may hold a whole record."""
+"""Bounds the size of error messages and stack traces: what a user's function raises may hold a whole record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an option is."""
+"""The definition of a configuration option."""
 
 from __future__ import annotations
 

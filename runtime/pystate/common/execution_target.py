@@ -1,4 +1,4 @@
-"""Where a job's Spark runs, told by execution.target and Spark's master together."""
+"""The execution target of a job, from execution.target and Spark's master together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small files of a job: on this machine, and in a storage where other machines see them.
+"""Small files of a job: atomic replacement, reserved disk space, replicas on shared storage.
 
 Job managers that stand in for each other may share object storage, which replaces no file in place and is far away. A job's
 files are then on the machine that runs it, as without stand-ins, and what is written goes to the storage first.

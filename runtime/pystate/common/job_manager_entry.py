@@ -1,4 +1,4 @@
-"""What a job manager leaves in its home so that commands find it."""
+"""The discovery file of a home's job manager, by which commands find it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a job, in Flink's names (`org.apache.flink.api.common.JobStatus`)."""
+"""The states of a job, in Flink's names (`org.apache.flink.api.common.JobStatus`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as JSON for people: what JSON has no word for is said as text."""
+"""Human-readable JSON of any value: what JSON has no type for becomes text."""
 
 from __future__ import annotations
 

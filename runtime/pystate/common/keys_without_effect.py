@@ -1,4 +1,4 @@
-"""Flink's options that mean nothing here, and why: a file written for Flink is read, and each of them is reported.
+"""Flink's options that have no effect here, and why: a file written for Flink is read, and each of them is reported.
 
 All keys of Flink 1.11 to 2.3 are honoured (`options`), stand here, or are refused (`refused_keys`); all others are errors.
 Keys and meanings after Flink's configuration reference.

@@ -1,4 +1,4 @@
-"""What a text must be to name a place: a folder or a URL in a request, a command, an option or a snapshot.
+"""Syntax of locations: a folder or a URL in a request, a command, an option or a snapshot.
 
 No filesystem is asked here, and none is loaded: commands and options are checked before anything else is known.
 """

@@ -1,4 +1,4 @@
-"""Dataclasses as plain data, what JSON and msgpack can say, and back: both follow from the fields and their types.
+"""Serializes dataclasses to plain data, what JSON and msgpack have, and back, by their fields and types.
 
 A field is an entry of a map under its own name. Its type says how its value is read, and checked: numbers, texts, truths,
 enums (by value), lists, tuples of one kind, maps, unions, and every class that has `to_plain` and `from_plain` itself.

@@ -1,4 +1,4 @@
-"""Text that files and other processes can hold: Python's may have lone surrogates, for which UTF-8 has no bytes."""
+"""Text that can be encoded as UTF-8: Python's may have lone surrogates."""
 
 from __future__ import annotations
 

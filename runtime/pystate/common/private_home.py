@@ -1,4 +1,4 @@
-"""A home is its owner's alone: it holds what runs as him, his token, and what his jobs print.
+"""Permissions of a home: it is its owner's alone, with what runs as him, his token, and what his jobs print.
 
 Everything below it is kept from others by the mode of its folder. So that one is looked at when something is about to run
 from it: what somebody made too open is closed again, what is not ours is not used.

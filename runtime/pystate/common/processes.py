@@ -1,4 +1,4 @@
-"""Other processes of this machine."""
+"""Processes of this machine: whether one is alive, when it has started, signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operating system says of a file, as an error for people."""
+"""Errors of the operating system on a file, as errors for people."""
 
 from __future__ import annotations
 

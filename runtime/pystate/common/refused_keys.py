@@ -1,4 +1,4 @@
-"""Flink's options that must not be ignored: who sets them believes in something that would not be there.
+"""Flink's options that are refused, since ignoring them would break a promise.
 
 TLS that is not spoken, a command that is not forbidden, results that come out otherwise, data that goes elsewhere. A value
 that asks for nothing of the kind passes with the reason in `keys_without_effect`.

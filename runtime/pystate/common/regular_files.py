@@ -1,4 +1,4 @@
-"""Opening files that must be nothing but files: a pipe or a device that stands under a name would hang or have an effect.
+"""Opens regular files only: a pipe or a device of that name would block or have an effect.
 
 What is small is read up to a bound, so that a file which somebody has made huge costs neither memory nor time.
 """

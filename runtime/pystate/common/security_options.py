@@ -1,4 +1,4 @@
-"""The options of who may ask the job manager, and of encrypting what is said."""
+"""The options of authentication and TLS of the job manager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which options hold secrets, so that their values are never shown."""
+"""Options whose values are secrets and are redacted."""
 
 from __future__ import annotations
 

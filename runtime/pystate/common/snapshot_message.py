@@ -1,4 +1,4 @@
-"""What people may say about a savepoint."""
+"""The user's message of a savepoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a program's text gives a name its value, as far as its files tell: for errors that are about an object.
+"""Source lines that assign an attribute or a variable: for errors about an object.
 
 Only the author's own files are looked at, never those of libraries.
 """

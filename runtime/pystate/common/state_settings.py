@@ -1,4 +1,4 @@
-"""State backend and checkpoint storage of a job: what the options come to, Flink's old names of backends included."""
+"""State backend and checkpoint storage of a job, resolved from the options, legacy backend names of Flink's included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens in files."""
+"""Reads authentication tokens from files."""
 
 from __future__ import annotations
 

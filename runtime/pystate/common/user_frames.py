@@ -1,4 +1,4 @@
-"""The author's own lines: in the stack trace of a failure, and on the stack while the program is put together."""
+"""Stack frames of user code: in the stack trace of a failure, and on the stack while the program is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams: what a program chains its steps on."""
+"""Streams: `DataStream`, `KeyedStream` and sinks, with PyFlink's names."""
 
 from __future__ import annotations
 

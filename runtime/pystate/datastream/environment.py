@@ -1,4 +1,4 @@
-"""`StreamExecutionEnvironment`: where a job begins."""
+"""`StreamExecutionEnvironment`: the entry point of a program."""
 
 from __future__ import annotations
 

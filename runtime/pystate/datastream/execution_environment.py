@@ -1,4 +1,4 @@
-"""What a job is built in and run by: its settings, its sources, its execution."""
+"""The execution environment without its streams: settings, sources, execution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seam between a job's program and what runs it.
+"""The interface between a job's program and what runs it.
 
 The program is written against `datastream`, which must not import the driver. Whoever starts the program registers an
 executor; a program started as plain `python job.py` gets the embedded one.

@@ -1,4 +1,4 @@
-"""Whether the functions of a program can be sent to the slots: decided where the program runs, before anything is started.
+"""Checks that the functions of a program can be serialized, before anything is started.
 
 Functions travel as pickles. What can't be pickled, such as a lock, a client or an open file, fails in the same way at every
 start. The search for the field goes from the function downwards, at each step into the first part that can't be pickled

@@ -1,4 +1,4 @@
-"""What tells one version of a job's program from another."""
+"""The fingerprint of a program's code, which tells its versions apart."""
 
 from __future__ import annotations
 

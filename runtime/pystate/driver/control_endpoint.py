@@ -1,4 +1,4 @@
-"""The driver's answers to the job manager."""
+"""The driver's control endpoint, which the job manager calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seam between an execution attempt and the engine that moves its records."""
+"""The interface between an execution attempt and the engine that moves its records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One execution attempt: slots, engine and coordinator from start to end. A failure ends the attempt, never the job."""
+"""One execution attempt: deploys slots, starts engine and coordinator. A failure ends the attempt, never the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that a driver knows of its job's metrics."""
+"""The metrics of a job in its driver."""
 
 from __future__ import annotations
 

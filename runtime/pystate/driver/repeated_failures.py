@@ -1,4 +1,4 @@
-"""Failures that will come back: of one kind, at one line of the author's code, whatever their texts say.
+"""Deterministic failures: of one type at one line of user code, whatever their messages say.
 
 A text may hold a time or an address, so that no two are the same. Pure, but for what it counts.
 """

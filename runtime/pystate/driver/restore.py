@@ -1,4 +1,4 @@
-"""From a snapshot to what each slot gets: which handles, which epoch, which source position."""
+"""The restore plan: state handles of each slot, epoch, source positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a restore: how far it is, and how long it took."""
+"""Progress and duration of a restore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an attempt starts from."""
+"""What an attempt is restored from."""
 
 from __future__ import annotations
 

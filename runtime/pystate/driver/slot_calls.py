@@ -1,4 +1,4 @@
-"""What subtasks tell the coordinator and ask of it, as it comes over the wire."""
+"""RPCs of subtasks to the coordinator: acknowledge and decline."""
 
 from __future__ import annotations
 

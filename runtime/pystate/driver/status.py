@@ -1,4 +1,4 @@
-"""Where the job stands, for everyone who asks: in memory, and on disk for when the driver is gone."""
+"""The job's status in the driver, in memory and as a file."""
 
 from __future__ import annotations
 

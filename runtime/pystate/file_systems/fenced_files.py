@@ -1,4 +1,4 @@
-"""Small files that several processes write in turn, on a storage that needs to know no more than to make a file once.
+"""Fenced files: small files that several processes write in turn, on a storage that can create a file exclusively.
 
 No file is ever replaced: each version has a name of its own, `<name>@<token>-<number>`, and the highest one counts. Tokens
 grow with each leader. So what a process writes that has been replaced, however late, is read by nobody.

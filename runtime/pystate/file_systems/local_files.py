@@ -1,4 +1,4 @@
-"""This machine's files, as nothing but what they are: a link, a pipe or a device that stands under a name is not one.
+"""Local files without following links: a link, a pipe or a device under a name is refused.
 
 Others may be able to write where a path leads, and swap what stands there between a look and a deed. So what is looked at is
 held open, and what is done is done in there, not under its name.

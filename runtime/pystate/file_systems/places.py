@@ -1,4 +1,4 @@
-"""From the text that names a place to its filesystem, the path there, and the one URI of it."""
+"""Parses a location: its filesystem, its path there, and its normalized URI."""
 
 from __future__ import annotations
 

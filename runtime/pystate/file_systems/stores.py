@@ -1,4 +1,4 @@
-"""How a file comes to stand under its name, whole or not at all, on each kind of filesystem.
+"""Atomic creation and deletion of files, on each kind of filesystem.
 
 Where a rename is atomic, a file is written under another name first. An object store has no rename, and needs none: an
 object is not there before its last byte is.

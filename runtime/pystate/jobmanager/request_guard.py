@@ -1,4 +1,4 @@
-"""Who may ask: the checks before any request is looked at."""
+"""Authentication and host checks of requests, before anything else is looked at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask by REST, and whether it is encrypted: what the options come to."""
+"""Security settings of REST, resolved from the options: token and TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leads what a process and its children print through a process of its own into logs with a bound.
+"""Redirects stdout and stderr of a process and its children to a log process.
 
 The process that prints holds both ends of each pipe: it starts another writer when one is killed, so that printing neither
 fails nor stops for good, and no signal reaches it for a pipe that nobody reads.

@@ -1,4 +1,4 @@
-"""Reads a log by offset, over its pieces, while it is written and its oldest pieces are deleted."""
+"""Reads a rotated log by offset, while it is written and its oldest pieces are deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What subtasks have read, written and done, by the names of a vertex in Flink's REST."""
+"""I/O metrics of subtasks, by the names of a vertex in Flink's REST."""
 
 from __future__ import annotations
 

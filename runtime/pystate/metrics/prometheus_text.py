@@ -1,4 +1,4 @@
-"""Metrics in the text format of Prometheus, version 0.0.4, under the names that Flink's own reporter gives them."""
+"""Metrics in the Prometheus text format 0.0.4, under the names that Flink's own reporter gives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast counts grow."""
+"""Rates of counters."""
 
 from __future__ import annotations
 

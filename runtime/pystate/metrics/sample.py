@@ -1,4 +1,4 @@
-"""What is measured, on its way from the slots to those who ask: samples, rates, names.
+"""Metric samples: what slots report and what is asked for, with names and rates.
 
 A sample is one metric at one moment. It is plain data, so that every process can take it from every other.
 """

@@ -1,4 +1,4 @@
-"""What metrics of one name say together, and what one of them has counted since it was looked at last."""
+"""Aggregates of metrics of one name, and increments of counters."""
 
 from __future__ import annotations
 

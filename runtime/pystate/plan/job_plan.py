@@ -1,4 +1,4 @@
-"""What a program becomes: sources with their stateless stages, and levels of tasks behind shuffles."""
+"""The plan of a job: sources with their stateless stages, and levels of tasks behind shuffles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves a task: edges to other tasks and sinks."""
+"""The outputs of a task: edges to other tasks and sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a program's steps may run: who feeds whom, and which steps run in the stateless stage behind their source."""
+"""Placement of steps: the stream edges of a program, and the steps that run in the stateless stage of their source."""
 
 from __future__ import annotations
 

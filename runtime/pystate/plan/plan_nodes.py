@@ -1,4 +1,4 @@
-"""A job's plan in the shape of Flink's JSON: what the nodes are and which feeds which."""
+"""A job's plan in Flink's JSON format: nodes and edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver ships to the slots: a task, and what a subtask needs to know of its job."""
+"""The descriptors that the driver deploys to slots: a task, and its job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large records are, told cheaply: batches are bounded by bytes, so every record that is written is measured.
+"""Estimates the sizes of records: batches are bounded by bytes.
 
 The sizes are those of the prepared values, as they stand in front of Arrow. Text counts as its characters, of which each
 takes one to four bytes; values of a fixed width count as nothing, a record has a fixed charge of its own.

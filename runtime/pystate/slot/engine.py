@@ -1,4 +1,4 @@
-"""The seam between a slot and the engine that feeds its subtasks."""
+"""The interface between a slot and the engine that feeds its subtasks."""
 
 from __future__ import annotations
 

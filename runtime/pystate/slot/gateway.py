@@ -1,4 +1,4 @@
-"""A slot's way to the coordinator."""
+"""RPCs of a slot to its coordinator."""
 
 from __future__ import annotations
 

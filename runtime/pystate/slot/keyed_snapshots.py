@@ -1,4 +1,4 @@
-"""How one subtask's keyed state gets into checkpoints and back: as a canonical file, or as the backend's own files."""
+"""Snapshots and restores of a subtask's keyed state: as a canonical file, or as the backend's own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many records went into and came out of each operator of a task, told from what the task counts anyway.
+"""Records in and out of each operator of a task, derived from what the task counts.
 
 A task counts by batch: rows of its inputs, rows of each output. What passes between two chained functions is counted by
 nobody, and this finds out where it can be known all the same: what one operator writes the next one reads, and a function

@@ -1,4 +1,4 @@
-"""How far a slot is with reading its old state."""
+"""Progress of a slot's restore."""
 
 from __future__ import annotations
 

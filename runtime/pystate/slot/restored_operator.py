@@ -1,4 +1,4 @@
-"""What one operator of one subtask finds of its old state."""
+"""The restored state of one operator in one subtask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where user code is called: what it raises becomes a failure of its task."""
+"""Calls user code: what it raises becomes a failure of its task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells a subtask to take its part of a checkpoint: the barrier."""
+"""The checkpoint barrier that a subtask is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a file of a snapshot is what its handle says."""
+"""Checks a file of a snapshot against its handle: size and checksum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys as people type them."""
+"""Parses keys from text."""
 
 from __future__ import annotations
 

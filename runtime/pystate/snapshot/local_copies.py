@@ -1,4 +1,4 @@
-"""Second copies of a subtask's state files on its own machine, so that a restore there need not read the storage.
+"""Local copies of a subtask's state files (Flink's local recovery), so that a restore there need not read the storage.
 
 A copy has the name of the file it copies, whose end is random, and counts only if length and checksum are those of the
 handle. So nothing has to be known of what an earlier attempt left: a copy that fits is right, others are passed over. A copy

@@ -1,4 +1,4 @@
-"""Who may delete a snapshot: notes beside its files, which outlive drivers and are seen by every installation.
+"""Ownership of a snapshot: notes beside its files, which outlive drivers and are seen by every installation.
 
 A *claim* lies in a snapshot's directory: the job it names deletes the snapshot when it has newer ones. A *use* lies in a
 folder of shared files: checkpoints of the job it names, in another folder, refer to files in there.

@@ -1,4 +1,4 @@
-"""The form of small files of ours: magic, version, length of the body, body (msgpack), checksum of all that."""
+"""The format of small files: magic, version, length of the body, body (msgpack), checksum of all that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the sources were read at a cut, whoever reads them."""
+"""The source position of a checkpoint, whatever engine reads the sources."""
 
 from __future__ import annotations
 

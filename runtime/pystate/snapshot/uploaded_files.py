@@ -1,4 +1,4 @@
-"""Which files of one backend are on the storage for sure, so that the next checkpoint need not write them again."""
+"""Files of one backend that are known to be on the storage, so that the next checkpoint refers to them."""
 
 from __future__ import annotations
 

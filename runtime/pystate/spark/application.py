@@ -1,4 +1,4 @@
-"""What must be known of the Spark application before and while a job runs in it: its cores, and whether it lives."""
+"""The Spark application of a job: its cores, and whether it is alive."""
 
 from __future__ import annotations
 

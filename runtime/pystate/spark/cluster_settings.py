@@ -1,4 +1,4 @@
-"""What a Spark session needs on a cluster: an address that executors reach, archives, and a Python for them."""
+"""Spark settings of a cluster: the driver's address, archives, the executors' Python."""
 
 from __future__ import annotations
 

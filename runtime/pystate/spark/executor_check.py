@@ -1,4 +1,4 @@
-"""Looks at the Python of the executors before a job begins, so that what it lacks is told in a sentence."""
+"""Checks the executors' Python before a job begins: version and packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Spark keeps what is temporary on this machine: shuffle files, which hold a job's records."""
+"""Spark's local directory on this machine: shuffle files, which hold a job's records."""
 
 from __future__ import annotations
 

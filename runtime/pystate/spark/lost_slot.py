@@ -1,4 +1,4 @@
-"""Where a slot ran, and why Spark says that it is gone: from the status store, which works without the UI."""
+"""The host of a lost slot and the reason that Spark gives for it, from the status store, which works without the UI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PySpark's listeners in the driver's Python, kept for this user's own processes.
+"""Authenticates connections to PySpark's listeners in the driver by the peer's user id.
 
 Two of them stand on loopback ports and ask nobody who he is before they serve him: py4j's callback server, by which the JVM
 calls `foreachBatch`, and the server that takes accumulators from the JVM, one connection at a time. Another user of the

@@ -1,4 +1,4 @@
-"""Spark's column types as pystate's."""
+"""Conversion of Spark's column types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hands secret settings to the JVM without its command line, which every user of the machine can read.
+"""Passes secret settings to the JVM without its command line, which every user of the machine can read.
 
 PySpark starts the JVM by `spark-submit --conf key=value`, for each setting of a session. Those whose key says that they are
 secret go by a file of properties that only its owner can read; it is there from the start of the JVM to its first answer.

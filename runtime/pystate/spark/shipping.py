@@ -1,4 +1,4 @@
-"""Takes the job's modules and pystate itself to the executors, which have nothing of ours.
+"""Ships the job's modules and pystate itself to the executors.
 
 Spark's own file server hands the files out, so that no path of the driver's machine means anything elsewhere. An archive
 is named after its content.

@@ -1,4 +1,4 @@
-"""What a user's function raises in a task of Spark's, cut in front of Spark, which copies and logs it for each try."""
+"""Truncates errors of user functions in Spark tasks, since Spark copies and logs them for each task attempt."""
 
 from __future__ import annotations
 

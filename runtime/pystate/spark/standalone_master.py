@@ -1,4 +1,4 @@
-"""What a standalone master says of its cores and applications, in the JSON of its web page.
+"""Cores and applications of a standalone master, from the JSON of its web page.
 
 Spark's own protocol would tell it too, but only to Scala code; the page is there unless someone has closed it.
 """

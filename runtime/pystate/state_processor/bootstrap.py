@@ -1,4 +1,4 @@
-"""From data to the states of an operator: Flink's `OperatorTransformation`."""
+"""Bootstraps the states of an operator from data: Flink's `OperatorTransformation`."""
 
 from __future__ import annotations
 

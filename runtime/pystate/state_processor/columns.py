@@ -1,4 +1,4 @@
-"""What the columns of a state's DataFrame are, and how they are made of its rows."""
+"""The columns of a state's DataFrame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark tasks that write files tell the driver: which subtask's state is where."""
+"""Results of Spark tasks that write state: which subtask's state is in which file."""
 
 from __future__ import annotations
 

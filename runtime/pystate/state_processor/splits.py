@@ -1,4 +1,4 @@
-"""Which part of a savepoint each Spark task reads."""
+"""Input splits: the part of a savepoint that each Spark task reads."""
 
 from __future__ import annotations
 

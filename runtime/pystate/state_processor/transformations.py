@@ -1,4 +1,4 @@
-"""What a writer may be given for an operator, and the data that bootstrap functions are fed with."""
+"""Inputs of the savepoint writer: transformations of operators, and their data."""
 
 from __future__ import annotations
 

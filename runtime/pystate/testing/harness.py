@@ -1,4 +1,4 @@
-"""One operator of one subtask under test, driven as its slot drives it in a job."""
+"""The test harness of one operator in one subtask, driven as its slot drives it in a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of an operator at one checkpoint, in memory."""
+"""A snapshot of one operator in memory."""
 
 from __future__ import annotations
 
