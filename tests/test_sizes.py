@@ -19,7 +19,6 @@ LARGE_CLASSES = {
     "JobMaster",
     "SlotPool",
     "SnapshotReader",
-    "StateTtlConfig",
 }
 
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
