@@ -18,7 +18,6 @@ MEDIAN_LINES_OF_A_FUNCTION = 10
 LARGE_CLASSES = {
     "JobMaster",
     "SlotPool",
-    "SnapshotReader",
 }
 
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -73,8 +73,8 @@ def test_kept_operators_are_copied_byte_by_byte_and_others_changed(spark, savepo
     copies = {zlib.crc32(one.read_bytes()) for one in (tmp_path / "new").iterdir() if one.name != "_metadata"}
     assert copies < files
     assert all_rows(path, "renamed") == all_rows(savepoint, "typed")
-    assert [stream.read() for _, stream in new.raw_keyed_state("renamed")] == [
-        stream.read() for _, stream in old.raw_keyed_state("typed")
+    assert [stream.read() for _, stream in new.operator_state.raw_keyed("renamed")] == [
+        stream.read() for _, stream in old.operator_state.raw_keyed("typed")
     ]
     assert new.metadata.source_position.sources == old.metadata.source_position.sources
     with new.location.open(new.metadata.source_position.files) as logs:
@@ -109,7 +109,7 @@ def test_another_max_parallelism_hashes_all_keys_anew(spark, savepoint, tmp_path
     for index, key in enumerate(MIXED):
         untyped[encode_auto(key)] = [index * 3 + number for number in range(3)]
     assert found == {key: jobs.expected(untyped[encode_auto(key)], key) for key in keys}
-    entries = SnapshotReader(path).broadcast_entries("rules", "rules")
+    entries = SnapshotReader(path).operator_state.broadcast_entries("rules", "rules")
     assert len(list(entries)) == 3
 
 
@@ -206,8 +206,8 @@ def test_bootstrap_functions_write_state(spark, tmp_path, monkeypatch):
     assert dict(reader.keyed_entries("fill", "last")) == {key: ("last", numbers[-1]) for key, numbers in wanted.items()}
     assert dict(reader.keyed_entries("fill", "sum")) == {key: sum(numbers) for key, numbers in wanted.items()}
     check_key_groups(path, "fill")
-    assert sorted(value for _, value, _ in reader.list_elements("fill", "buffered")) == list("abcdef")
-    assert {key: value for key, _, value, _ in reader.broadcast_entries("rules", "rules")} == {"a": 1, "b": 2}
+    assert sorted(value for _, value, _ in reader.operator_state.list_elements("fill", "buffered")) == list("abcdef")
+    assert {key: value for key, _, value, _ in reader.operator_state.broadcast_entries("rules", "rules")} == {"a": 1, "b": 2}
     assert len(reader.operator("rules").subtasks) == 2
     assert keyed_bootstrap.GATHERED_ELEMENTS > 20
 

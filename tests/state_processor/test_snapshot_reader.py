@@ -113,24 +113,24 @@ def test_untyped_values_are_read_as_a_type(savepoint):
 
 def test_operator_state(savepoint):
     reader = SnapshotReader(savepoint)
-    found = [(subtask, value) for subtask, value, _ in reader.list_elements("typed", "split")]
+    found = [(subtask, value) for subtask, value, _ in reader.operator_state.list_elements("typed", "split")]
     assert sorted(value for _, value in found) == sorted(number for _, number in jobs.numbers_of(WORDS))
     assert {subtask for subtask, _ in found} == {0, 1}
-    assert [value for _, value, _ in reader.list_elements("typed", "union")] == ["subtask 0", "subtask 1"]
-    assert {key: value for key, _, value, _ in reader.broadcast_entries("rules", "rules")} == {
+    assert [value for _, value, _ in reader.operator_state.list_elements("typed", "union")] == ["subtask 0", "subtask 1"]
+    assert {key: value for key, _, value, _ in reader.operator_state.broadcast_entries("rules", "rules")} == {
         "small": [1, 2, 3],
         "round": [10, 20],
         "none": None,
     }
-    modes = {state.name: (state.mode.value, state.entries) for state in reader.operator_states("typed")}
+    modes = {state.name: (state.mode.value, state.entries) for state in reader.operator_state.states("typed")}
     assert modes == {"split": ("SPLIT_DISTRIBUTE", 24), "union": ("UNION", 2)}
 
 
 def test_raw_state(savepoint):
     reader = SnapshotReader(savepoint)
-    keyed = [(group, stream.read()) for group, stream in reader.raw_keyed_state("typed")]
+    keyed = [(group, stream.read()) for group, stream in reader.operator_state.raw_keyed("typed")]
     assert keyed == [(group, b"group %d" % group) for group in (0, 4, 8, 12)]
-    raw = [(subtask, stream.read()) for subtask, stream in reader.raw_operator_state("typed")]
+    raw = [(subtask, stream.read()) for subtask, stream in reader.operator_state.raw_operator("typed")]
     assert raw == [(0, b"a of 0"), (0, b"b of 0"), (1, b"a of 1"), (1, b"b of 1")]
 
 
@@ -139,8 +139,8 @@ def test_raw_state(savepoint):
     [
         (lambda reader: reader.keyed_states("typd"), "has no operator 'typd'", "did you mean 'typed'"),
         (lambda reader: reader.keyed_rows("typed", "valeu"), "has no keyed state 'valeu'", "did you mean 'value'"),
-        (lambda reader: reader.list_elements("typed", "spilt"), "has no SPLIT_DISTRIBUTE state", "'split'"),
-        (lambda reader: reader.list_elements("rules", "rules"), "is BROADCAST, not SPLIT_DISTRIBUTE", None),
+        (lambda reader: reader.operator_state.list_elements("typed", "spilt"), "has no SPLIT_DISTRIBUTE state", "'split'"),
+        (lambda reader: reader.operator_state.list_elements("rules", "rules"), "is BROADCAST, not SPLIT_DISTRIBUTE", None),
     ],
 )
 def test_unknown_names_are_answered_with_the_nearest(savepoint, ask, message, hint):

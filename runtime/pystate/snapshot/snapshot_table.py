@@ -79,7 +79,7 @@ def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = 
         wanted = None if key is None else [parse_key(key, state.key_type)]
         decoder = PartDecoders(state.parts, state.key_type).common
         return KeyedSelection(decoder, reader.keyed_rows(uid, name, keys=wanted))
-    others = {other.name: other for other in reader.operator_states(uid)}
+    others = {other.name: other for other in reader.operator_state.states(uid)}
     if name not in others:
         known = [*keyed, *others]
         near = nearest_name(name, known)
@@ -89,19 +89,19 @@ def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = 
     found = others[name]
     value_type, _ = value_decoder(found.serializer, None, name)
     if found.mode is OperatorStateMode.BROADCAST:
-        key_type, codec = reader.broadcast_keys(found, None)
+        key_type, codec = reader.operator_state.broadcast_keys(found, None)
         data = None if key is None else codec.encode(codec.internal(parse_key(key, key_type)))
         nil = pack(None)
         rows = (
             (map_key, map_key_bytes, value, nil if stored is None else stored)
-            for map_key, map_key_bytes, value, stored in reader.broadcast_entries(uid, name)
+            for map_key, map_key_bytes, value, stored in reader.operator_state.broadcast_entries(uid, name)
             if data is None or map_key_bytes == data
         )
         return BroadcastSelection(key_type, value_type, rows)
     if key is not None:
         message = f"State {name!r} of operator {uid!r} is {found.mode.value}: it has no keys."
         raise UsageError(message, hint="leave --key out")
-    return ListSelection(value_type, reader.list_elements(uid, name))
+    return ListSelection(value_type, reader.operator_state.list_elements(uid, name))
 
 
 def state_table(selection: Selection) -> SnapshotTable:

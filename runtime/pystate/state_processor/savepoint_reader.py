@@ -189,21 +189,21 @@ class SavepointReader:
         Raises:
             SnapshotError: There is no such operator or state, or a file is damaged.
         """
-        state = self._snapshot.operator_state(uid, name, OperatorStateMode.BROADCAST)
-        written, _ = self._snapshot.broadcast_keys(state, key_type)
+        state = self._snapshot.operator_state.state(uid, name, OperatorStateMode.BROADCAST)
+        written, _ = self._snapshot.operator_state.broadcast_keys(state, key_type)
         value_type, _ = value_decoder(state.serializer, type_info, name)
         columns = broadcast_columns(written, value_type)
         uri = self._snapshot.location.uri
 
         def read(_: int) -> Iterator[pa.RecordBatch]:
-            entries = SnapshotReader(uri).broadcast_entries(uid, name, key_type=key_type, type_info=type_info)
+            entries = SnapshotReader(uri).operator_state.broadcast_entries(uid, name, key_type=key_type, type_info=type_info)
             rows = ((key, data, value, b"\xc0" if raw is None else raw) for key, data, value, raw in entries)
             return batches_of(columns, rows, f"operator {uid!r}, state {name!r}")
 
         return frame_of(self._spark, [0], schema_of(columns), read)
 
     def _read_list(self, uid: str, name: str, mode: OperatorStateMode, type_info: TypeInformation | None) -> DataFrame:
-        state = self._snapshot.operator_state(uid, name, mode)
+        state = self._snapshot.operator_state.state(uid, name, mode)
         value_type, _ = value_decoder(state.serializer, type_info, name)
         columns = list_columns(value_type)
         uri = self._snapshot.location.uri
@@ -214,7 +214,7 @@ class SavepointReader:
         ]
 
         def read(subtask: int) -> Iterator[pa.RecordBatch]:
-            rows = SnapshotReader(uri).list_elements(uid, name, type_info=type_info, subtask=subtask)
+            rows = SnapshotReader(uri).operator_state.list_elements(uid, name, type_info=type_info, subtask=subtask)
             return batches_of(columns, rows, f"operator {uid!r}, state {name!r}")
 
         return frame_of(self._spark, subtasks, schema_of(columns), read)
