@@ -28,6 +28,7 @@ SHAPES: list[tuple[FileContent, Any]] = [
     (CheckpointIdsFile(7), {"next": 7}),
     (DriverTermFile("ab", 3), {"driver": "ab", "pid": 3}),
     (DriverTermFile(None, 3, 9), {"driver": None, "pid": 3, "leader": 9}),
+    (DriverTermFile("ab", 3, started="88"), {"driver": "ab", "pid": 3, "started": "88"}),
     (DriverAddressFile(3, "127.0.0.1", 80, "88"), {"pid": 3, "started": "88", "host": "127.0.0.1", "port": 80}),
     (DriverProcessFile(3), {"pid": 3, "started": None}),
     (ReplicaFile("s3://bucket/x"), {"version": 1, "uri": "s3://bucket/x"}),

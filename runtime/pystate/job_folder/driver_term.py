@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from pystate.common.errors import DriverReplacedError, SnapshotError
 from pystate.common.job_files import JobFile
+from pystate.common.processes import started_at
 from pystate.job_folder.small_files import DriverTermFile
 
 _RETRY_SECONDS = 1.0
@@ -41,7 +42,8 @@ def begin_term(path: JobFile, leader: int | None, driver: str | None = None) -> 
     if named is not None and leader is not None and (named.leader or 0) > leader:
         message = f"The job manager of term {leader} is not in charge of the job any more; that of term {named.leader} is."
         raise DriverReplacedError(message, where=str(path))
-    DriverTermFile(driver, os.getpid(), leader).write_to(path)
+    pid = os.getpid()
+    DriverTermFile(driver, pid, leader, started_at(pid)).write_to(path)
 
 
 class DriverTerm:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import JobDirectory, PystateHome
-from pystate.common.processes import is_alive
+from pystate.common.processes import is_alive, started_at
 from pystate.job_folder.job_record import JobRecord, RecordPhase
 from pystate.job_folder.job_status_file import JobStatusFile
 from pystate.job_folder.small_files import DriverTermFile
@@ -20,9 +20,16 @@ def has_ended(directory: JobDirectory) -> bool:
             return record.phase is RecordPhase.ENDED
         # a plain `python job.py` has no record, and leaves an old status when it is killed
         term = DriverTermFile.read_from(directory.term)
-        return term is None or not is_alive(term.pid)
+        return term is None or not _lives(term)
     except (OSError, PystateError):
         return False
+
+
+def _lives(term: DriverTermFile) -> bool:
+    """Whether the process that has a term lives. Its id may be another one's by now: ids wrap, and begin anew at a boot."""
+    if term.started is None:  # an older version has written it
+        return is_alive(term.pid)
+    return started_at(term.pid) == term.started
 
 
 def job_runs(home: PystateHome, job_id: str) -> bool | None:

@@ -43,6 +43,7 @@ class DriverTermFile(OpenPlainData, FileContent):
         driver: The token of the driver whose time it is; None for nobody's.
         pid: The process that wrote it.
         leader: The fencing token of the job manager in charge; None, and no entry, where it has no stand-in.
+        started: When that process began, see `started_at`; None, and no entry, where nobody can tell.
     """
 
     title: ClassVar[str] = "The term of the job's driver"
@@ -50,11 +51,12 @@ class DriverTermFile(OpenPlainData, FileContent):
     driver: str | None
     pid: int
     leader: int | None = None
+    started: str | None = None
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return it as plain data, without what doesn't apply."""
         plain = super().to_plain()
-        return plain if self.leader is not None else {key: value for key, value in plain.items() if key != "leader"}
+        return {key: value for key, value in plain.items() if value is not None or key not in ("leader", "started")}
 
 
 @dataclass(frozen=True)

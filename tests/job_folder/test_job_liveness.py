@@ -1,0 +1,85 @@
+"""Whether a job has ended, by its files and the processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pystate.common.home import JobDirectory, PystateHome, read_json, write_json
+from pystate.common.job_status import JobStatus
+from pystate.common.processes import started_at
+from pystate.job_folder.driver_term import DriverTerm
+from pystate.job_folder.job_liveness import has_ended, job_runs
+from pystate.job_folder.job_record import JobRecord, RecordPhase
+from pystate.job_folder.job_status_file import JobStatusFile
+from pystate.job_folder.small_files import DriverTermFile
+
+JOB = "ab" * 16
+BOOT = "00000000-0000-0000-0000-000000000000/pid:[4026531836]"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> JobDirectory:
+    directory = PystateHome(tmp_path).job(JOB)
+    directory.path.mkdir(parents=True)
+    JobStatusFile(JobStatus.RUNNING).write_to(directory.status)
+    return directory
+
+
+def test_a_job_of_a_plain_program_runs_while_its_process_lives(directory):
+    DriverTerm(directory.term).begin()
+    assert read_json(directory.term)["started"] == started_at(os.getpid())
+    assert not has_ended(directory)
+
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    DriverTermFile("ab", child.pid, started=started_at(child.pid)).write_to(directory.term)
+    assert not has_ended(directory)
+    child.communicate()
+    assert has_ended(directory)
+
+
+@pytest.mark.parametrize("other", ["start", "boot"])
+def test_a_process_that_got_the_id_later_is_not_the_jobs(directory, other):
+    """The id is that of a process that lives: this one."""
+    machine, _, ticks = str(started_at(os.getpid())).rpartition("/")
+    started = f"{machine}/{int(ticks) - 1}" if other == "start" else f"{BOOT}/{ticks}"
+    DriverTermFile("ab", os.getpid(), started=started).write_to(directory.term)
+    assert has_ended(directory)
+
+
+def test_of_a_term_that_an_older_version_wrote_the_id_alone_is_known(directory):
+    write_json(directory.term, {"driver": "ab", "pid": os.getpid()})
+    assert not has_ended(directory)
+
+
+def test_without_a_term_a_plain_program_has_ended(directory):
+    assert has_ended(directory)
+
+
+@pytest.mark.parametrize("phase", RecordPhase)
+def test_the_record_of_a_job_manager_counts_more_than_processes(directory, phase):
+    JobRecord(JOB, "count", 1, phase).write(directory)
+    assert has_ended(directory) is (phase is RecordPhase.ENDED)
+
+
+def test_a_status_of_the_end_counts_most(directory):
+    DriverTerm(directory.term).begin()
+    JobStatusFile(JobStatus.FINISHED).write_to(directory.status)
+    assert has_ended(directory)
+
+
+@pytest.mark.parametrize("name", ["status.json", "record.json", "term.json"])
+def test_what_can_not_be_read_keeps_a_job_alive(directory, name):
+    (directory.path / name).write_text("{")
+    assert not has_ended(directory)
+
+
+def test_of_a_job_that_is_not_here_nothing_is_known(directory, tmp_path):
+    home = PystateHome(tmp_path)
+    assert job_runs(home, JOB) is False
+    assert job_runs(home, "cd" * 16) is None
+    assert job_runs(home, "no id") is None
