@@ -34,7 +34,8 @@ from pystate.plan.chain import OperatorSpec
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.key_column import KeyColumn
 from pystate.snapshot.handles import ByteStreamStateHandle
-from pystate.snapshot.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
+from pystate.snapshot.metadata import OperatorSubtaskState, TaskState
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, SparkSource
 

@@ -23,7 +23,7 @@ from pystate.common.key_groups import key_group_range
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.snapshot.handles import FileStateHandle
-from pystate.snapshot.metadata import KeyedStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.native_state import NativeUpload, SharedTarget
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.keys import KeyCodec

@@ -21,10 +21,10 @@ from keyed_count import machine
 from pystate.catalog.garbage import named_files
 from pystate.catalog.inspection import inspect_operators
 from pystate.common import Types
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
-    KeyedStateHandle,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,

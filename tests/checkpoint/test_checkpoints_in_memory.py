@@ -16,7 +16,8 @@ from pystate.common.job_status import JobStatus
 from pystate.driver.slot_calls import answer_slot_call
 from pystate.plan.chain import OperatorSpec
 from pystate.snapshot.handles import ByteStreamStateHandle
-from pystate.snapshot.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
+from pystate.snapshot.metadata import OperatorSubtaskState, TaskState
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from tests.checkpoint.harness import JOB, Bench, FakeSlots

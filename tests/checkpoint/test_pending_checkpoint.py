@@ -9,10 +9,10 @@ from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.snapshot.handles import ByteStreamStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
-    KeyedStateHandle,
     OperatorSubtaskState,
     SavepointFormatType,
     TaskState,

@@ -15,10 +15,10 @@ from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.key_column import KeyColumn
 from pystate.snapshot.handles import ByteStreamStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
-    KeyedStateHandle,
     OperatorSubtaskState,
     SavepointFormatType,
     TaskState,

@@ -21,7 +21,8 @@ from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import Subtask
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.handles import FileStateHandle
-from pystate.snapshot.metadata import KeyedStateHandle, TaskState
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
+from pystate.snapshot.metadata import TaskState
 from pystate.state.base.keys import KeyCodec
 
 

@@ -10,10 +10,10 @@ import pytest
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.key_groups import key_group_range
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
-    KeyedStateHandle,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,

@@ -13,10 +13,10 @@ from pystate.common import Types
 from pystate.common.key_groups import key_group_range
 from pystate.snapshot.handles import FileStateHandle, StateHandle
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle, SharedFile
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
-    KeyedStateHandle,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import (
     METADATA_VERSION,
     CheckpointMetadata,
     CheckpointType,
-    KeyedStateHandle,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,

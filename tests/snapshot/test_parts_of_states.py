@@ -24,11 +24,11 @@ from pystate.common.key_groups import key_group_range
 from pystate.common.type_info import TypeInformation
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import (
-    AnyKeyedStateHandle,
     CheckpointMetadata,
     CheckpointType,
-    KeyedStateHandle,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystate.snapshot.handles import FileStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
-    KeyedStateHandle,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,

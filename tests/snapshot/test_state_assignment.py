@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.key_groups import key_group_range
 from pystate.snapshot.handles import FileStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
-    KeyedStateHandle,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,

@@ -8,8 +8,9 @@ from functools import partial
 from pystate.common.errors import PystateError
 from pystate.common.key_groups import key_group
 from pystate.common.type_info import TypeInformation
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle
 from pystate.snapshot.keyed_files import key_type_of, open_keyed_state
-from pystate.snapshot.metadata import AnyKeyedStateHandle, OperatorState
+from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.operator_state_handle import OperatorStateHandle
 from pystate.snapshot.state_rows import RowDecoder, value_decoder
 from pystate.snapshot.storage import SnapshotLocation

@@ -8,14 +8,9 @@ from typing import Any
 
 from pystate.common.errors import RestoreError
 from pystate.common.type_info import TypeInformation
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
-from pystate.snapshot.metadata import (
-    AnyKeyedStateHandle,
-    CheckpointMetadata,
-    KeyedStateHandle,
-    OperatorState,
-    OperatorSubtaskState,
-)
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
+from pystate.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
 from pystate.snapshot.operator_state_handle import OperatorStateHandle
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot

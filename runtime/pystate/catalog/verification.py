@@ -12,7 +12,8 @@ from pystate.common.errors import PystateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.snapshot.handles import FileStateHandle, StateHandle
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
-from pystate.snapshot.metadata import CheckpointMetadata, KeyedStateHandle, OperatorState
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
+from pystate.snapshot.metadata import CheckpointMetadata, OperatorState
 from pystate.snapshot.operator_state_handle import RAW_STATE_NAME, OperatorStateHandle
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalHeader, StateMetaInfoSnapshot

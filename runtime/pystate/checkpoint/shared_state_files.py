@@ -16,8 +16,8 @@ from pystate.checkpoint.shared_state_registry import SharedStateRegistry
 from pystate.common.errors import PystateError
 from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.handles import FileStateHandle
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle, SharedFile
-from pystate.snapshot.metadata import AnyKeyedStateHandle, CheckpointMetadata, CheckpointType
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle, SharedFile
+from pystate.snapshot.metadata import CheckpointMetadata, CheckpointType
 from pystate.snapshot.ownership import place_of_shared
 from pystate.snapshot.shared_state_folder import SHARED_FILE, SharedStateFolder, shared_folders
 from pystate.snapshot.storage import SnapshotLocation

@@ -8,7 +8,8 @@ from functools import partial
 
 from pystate.common.errors import PystateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.snapshot.metadata import KeyedStateHandle, OperatorSubtaskState, TaskState
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
+from pystate.snapshot.metadata import OperatorSubtaskState, TaskState
 from pystate.snapshot.native_state import NativeUpload
 from pystate.snapshot.operator_state_handle import (
     OPERATOR_STATE,

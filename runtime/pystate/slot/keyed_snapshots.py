@@ -13,8 +13,8 @@ from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.slot.restore_progress import RestoreProgress, bytes_to_read
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.local_copies import LocalCopies
-from pystate.snapshot.metadata import KeyedStateHandle
 from pystate.snapshot.native_state import NativeUpload, SharedTarget, download
 from pystate.snapshot.uploaded_files import UploadedFiles
 from pystate.state.base.backend import KeyedStateBackend

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, cast
 
 from pystate.common.key_groups import KeyGroupRange
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
-from pystate.snapshot.metadata import AnyKeyedStateHandle
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
 
 
 class RestoreProgress:

@@ -9,9 +9,10 @@ from typing import BinaryIO
 from pystate.common.key_groups import KeyGroupRange
 from pystate.slot.restore_progress import RestoreProgress
 from pystate.snapshot.handles import StateHandle
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.local_copies import LocalCopies
 from pystate.snapshot.memory_storage import snapshot_location
-from pystate.snapshot.metadata import AnyKeyedStateHandle, KeyedStateHandle
 from pystate.snapshot.operator_state_handle import RAW_STATE_NAME, OperatorStateShare
 from pystate.snapshot.state_assignment import StateAssignment
 from pystate.snapshot.storage import SnapshotLocation

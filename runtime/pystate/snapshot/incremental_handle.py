@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pystate.common.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 from pystate.snapshot.handles import FileStateHandle, StateHandle, handle_from_plain, handle_to_plain
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle, KeyGroupsStateHandle, take_key_groups
 from pystate.snapshot.plain import as_map, take, take_int, take_text, unsound
 
 INCREMENTAL = "incremental"
@@ -31,13 +31,10 @@ class SharedFile:
 
 
 @dataclass(frozen=True)
-class IncrementalKeyedStateHandle:
+class IncrementalKeyedStateHandle(KeyGroupsStateHandle):
     """Keyed state of some key groups in a backend's own files: Flink's `IncrementalRemoteKeyedStateHandle`.
 
     Attributes:
-        start_key_group: The first one.
-        end_key_group: The last one, included.
-        format: Which backend reads the files.
         backend_id: The very backend that wrote them.
         shared: By file name in the backend: what later checkpoints may refer to.
         private: By file name in the backend: what is this checkpoint's alone.
@@ -45,19 +42,11 @@ class IncrementalKeyedStateHandle:
         checkpointed_size: Bytes that its checkpoint wrote.
     """
 
-    start_key_group: int
-    end_key_group: int
-    format: str
     backend_id: str
     shared: Mapping[str, SharedFile]
     private: Mapping[str, StateHandle]
     meta: StateHandle
     checkpointed_size: int
-
-    @property
-    def key_group_range(self) -> KeyGroupRange:
-        """The key groups."""
-        return KeyGroupRange(self.start_key_group, self.end_key_group)
 
     @property
     def state_size(self) -> int:
@@ -78,9 +67,7 @@ class IncrementalKeyedStateHandle:
         """Return it as plain data."""
         return {
             "kind": INCREMENTAL,
-            "start_key_group": self.start_key_group,
-            "end_key_group": self.end_key_group,
-            "format": self.format,
+            **self.key_groups_to_plain(),
             "backend_id": self.backend_id,
             "shared": {
                 name: {"key": file.key, "handle": handle_to_plain(file.handle)} for name, file in self.shared.items()
@@ -98,13 +85,13 @@ class IncrementalKeyedStateHandle:
             CorruptSnapshotError: It isn't one, or its numbers don't fit each other.
         """
         data = as_map(plain, "an incremental keyed state handle")
-        start = take_int(data, "start_key_group", 0, MAX_PARALLELISM_LIMIT - 1)
+        start, end, state_format = take_key_groups(data)
         shared = {_checked(name): _shared_from_plain(file) for name, file in as_map(take(data, "shared"), "shared").items()}
         private = {_checked(name): handle_from_plain(one) for name, one in as_map(take(data, "private"), "private").items()}
         handle = cls(
             start_key_group=start,
-            end_key_group=take_int(data, "end_key_group", start, MAX_PARALLELISM_LIMIT - 1),
-            format=take_text(data, "format"),
+            end_key_group=end,
+            format=state_format,
             backend_id=take_text(data, "backend_id"),
             shared=shared,
             private=private,
@@ -117,6 +104,20 @@ class IncrementalKeyedStateHandle:
         if handle.checkpointed_size > handle.state_size:
             raise unsound(what=f"{handle.checkpointed_size} of {handle.state_size} bytes of state were written")
         return handle
+
+
+AnyKeyedStateHandle = KeyedStateHandle | IncrementalKeyedStateHandle
+
+
+def keyed_state_handle_from_plain(plain: object) -> AnyKeyedStateHandle:
+    """Rebuild a handle of keyed state, of whichever kind.
+
+    Raises:
+        CorruptSnapshotError: It isn't one.
+    """
+    if isinstance(plain, dict) and plain.get("kind") == INCREMENTAL:
+        return IncrementalKeyedStateHandle.from_plain(plain)
+    return KeyedStateHandle.from_plain(plain)
 
 
 def _checked(name: object) -> str:

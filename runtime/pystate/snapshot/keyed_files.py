@@ -10,8 +10,8 @@ from typing import BinaryIO
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.type_info import TypeInformation
 from pystate.snapshot.handles import FileStateHandle, StateHandle
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
-from pystate.snapshot.metadata import AnyKeyedStateHandle, OperatorState
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
+from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.native_state import download
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot

@@ -17,9 +17,15 @@ from typing import Any
 import msgpack
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
-from pystate.common.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
+from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
 from pystate.snapshot.handles import StateHandle, handle_from_plain, handle_to_plain
-from pystate.snapshot.incremental_handle import INCREMENTAL, IncrementalKeyedStateHandle, SharedFile
+from pystate.snapshot.incremental_handle import (
+    AnyKeyedStateHandle,
+    IncrementalKeyedStateHandle,
+    SharedFile,
+    keyed_state_handle_from_plain,
+)
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.operator_state_handle import OperatorStateHandle
 from pystate.snapshot.plain import (
     as_map,
@@ -62,68 +68,6 @@ class SavepointFormatType(Enum):
 
     CANONICAL = "CANONICAL"
     NATIVE = "NATIVE"
-
-
-@dataclass(frozen=True)
-class KeyedStateHandle:
-    """Keyed state of some key groups.
-
-    Attributes:
-        start_key_group: The first one.
-        end_key_group: The last one, included.
-        format: Which reader understands the bytes.
-        handle: Where they are.
-    """
-
-    start_key_group: int
-    end_key_group: int
-    format: str
-    handle: StateHandle
-
-    @property
-    def key_group_range(self) -> KeyGroupRange:
-        """The key groups."""
-        return KeyGroupRange(self.start_key_group, self.end_key_group)
-
-    @property
-    def state_size(self) -> int:
-        """Bytes of state it stands for."""
-        return self.handle.size
-
-    @property
-    def checkpointed_size(self) -> int:
-        """Bytes that its checkpoint wrote."""
-        return self.handle.size
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "start_key_group": self.start_key_group,
-            "end_key_group": self.end_key_group,
-            "format": self.format,
-            "handle": handle_to_plain(self.handle),
-        }
-
-    @classmethod
-    def from_plain(cls, plain: object) -> KeyedStateHandle:
-        """Rebuild it.
-
-        Raises:
-            CorruptSnapshotError: It isn't one.
-        """
-        data = as_map(plain, "a keyed state handle")
-        start = take_int(data, "start_key_group", 0, MAX_PARALLELISM_LIMIT - 1)
-        end = take_int(data, "end_key_group", start, MAX_PARALLELISM_LIMIT - 1)
-        return cls(start, end, take_text(data, "format"), handle_from_plain(take(data, "handle")))
-
-
-AnyKeyedStateHandle = KeyedStateHandle | IncrementalKeyedStateHandle
-
-
-def _keyed_from_plain(plain: object) -> AnyKeyedStateHandle:
-    if isinstance(plain, dict) and plain.get("kind") == INCREMENTAL:
-        return IncrementalKeyedStateHandle.from_plain(plain)
-    return KeyedStateHandle.from_plain(plain)
 
 
 @dataclass(frozen=True)
@@ -183,7 +127,7 @@ class OperatorSubtaskState:
         """
         data = as_map(plain, "a subtask's state")
         return cls(
-            take_list(data, "keyed_state", _keyed_from_plain),
+            take_list(data, "keyed_state", keyed_state_handle_from_plain),
             take_list(data, "operator_state", OperatorStateHandle.from_plain),
             take_list(data, "raw_keyed_state", KeyedStateHandle.from_plain),
             take_list(data, "raw_operator_state", OperatorStateHandle.from_plain),

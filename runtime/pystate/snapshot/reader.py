@@ -8,11 +8,9 @@ from typing import Any
 
 from pystate.api.state import StateKind
 from pystate.common.type_info import TypeInformation
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle
 from pystate.snapshot.keyed_files import described_states, key_type_of, open_keyed_state
-from pystate.snapshot.metadata import (
-    AnyKeyedStateHandle,
-    OperatorState,
-)
+from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.opened_snapshot import OpenedSnapshot
 from pystate.snapshot.operator_state_reader import SnapshotOperatorState
 from pystate.snapshot.state_rows import PartDecoders, StateRow

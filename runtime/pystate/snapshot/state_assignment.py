@@ -9,13 +9,9 @@ from typing import TypeVar
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.key_groups import default_max_parallelism, operator_index
-from pystate.snapshot.metadata import (
-    AnyKeyedStateHandle,
-    CheckpointMetadata,
-    KeyedStateHandle,
-    OperatorState,
-    OperatorSubtaskState,
-)
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
+from pystate.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
 from pystate.snapshot.operator_state_handle import OperatorStateHandle, OperatorStateShare
 from pystate.snapshot.round_robin_repartitioner import repartition
 

@@ -19,7 +19,8 @@ from pystate.common.errors import SnapshotError, StateError
 from pystate.common.key_groups import key_group_range
 from pystate.common.type_info import TypeInformation
 from pystate.snapshot.handles import StateHandle
-from pystate.snapshot.metadata import KeyedStateHandle, OperatorSubtaskState
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
+from pystate.snapshot.metadata import OperatorSubtaskState
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec

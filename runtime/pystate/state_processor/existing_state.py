@@ -12,15 +12,10 @@ import pyarrow as pa
 from pystate.common.errors import CorruptSnapshotError
 from pystate.common.key_groups import key_group
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle, StateHandle
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
 from pystate.snapshot.keyed_files import key_type_of, open_keyed_file, place_of
-from pystate.snapshot.metadata import (
-    AnyKeyedStateHandle,
-    CheckpointMetadata,
-    KeyedStateHandle,
-    OperatorState,
-    OperatorSubtaskState,
-)
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
+from pystate.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
 from pystate.snapshot.operator_state_handle import OperatorStateHandle
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.storage import SnapshotLocation

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
+from pystate.snapshot.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
 from pystate.snapshot.keyed_files import open_keyed_file, open_keyed_state
-from pystate.snapshot.metadata import AnyKeyedStateHandle, OperatorState
+from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.reader import KeyFilter, SnapshotReader
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalReader

@@ -16,7 +16,7 @@ from pystate.slot.micro_batch.protocol import Admission, receive_admission
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.handles import FileStateHandle
-from pystate.snapshot.metadata import KeyedStateHandle
+from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.storage import SnapshotLocation
 from tests.slot.harness import UID, SlotHarness, counted, send_batches
 
