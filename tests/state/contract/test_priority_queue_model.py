@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, rule
 
 from pystate.api.time_domain import TimeDomain
 from pystate.common.rocksdb_options import RocksDBOptions
-from pystate.state.base.loader import state_backend_names
 from pystate.state.base.namespaces import TIME_WINDOWS, VOID
 from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
-from pystate.state.base.snapshot import KeyedStateSnapshot
 from pystate.state.base.timer_schema import TimerSchema
 from tests.hypothesis_profiles import of_model
-from tests.state.conftest import MAX_PARALLELISM, BackendHarness, backends_to_test, written
+from tests.state.conftest import MAX_PARALLELISM, BackendHarness, backends_to_test
+from tests.state.contract.epoch_machine import EpochMachine
 
 FEW_CACHED = {RocksDBOptions.TIMER_SERVICE_CACHE_SIZE.key: "2"}
 KEYS = [1, "a", ("t", 1)]
@@ -27,15 +26,12 @@ Model = set[tuple[int, int, Any]]
 """Time, number of the key, namespace."""
 
 
-class _Timers(RuleBasedStateMachine):
-    backend_name = ""
+class _Timers(EpochMachine):
+    settings = FEW_CACHED
+    most_open = 2
 
     def __init__(self) -> None:
-        super().__init__()
-        self.harness = BackendHarness(self.backend_name, settings=FEW_CACHED)
-        self.flushed: Model = set()
-        self.running: Model = set()
-        self.open: list[tuple[list[KeyedStateSnapshot], Model]] = []
+        super().__init__(set())
 
     @initialize(with_windows=st.booleans())
     def choose(self, with_windows: bool) -> None:
@@ -98,50 +94,10 @@ class _Timers(RuleBasedStateMachine):
             assert queue.is_empty() == (not list(queue))
         assert (len(found), {self.known(timer) for timer in found}) == (len(self.running), self.running)
 
-    @rule()
-    def flush(self) -> None:
-        self.harness.flush()
-        self.flushed = set(self.running)
+    def end_epoch(self) -> None:
         assert self.harness.entry_count() == len(self.flushed)
 
-    @rule()
-    def rollback(self) -> None:
-        self.harness.rollback()
-        self.running = set(self.flushed)
-
-    @precondition(lambda self: len(self.open) < 2)
-    @rule(flush=st.booleans())
-    def take_snapshot(self, flush: bool) -> None:
-        if flush:
-            self.flush()
-        self.open.append((self.harness.snapshot(), set(self.flushed)))
-
-    @precondition(lambda self: self.open)
-    @rule(
-        which=st.integers(0, 1),
-        parallelism=st.sampled_from([1, 2, 3]),
-        go_on=st.booleans(),
-        backend_name=st.sampled_from(state_backend_names()),
-    )
-    def restore(self, which: int, parallelism: int, go_on: bool, backend_name: str) -> None:
-        snapshots, model = self.open.pop(which % len(self.open))
-        files = [written(snapshot) for snapshot in snapshots]
-        self._compare(self.harness.restored(files, parallelism, backend_name), model)
-        if not go_on:
-            return
-        restored = self.harness.restored(files, parallelism)
-        for others, _ in self.open:
-            for snapshot in others:
-                snapshot.release()
-        self.open.clear()
-        self.harness = restored
-        self.flushed, self.running = model, set(model)
-
-    def teardown(self) -> None:
-        for snapshots, model in self.open:
-            self._compare(self.harness.restored([written(snapshot) for snapshot in snapshots]), model)
-
-    def _compare(self, harness: BackendHarness, model: Model) -> None:
+    def compare(self, harness: BackendHarness, model: Model) -> None:
         found = [timer for backend in harness.backends for timer in backend.get_priority_queue(self.schema)]
         assert (len(found), {self.known(timer) for timer in found}) == (len(model), model)
 

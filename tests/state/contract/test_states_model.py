@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from pystate.api.functions import AggregateFunction
 from pystate.api.state import (
@@ -27,12 +27,11 @@ from pystate.api.state_ttl import StateTtlConfig
 from pystate.common import Types
 from pystate.state.base import key_visitor
 from pystate.state.base.internal_state import InternalKvState, InternalMergingState
-from pystate.state.base.loader import state_backend_names
 from pystate.state.base.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
-from pystate.state.base.snapshot import KeyedStateSnapshot
 from pystate.state.rocksdb import list_table
 from tests.hypothesis_profiles import of_model
-from tests.state.conftest import SPILLING, BackendHarness, backends_to_test, written
+from tests.state.conftest import SPILLING, BackendHarness, backends_to_test
+from tests.state.contract.epoch_machine import EpochMachine
 from tests.state.contract.ttl_states import config_of, with_ttl
 
 LONGS = Types.LIST(Types.LONG())
@@ -107,20 +106,15 @@ WINDOWS = Places(TIME_WINDOWS, [("k", (0, 10)), ("k", (-5, 5)), ("k", (5, 15))])
 TEXTS = Places(KeyNamespaceSerializer(None), [("k", ""), (7, ""), ("k", "a")])
 
 
-class _StatesMachine(RuleBasedStateMachine):
+class _StatesMachine(EpochMachine):
     """What all states share. Each example is about one state and three keys, so that accesses meet."""
 
-    backend_name = ""
     places = VOIDS
     names: tuple[str, ...] = ()
     ttl: StateTtlConfig | None = None
 
     def __init__(self) -> None:
-        super().__init__()
-        self.harness = BackendHarness(self.backend_name)
-        self.flushed: Model = {}
-        self.running: Model = {}
-        self.open: list[tuple[list[KeyedStateSnapshot], Model]] = []
+        super().__init__({})
         self.kept: list[list[Any]] = []
         self.iterations: list[Any] = []
         self.max_rows, list_table.MAX_ROWS = list_table.MAX_ROWS, 3  # so that lists are rewritten at once
@@ -211,62 +205,23 @@ class _StatesMachine(RuleBasedStateMachine):
             self.running.pop(name, None)
         return [part for part in parts if part is not None]
 
-    @rule()
-    def flush(self) -> None:
-        self.harness.flush()
-        self.flushed = copy.deepcopy(self.running)
-        self._end_epoch()
-
-    @rule()
-    def rollback(self) -> None:
-        self.harness.rollback()
-        self.running = copy.deepcopy(self.flushed)
-        self._end_epoch()
-
-    @precondition(lambda self: len(self.open) < 3)
-    @rule(flush=st.booleans())
-    def take_snapshot(self, flush: bool) -> None:
-        if flush:
-            self.flush()
-        self.open.append((self.harness.snapshot(), copy.deepcopy(self.flushed)))
-
     @precondition(lambda self: len(self.open) == 3)
     @rule(which=st.integers(0, 2))
     def abort_snapshot(self, which: int) -> None:
         for snapshot in self.open.pop(which % len(self.open))[0]:
             snapshot.release()
 
-    @precondition(lambda self: self.open)
-    @rule(
-        which=st.integers(0, 2),
-        parallelism=st.sampled_from([1, 2, 3]),
-        go_on=st.booleans(),
-        backend_name=st.sampled_from(state_backend_names()),
-    )
-    def restore(self, which: int, parallelism: int, go_on: bool, backend_name: str) -> None:
-        snapshots, model = self.open.pop(which % len(self.open))
-        files = [written(snapshot) for snapshot in snapshots]
-        self._compare(self.harness.restored(files, parallelism, backend_name), model)
-        if not go_on:
-            return
-        restored = self.harness.restored(files, parallelism)
-        for others, _ in self.open:
-            for snapshot in others:
-                snapshot.release()
-        self.open.clear()
-        self.harness = restored
-        self.flushed, self.running = model, copy.deepcopy(model)
-        self.kept.clear()
-        self.iterations.clear()
-
     def teardown(self) -> None:
         list_table.MAX_ROWS, key_visitor.VISITS_PER_LOOK = self.max_rows, self.visits
         self.flush()
-        self._compare(self.harness, self.flushed)
-        for snapshots, model in self.open:
-            self._compare(self.harness.restored([written(snapshot) for snapshot in snapshots]), model)
+        self.compare(self.harness, self.flushed)
+        super().teardown()
 
-    def _compare(self, harness: BackendHarness, model: Model) -> None:
+    def go_on(self) -> None:
+        self.kept.clear()
+        self.iterations.clear()
+
+    def compare(self, harness: BackendHarness, model: Model) -> None:
         found: Model = {}
 
         def keep(key: Any, state: Any) -> None:
@@ -278,7 +233,7 @@ class _StatesMachine(RuleBasedStateMachine):
         self.visit_all(harness, keep)
         assert found == {key: str(value) if self.name == "last" else value for key, value in model.items()}
 
-    def _end_epoch(self) -> None:
+    def end_epoch(self) -> None:
         for value in self.kept:
             value.append(-99)
         self.kept.clear()
