@@ -9,6 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
 LOCK_VENV := build/lock-venv
+LIMIT ?= 1800
 SERVERS := hadoop flink
 WORKERS ?= 2
 # the tests of a file stay together, and so do all with a session of Spark: tests/distribution.py
@@ -20,7 +21,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo test test-slow lint format types conf lock clean
+.PHONY: help setup java servers demo test test-slow test-slow-in-ci test-all lint format types conf lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +48,11 @@ test: lint types setup ## Lint, types and all tests but the slow ones
 
 test-slow: setup ## The slow tests only
 	$(BIN)/python -m pytest -m slow
+
+test-slow-in-ci: setup ## Those of tests/slow_in_ci.txt that fit into LIMIT seconds
+	$(BIN)/python -m pytest --slow-in-ci $(LIMIT)
+
+test-all: test test-slow ## All tests
 
 lint: $(INSTALLED) ## Check style and layout with ruff, and what may import what with import-linter
 	$(BIN)/ruff check

@@ -20,6 +20,7 @@ from tests import hypothesis_profiles
 from tests.common.odd_files import no_hang, not_regular  # noqa: F401 - fixtures
 from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
+from tests.slow_selection import SlowSelection, read_selection
 
 TEST_CORES = 10
 """Enough for two times parallelism 3 and two more, and for what an ended job leaves running for a moment."""
@@ -30,6 +31,8 @@ hypothesis_profiles.register()
 
 
 def pytest_addoption(parser):
+    ci = "run the slow tests of tests/slow_in_ci.txt alone, in that order, as far as they fit into so many seconds"
+    parser.addoption("--slow-in-ci", type=float, metavar="SECONDS", help=ci)
     group = parser.getgroup("campaign", "the fault campaign, `python -m tests.faults.campaign`")
     group.addoption("--campaign-kills", type=int, default=25, help="how many processes are killed (default: %(default)s)")
     group.addoption("--campaign-seed", type=int, default=1, help="seed of input, victims and pauses (default: %(default)s)")
@@ -38,6 +41,9 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
+    limit = config.getoption("--slow-in-ci")
+    if limit is not None:
+        config.pluginmanager.register(SlowSelection(limit, read_selection()))
     files = config.stash[FILES] = choose_temporary_folder() if config.option.basetemp is None else None
     if files is not None:
         config.option.basetemp = str(files / "tests")
