@@ -31,7 +31,7 @@ def test_what_is_to_be_done_comes_one_after_the_other(parts):
     step = schedule.await_step()
     assert step == DiscardLateParts({1: entry.location})
     schedule.storage_done(step)
-    one.pending.decline(1, CheckpointFailedError("too late"))
+    one.pending.decline(1, CheckpointFailedError("too late"), CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION)
     assert schedule.await_step() == DiscardLateParts({1: entry.location})
     schedule.close()
     assert schedule.await_step() is None

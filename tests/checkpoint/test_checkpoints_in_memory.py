@@ -150,6 +150,7 @@ def test_a_checkpoint_above_the_drivers_bound_fails(make):
     ) as e:
         checkpoint(one)
     assert "max-checkpoint-size" in e.value.hint
+    assert one.coordinator.statistics()["history"][0]["failure_message"].startswith("The checkpoint could not be finalized.")
     # a savepoint is bounded by its filesystem only
     one.coordinator.trigger_savepoint(None, hold=False).result(10)
 

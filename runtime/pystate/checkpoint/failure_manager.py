@@ -19,6 +19,7 @@ class CheckpointFailureDecision(Enum):
 _COUNTED = frozenset(
     {
         CheckpointFailureReason.IO_EXCEPTION,
+        CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE,
         CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION,
         CheckpointFailureReason.CHECKPOINT_DECLINED,
         CheckpointFailureReason.CHECKPOINT_EXPIRED,

@@ -9,6 +9,7 @@ class CheckpointFailureReason(Enum):
     """A reason, with its sentence."""
 
     IO_EXCEPTION = "The checkpoint could not be started on its storage."
+    TRIGGER_CHECKPOINT_FAILURE = "The checkpoint could not be triggered."
     CHECKPOINT_ASYNC_EXCEPTION = "A subtask could not write its state."
     CHECKPOINT_EXPIRED = "The checkpoint expired before it was complete."
     CHECKPOINT_SUBSUMED = "A newer checkpoint completed first."

@@ -56,7 +56,6 @@ class PendingCheckpoint:
         failure_reason: Why it was aborted, None if it wasn't.
         cut: How far the sources were read where its barrier stands, once that is known.
         committed: The cut can be restored from.
-        error: Why it has to be given up.
         alignment: Milliseconds by task.
         created: Its directory is the job's own: what lies there is deleted if it fails.
         finalizing: Its `_metadata` is being written: too late to be given up by the end of the attempt.
@@ -93,8 +92,7 @@ class PendingCheckpoint:
         self.cut: SourceCut | None = None
         self.committed = False
         self._handed_out: dict[tuple[str, int], float] = {}  # when, on the coordinator's clock
-        self.error: PystateError | None = None
-        self._error_reason = CheckpointFailureReason.CHECKPOINT_DECLINED
+        self._given_up: tuple[CheckpointFailureReason, PystateError] | None = None
         self.alignment: dict[str, int | None] = {}
         self.created = False
         self.finalizing = False
@@ -235,12 +233,10 @@ class PendingCheckpoint:
             completed=() if self.confirmed is None else self.confirmed.completed,
         )
 
-    def give_up(
-        self, error: PystateError, reason: CheckpointFailureReason = CheckpointFailureReason.CHECKPOINT_DECLINED
-    ) -> None:
+    def give_up(self, reason: CheckpointFailureReason, error: PystateError) -> None:
         """Take note why it can't complete; the first reason stays."""
-        if self.error is None:
-            self.error, self._error_reason = error, reason
+        if self._given_up is None:
+            self._given_up = reason, error
 
     def hand_out(self, now: float) -> None:
         """Take note that all subtasks get its barrier, and have the time of a checkpoint for their synchronous part."""
@@ -255,7 +251,7 @@ class PendingCheckpoint:
         try:
             self.cut = cut()
         except SnapshotError as error:
-            self.give_up(error)
+            self.give_up(CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error)
 
     def settle_cut(self) -> None:
         """Take note whether the cut can be restored from by now."""
@@ -264,7 +260,7 @@ class PendingCheckpoint:
         try:
             self.committed = self.cut.settle()
         except SnapshotError as error:
-            self.give_up(error)
+            self.give_up(CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error)
 
     def deadlines(self, timeout_s: float) -> list[float]:
         """Return when it, or a subtask in its synchronous part, will have taken too long."""
@@ -283,8 +279,8 @@ class PendingCheckpoint:
         """
         if self.is_completed:
             return None
-        if self.error is not None:
-            return self._error_reason, self.error, False
+        if self._given_up is not None:
+            return *self._given_up, False
         expired = self.deadline is not None and now >= self.deadline
         hanging = {subtask for subtask, since in self._handed_out.items() if now >= since + timeout_s}
         if expired and syncing:

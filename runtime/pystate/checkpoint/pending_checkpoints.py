@@ -132,23 +132,18 @@ class PendingCheckpoints:
                     self._statistics.tracker.report_ack(checkpoint_id, uid, subtask, metrics)
                     too_large = self._settings.check_size(checkpoint.location, checkpoint.state_size)
                     if too_large is not None:
-                        checkpoint.give_up(too_large)
+                        checkpoint.give_up(CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, too_large)
             self.lock.notify_all()
         return result
 
-    def decline(
-        self,
-        checkpoint_id: int,
-        error: PystateError,
-        reason: CheckpointFailureReason = CheckpointFailureReason.CHECKPOINT_DECLINED,
-    ) -> None:
+    def decline(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
         """Take note that a subtask's part of a checkpoint failed."""
         with self.lock:
             checkpoint = self._pending.get(checkpoint_id)
             if checkpoint is None:
                 self._late.report(checkpoint_id)
             else:
-                checkpoint.give_up(error, reason)
+                checkpoint.give_up(reason, error)
             self.lock.notify_all()
 
     def slot_answered(self, index: int) -> None:

@@ -311,3 +311,32 @@ def test_the_time_of_a_checkpoint_between_epochs_runs_from_its_trigger_and_again
     one.clock.now = 5.0
     one.barriers.place(entry)
     assert entry.deadline == 605.0
+
+
+def test_a_checkpoint_whose_place_in_the_sources_can_not_be_read_could_not_be_triggered(bench):
+    one = bench()
+    one.begin(0)
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: not one.barriers.is_open)
+    (one.spark.root / "offsets" / "0").unlink()
+    one.end(0, commit=False)
+    with pytest.raises(CheckpointFailedError):
+        future.result(10)
+    (failed,) = one.coordinator.statistics()["history"]
+    assert failed["failure_message"].startswith(CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE.message)
+
+
+def test_slots_that_say_no_between_two_epochs_decline_and_those_that_can_not_be_asked_do_not(bench, monkeypatch):
+    one = bench(**{"execution.checkpointing.tolerable-failed-checkpoints": "9"})
+    one.slots.decline = True
+    with pytest.raises(CheckpointFailedError):
+        one.coordinator.trigger_checkpoint().result(10)
+
+    def broken(_):
+        raise RuntimeError
+
+    monkeypatch.setattr(one.slots, "snapshot", broken)
+    with pytest.raises(CheckpointFailedError, match="could not be asked"):
+        one.coordinator.trigger_checkpoint().result(10)
+    told = [failed["failure_message"].split(".")[0] for failed in one.coordinator.statistics()["history"]]
+    assert told == ["The checkpoint could not be triggered", "A subtask declined the checkpoint"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.pending_checkpoints import PendingCheckpoints
@@ -206,17 +207,18 @@ class EpochBarriers:
     # -- between two epochs
 
     def _ask_slots(self, checkpoint: PendingCheckpoint, barrier: CheckpointBarrier, batch: int) -> None:
-        error: PystateError | None = None
+        failure: tuple[CheckpointFailureReason, PystateError] | None = None
         checkpoint.capture(lambda: SparkSourceCut.behind(self._spark, batch))  # no epoch begins meanwhile
         try:
             self._pool.snapshot(barrier)
         except PystateError as declined:
-            error = declined
+            failure = CheckpointFailureReason.CHECKPOINT_DECLINED, declined
         except Exception as broken:  # whatever it was: no epoch would begin again
             error = CheckpointFailedError(f"The slots could not be asked for their part: {broken!r}")
+            failure = CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error
         with self._lock:
-            if error is not None:
-                checkpoint.give_up(error)
+            if failure is not None:
+                checkpoint.give_up(*failure)
             if self._syncing is checkpoint:
                 self._syncing = None
             self._lock.notify_all()
