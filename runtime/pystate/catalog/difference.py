@@ -21,7 +21,7 @@ from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfoSn
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
 from pystate.state.base.schema import namespace_end, unpack_part
 
-F = TypeVar("F", StateFigures, OperatorFigures)
+F = TypeVar("F")
 
 _DIGEST_BYTES = 16
 
@@ -46,7 +46,7 @@ class Change(Enum):
 
 
 @dataclass(frozen=True)
-class _Difference(Generic[F]):
+class Difference(Generic[F]):
     """Something in two snapshots; None where one hasn't got it."""
 
     before: F | None
@@ -54,7 +54,7 @@ class _Difference(Generic[F]):
 
     @property
     def some(self) -> F:
-        """The figures, as one of the two has them."""
+        """It, as one of the two has it: the later one if both do."""
         found = self.after or self.before
         assert found is not None  # noqa: S101 - one of them has it
         return found
@@ -74,7 +74,7 @@ class _Difference(Generic[F]):
 
 
 @dataclass(frozen=True)
-class StateDifference(_Difference[StateFigures]):
+class StateDifference(Difference[StateFigures]):
     """A state in two snapshots.
 
     Attributes:
@@ -117,7 +117,7 @@ class StateDifference(_Difference[StateFigures]):
 
 
 @dataclass(frozen=True)
-class OperatorDifference(_Difference[OperatorFigures]):
+class OperatorDifference(Difference[OperatorFigures]):
     """An operator in two snapshots, with its states."""
 
     states: tuple[StateDifference, ...]

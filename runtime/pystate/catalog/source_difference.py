@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pystate.catalog.difference import Change
+from pystate.catalog.difference import Change, Difference
 
 
 class Position(Protocol):
@@ -26,21 +26,16 @@ class Position(Protocol):
 
 
 @dataclass(frozen=True)
-class SourceDifference:
-    """A source in two snapshots; None where one hasn't got it."""
-
-    uid: str
-    before: Position | None
-    after: Position | None
+class SourceDifference(Difference[Position]):
+    """A source in two snapshots."""
 
     @property
-    def change(self) -> Change:
-        """What became of it."""
-        if self.before is None:
-            return Change.ADDED
-        if self.after is None:
-            return Change.REMOVED
-        return Change.SAME if self.before.offset == self.after.offset else Change.CHANGED
+    def uid(self) -> str:
+        """The source."""
+        return self.some.uid
+
+    def _compared(self, before: Position, after: Position) -> Change:
+        return Change.SAME if before.offset == after.offset else Change.CHANGED
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able data."""
@@ -50,7 +45,7 @@ class SourceDifference:
 def compare_sources(before: Iterable[Position], after: Iterable[Position]) -> list[SourceDifference]:
     """Return the sources of two snapshots side by side, by uid."""
     old, new = ({source.uid: source for source in sources} for sources in (before, after))
-    return [SourceDifference(uid, old.get(uid), new.get(uid)) for uid in sorted(old.keys() | new.keys())]
+    return [SourceDifference(old.get(uid), new.get(uid)) for uid in sorted(old.keys() | new.keys())]
 
 
 def _plain(position: Position | None) -> dict[str, str] | None:

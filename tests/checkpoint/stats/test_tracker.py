@@ -29,6 +29,20 @@ OUR_TASK = {
     "start_delay": 34,
     "alignment_duration": 0,
 }
+TASK_OF_SIX = {  # of `driver.run(6, 1795232042719, 59, 265)`
+    "id": 6,
+    "status": "COMPLETED",
+    "latest_ack_timestamp": 1795232042778,
+    "checkpointed_size": 265,
+    "state_size": 265,
+    "end_to_end_duration": 59,
+    "alignment_buffered": 0,
+    "processed_data": 0,
+    "persisted_data": 0,
+    "num_subtasks": 1,
+    "num_acknowledged_subtasks": 1,
+    **OUR_TASK,
+}
 NOTHING = {"min": 0, "max": 0, "avg": 0, "p50": 0.0, "p90": 0.0, "p95": 0.0, "p99": 0.0, "p999": 0.0}
 NO_PERCENTILES = {"p50": "NaN", "p90": "NaN", "p95": "NaN", "p99": "NaN", "p999": "NaN"}
 # The six checkpoints of a Flink 2.3.0 job: trigger, end-to-end duration, size.
@@ -299,22 +313,7 @@ def test_details_break_down_by_operator(driver: Driver) -> None:
     driver.run(6, 1795232042719, 59, 265)
     details = driver.tracker.details(6)
     assert details is not None
-    assert details["tasks"] == {
-        COUNT.vertex_id: {
-            "id": 6,
-            "status": "COMPLETED",
-            "latest_ack_timestamp": 1795232042778,
-            "checkpointed_size": 265,
-            "state_size": 265,
-            "end_to_end_duration": 59,
-            "alignment_buffered": 0,
-            "processed_data": 0,
-            "persisted_data": 0,
-            "num_subtasks": 1,
-            "num_acknowledged_subtasks": 1,
-            **OUR_TASK,
-        }
-    }
+    assert details["tasks"] == {COUNT.vertex_id: TASK_OF_SIX}
     assert {**details, "tasks": {}} == driver.tracker.to_rest()["history"][0]
 
 
@@ -325,18 +324,7 @@ def test_details_of_subtasks_are_flinks(driver: Driver) -> None:
         return {"min": value, "max": value, "avg": value, **NO_PERCENTILES}
 
     assert driver.tracker.subtask_details(6, COUNT.vertex_id) == {
-        "id": 6,
-        "status": "COMPLETED",
-        "latest_ack_timestamp": 1795232042778,
-        "checkpointed_size": 265,
-        "state_size": 265,
-        "end_to_end_duration": 59,
-        "alignment_buffered": 0,
-        "processed_data": 0,
-        "persisted_data": 0,
-        "num_subtasks": 1,
-        "num_acknowledged_subtasks": 1,
-        **OUR_TASK,
+        **TASK_OF_SIX,
         "summary": {
             "checkpointed_size": only(265),
             "state_size": only(265),
