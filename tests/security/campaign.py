@@ -24,10 +24,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.security import attacks
-from tests.security.figures import Figures, settled
-from tests.security.ground import ATTACKS, FULL_LENGTH, Ground
+from tests.security.campaign_context import ATTACKS, FULL_LENGTH, CampaignContext
+from tests.security.other_user import OtherUser
+from tests.security.process_usage import ProcessUsage, settled
 from tests.security.report import HEADER, Finding, Outcome, document, write_document
-from tests.security.stranger import Stranger
 from tests.security.target import Target, tracebacks_of
 
 for found in pkgutil.iter_modules(attacks.__path__):
@@ -50,12 +50,12 @@ def run_campaign(root: Path, names: Iterable[str], *, seed: int, requests: int, 
     findings = []
     try:
         target.start()
-        ground = Ground(target, Stranger.found(), random.Random(seed), requests, root, began)
+        context = CampaignContext(target, OtherUser.found(), random.Random(seed), requests, root, began)
         _warm_up(target)
-        first = {name: Figures.of(pid) for name, pid in target.pids().items()}
+        first = {name: ProcessUsage.of(pid) for name, pid in target.pids().items()}
         for name in names:
-            ground.chance = random.Random(f"{seed} {name}")  # the same in whatever company it runs
-            findings.append(_attack(ground, name))
+            context.chance = random.Random(f"{seed} {name}")  # the same in whatever company it runs
+            findings.append(_attack(context, name))
             print(findings[-1].row(), file=sys.stderr, flush=True)
         findings.append(_all(target, first, len(findings)))
     finally:
@@ -63,7 +63,7 @@ def run_campaign(root: Path, names: Iterable[str], *, seed: int, requests: int, 
     return findings
 
 
-def _all(target: Target, first: dict[str, Figures], number: int) -> Finding:
+def _all(target: Target, first: dict[str, ProcessUsage], number: int) -> Finding:
     """Look at all attacks together: what grows a little under each of them."""
     finding = Finding("all of them")
     finding.did(f"{number} attacks, one after another, on one job")
@@ -80,19 +80,19 @@ def _warm_up(target: Target) -> None:
     target.next_checkpoint()
 
 
-def _attack(ground: Ground, name: str) -> Finding:
-    target, finding = ground.target, Finding(name)
-    before = {name: Figures.of(pid) for name, pid in target.pids().items()}
+def _attack(context: CampaignContext, name: str) -> Finding:
+    target, finding = context.target, Finding(name)
+    before = {name: ProcessUsage.of(pid) for name, pid in target.pids().items()}
     told, control_characters = target.tracebacks(), target.control_characters()
     began = time.monotonic()
     try:
-        ATTACKS[name](ground, finding)
+        ATTACKS[name](context, finding)
     except Exception as error:
         traceback.print_exc()
         finding.did("(not to its end)")
         finding.broken(f"the attack itself failed: {type(error).__name__}: {str(error)[:300]}")
     finally:
-        left = ground.clear()
+        left = context.clear()
         finding.unless(not left, f"{len(left)} processes are left, {left[:2]}")
     try:
         _check_after(target, finding, before, told)
@@ -105,7 +105,7 @@ def _attack(ground: Ground, name: str) -> Finding:
     return finding
 
 
-def _check_after(target: Target, finding: Finding, before: dict[str, Figures], told: dict[Path, int]) -> None:
+def _check_after(target: Target, finding: Finding, before: dict[str, ProcessUsage], told: dict[Path, int]) -> None:
     after, grown = settled(before, target.pids, lambda: target.request("GET", "/jobs/overview"))
     finding.breaks += grown
     finding.after = "; ".join(f"{name} {old.change(after[name])}" for name, old in before.items() if name in after)

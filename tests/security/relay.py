@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 
-from tests.security.doors import opened
+from tests.security.listening_sockets import opened
 
 
 class Relay:

@@ -123,7 +123,7 @@ def write_document(text: str) -> Path:
 
 
 def _more() -> str:
-    from tests.security.figures import MORE_FILES, MORE_RSS_MB, MORE_THREADS
+    from tests.security.process_usage import MORE_FILES, MORE_RSS_MB, MORE_THREADS
 
     return f"{MORE_RSS_MB} MB, threads to within {MORE_THREADS}, open files to within {MORE_FILES}"
 

@@ -18,7 +18,7 @@ from typing import Any
 from pystate.common.home import PystateHome, read_json
 from tests.faults.processes import children, command_of, descendants, is_gone, kill, wait_until
 from tests.jobmanager.harness import FAKE_DRIVER, PYTHON_PATH, REPOSITORY
-from tests.security.doors import Door, doors_of
+from tests.security.listening_sockets import ListeningSocket, listening_sockets_of
 
 NO_MASK = 0
 """What `umask` a careless user has: files are as open as those who make them ask for."""
@@ -285,11 +285,16 @@ class Target(Installation):
         if self._slot is not None:
             return [self._slot.pid]
         workers = [pid for pid in descendants(driver) if not children(pid) and "java" not in command_of(pid).split(" ")[0]]
-        return sorted(pid for pid in workers if doors_of("", pid))
+        return sorted(pid for pid in workers if listening_sockets_of("", pid))
 
-    def doors(self) -> list[Door]:
+    def listeners(self) -> list[ListeningSocket]:
         """Return the sockets of driver and slots that ask for a proof."""
-        return [door for name, pid in self.pids().items() if name != "job manager" for door in doors_of(name, pid)]
+        return [
+            listener
+            for name, pid in self.pids().items()
+            if name != "job manager"
+            for listener in listening_sockets_of(name, pid)
+        ]
 
     def next_checkpoint(self, seconds: float = 60) -> tuple[str, float]:
         """Trigger a checkpoint; return how it ended, and how long that took in seconds."""

@@ -11,10 +11,10 @@ import pytest
 
 from tests.faults.processes import needs_proc
 from tests.security.campaign import run_campaign
+from tests.security.campaign_context import ATTACKS
 from tests.security.generator import RequestGenerator
-from tests.security.ground import ATTACKS
+from tests.security.other_user import OtherUser
 from tests.security.report import Finding, Outcome, document
-from tests.security.stranger import Stranger
 from tests.security.target import tracebacks_of
 
 pytestmark = needs_proc
@@ -44,7 +44,7 @@ def findings() -> Iterator[dict[str, Finding]]:
 @pytest.mark.parametrize("name", SHORT)
 def test_an_attack_from_outside_breaks_nothing(findings: dict[str, Finding], name: str) -> None:
     assert findings[name].breaks == []
-    assert findings[name].outcome is Outcome.HELD or Stranger.found() is None
+    assert findings[name].outcome is Outcome.HELD or OtherUser.found() is None
 
 
 def test_a_seed_makes_the_same_requests_again() -> None:

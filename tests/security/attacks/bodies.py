@@ -6,9 +6,9 @@ import json
 import secrets
 import socket
 
-from tests.security.doors import opened
-from tests.security.figures import Figures
-from tests.security.ground import Ground, attack
+from tests.security.campaign_context import CampaignContext, attack
+from tests.security.listening_sockets import opened
+from tests.security.process_usage import ProcessUsage
 from tests.security.report import Finding
 
 _PATH_BYTES = 4_000_000
@@ -17,11 +17,11 @@ _MAX_GROWTH_MB = 64
 
 
 @attack("bodies")
-def bodies(ground: Ground, finding: Finding) -> None:
+def bodies(context: CampaignContext, finding: Finding) -> None:
     """Memory by the bodies of requests without a token."""
-    target = ground.target
+    target = context.target
     pid = target.manager_pid
-    last = Figures.of(pid).rss_mb
+    last = ProcessUsage.of(pid).rss_mb
     big = "x" * _PATH_BYTES
     unknown = secrets.token_hex(16)
     attempts = {
@@ -35,7 +35,7 @@ def bodies(ground: Ground, finding: Finding) -> None:
         "submissions of 4 MB": (40, "/pystate/jobs", lambda _: {"job_file": big}),
     }
     for what, (times, path, made) in attempts.items():
-        times = ground.share_of(times, least=_LEAST)
+        times = context.share_of(times, least=_LEAST)
         finding.did(f"{times} {what}")
         statuses: dict[int, int] = {}
         body = json.dumps(made(0)).encode()
@@ -50,17 +50,17 @@ def bodies(ground: Ground, finding: Finding) -> None:
         finding.unless(
             not any(status >= 500 and status != 503 for status in statuses), f"{what} were answered with {statuses}"
         )
-        now = Figures.of(pid).rss_mb
+        now = ProcessUsage.of(pid).rss_mb
         grown, last = now - last, now
         finding.figure(f"{what}: {statuses}, {grown:+d} MB")
         finding.unless(grown <= _MAX_GROWTH_MB, f"{what} took {grown} MB of memory")
 
 
 @attack("hang-ups")
-def hang_ups(ground: Ground, finding: Finding) -> None:
+def hang_ups(context: CampaignContext, finding: Finding) -> None:
     """Clients that hang up before, in and behind the answer."""
-    port, job = ground.target.port, ground.target.job_id
-    number_of = ground.share_of(900, least=90)
+    port, job = context.target.port, context.target.job_id
+    number_of = context.share_of(900, least=90)
     finding.did(f"{number_of} requests whose client is gone before the answer, or in it")
     head = "Host: 127.0.0.1\r\nContent-Type: application/json\r\n"
     requests = [
@@ -87,5 +87,5 @@ def hang_ups(ground: Ground, finding: Finding) -> None:
             except OSError:
                 pass
         caller.close()
-    status, _ = ground.target.request("GET", "/jobs/overview")
+    status, _ = context.target.request("GET", "/jobs/overview")
     finding.unless(status == 200, f"afterwards /jobs/overview was answered with {status}")

@@ -6,9 +6,9 @@ import itertools
 import resource
 import time
 
-from tests.security.crowd import Crowd
-from tests.security.figures import Figures, processor_seconds
-from tests.security.ground import Ground, attack
+from tests.security.campaign_context import CampaignContext, attack
+from tests.security.held_connections import HeldConnections
+from tests.security.process_usage import ProcessUsage, processor_seconds
 from tests.security.report import Finding
 from tests.security.target import Target
 
@@ -34,86 +34,85 @@ def _stays_able(target: Target, finding: Finding, during: str) -> None:
 
 
 @attack("silent-connections")
-def silent_connections(ground: Ground, finding: Finding) -> None:
+def silent_connections(context: CampaignContext, finding: Finding) -> None:
     """Silent connections to REST, driver and slots while a checkpoint runs."""
-    target, silent = ground.target, ground.share_of(SILENT, least=100)
-    doors = target.doors()
-    before = {name: Figures.of(pid) for name, pid in target.pids().items()}
-    with Crowd() as crowd:
-        addresses = [door.address for door in doors]
-        with crowd.joining([*addresses, ("127.0.0.1", target.port)], silent):
+    target, silent = context.target, context.share_of(SILENT, least=100)
+    listeners = target.listeners()
+    before = {name: ProcessUsage.of(pid) for name, pid in target.pids().items()}
+    with HeldConnections() as held:
+        addresses = [listener.address for listener in listeners]
+        with held.joining([*addresses, ("127.0.0.1", target.port)], silent):
             _stays_able(target, finding, "while they come")
-        finding.did(f"{silent} to each of {len(doors) + 1} sockets, held")
+        finding.did(f"{silent} to each of {len(listeners) + 1} sockets, held")
         _stays_able(target, finding, "among them")
-        most = {name: Figures.of(pid) for name, pid in target.pids().items()}
+        most = {name: ProcessUsage.of(pid) for name, pid in target.pids().items()}
         more = {
             name: (most[name].threads - old.threads, most[name].rss_mb - old.rss_mb)
             for name, old in before.items()
             if name in most
         }
         told = ", ".join(f"{name} +{threads} threads +{rss} MB" for name, (threads, rss) in more.items())
-        finding.figure(f"{crowd.refused} refused; at the most {told}")
-        _await_closed(crowd, finding)
+        finding.figure(f"{held.refused} refused; at the most {told}")
+        _await_closed(held, finding)
 
 
-def _await_closed(crowd: Crowd, finding: Finding, *, dripping: bool = False) -> None:
+def _await_closed(held: HeldConnections, finding: Finding, *, dripping: bool = False) -> None:
     said = itertools.repeat(b"a") if dripping else ()
-    seconds = crowd.wait_closed(DEADLINE_S, said)
+    seconds = held.wait_closed(DEADLINE_S, said)
     if seconds is None:
-        finding.broken(f"{crowd.left()} of {crowd.made} are open after {DEADLINE_S:.0f} s")
+        finding.broken(f"{held.left()} of {held.made} are open after {DEADLINE_S:.0f} s")
     else:
-        finding.figure(f"all {crowd.made} closed after {seconds:.0f} s more")
+        finding.figure(f"all {held.made} closed after {seconds:.0f} s more")
 
 
 @attack("half-requests")
-def half_requests(ground: Ground, finding: Finding) -> None:
+def half_requests(context: CampaignContext, finding: Finding) -> None:
     """Half requests and half handshakes, some of which go on with a byte a second."""
-    target, half_ones = ground.target, ground.share_of(HALF, least=60)
-    doors = target.doors()
-    with Crowd() as crowd:
+    target, half_ones = context.target, context.share_of(HALF, least=60)
+    listeners = target.listeners()
+    with HeldConnections() as held:
         for half in _HALVES:
-            crowd.join(("127.0.0.1", target.port), half_ones // len(_HALVES), half)
-        for door in doors:
+            held.join(("127.0.0.1", target.port), half_ones // len(_HALVES), half)
+        for listener in listeners:
             for half in _HALF_FRAMES:
-                crowd.join(door.address, half_ones // len(_HALF_FRAMES), half)
-        finding.did(
-            f"{half_ones} half requests, as many half handshakes with each of {len(doors)} sockets, held, a byte a second"
-        )
+                held.join(listener.address, half_ones // len(_HALF_FRAMES), half)
+        sockets = f"{len(listeners)} sockets, held, a byte a second"
+        finding.did(f"{half_ones} half requests, as many half handshakes with each of {sockets}")
         _stays_able(target, finding, "among them")
-        _await_closed(crowd, finding, dripping=True)
+        _await_closed(held, finding, dripping=True)
 
 
 @attack("idle-keep-alive")
-def idle_keep_alive(ground: Ground, finding: Finding) -> None:
+def idle_keep_alive(context: CampaignContext, finding: Finding) -> None:
     """Whole requests on connections that are then kept open."""
-    with Crowd() as crowd:
-        crowd.join(
-            ("127.0.0.1", ground.target.port),
-            ground.share_of(HALF, least=60),
+    with HeldConnections() as held:
+        held.join(
+            ("127.0.0.1", context.target.port),
+            context.share_of(HALF, least=60),
             b"GET /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
         )
         finding.did("requests whose connections are held")
-        _await_closed(crowd, finding)
+        _await_closed(held, finding)
 
 
 @attack("open-file-limit")
-def open_file_limit(ground: Ground, finding: Finding) -> None:
+def open_file_limit(context: CampaignContext, finding: Finding) -> None:
     """More connections than a process may have open files: no spinning, no filling of logs."""
-    target = ground.target
+    target = context.target
     places = [("job manager", ("127.0.0.1", target.port), target.manager_pid)]
     if target.fake:  # Spark's own part of a driver at its limit is not ours to mend
-        places += [(door.name, door.address, door.pid) for door in target.doors()]
+        places += [(listener.name, listener.address, listener.pid) for listener in target.listeners()]
     else:
         finding.skip("driver and slots at their limit (Spark needs files there, too; the run with fakes has them)")
     for name, address, pid in places:
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        few = Figures.of(pid).files + 20
+        few = ProcessUsage.of(pid).files + 20
         before = sum(path.stat().st_size for path in target.logs())
         used = processor_seconds(pid)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (few, limits[1]))
         try:
-            with Crowd() as crowd:
-                crowd.join(address, 90)
+            with HeldConnections() as held:
+                held.join(address, 90)
                 time.sleep(4)
                 spent = processor_seconds(pid) - used
                 grown = sum(path.stat().st_size for path in target.logs()) - before

@@ -6,12 +6,13 @@ import contextlib
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.faults.processes import is_gone, kill, wait_until
 from tests.security.attacks.posing import drivers_of
-from tests.security.ground import Ground, attack
+from tests.security.campaign_context import CampaignContext, attack
 from tests.security.report import Finding
 from tests.security.target import Installation
 
@@ -59,20 +60,26 @@ def small_disk(folder: Path) -> Iterator[SmallDisk | None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-@attack("full-disk")
-def full_disk(ground: Ground, finding: Finding) -> None:
-    """The disk of the home is full in submission, running, restart, cancel, takeover and end."""
-    with small_disk(ground.root / "disk") as disk:
+def _with_small_disk(
+    context: CampaignContext, name: str, finding: Finding, run: Callable[[Installation, SmallDisk, Finding], None]
+) -> None:
+    with small_disk(context.root / name) as disk:
         if disk is None:
             finding.skip("a disk of 12 MB (mount is not ours here)")
             return
-        home = ground.installation("disk/small")
+        home = context.installation(f"{name}/small")
         home.start()
         try:
-            _on_a_full_disk(home, disk, finding)
+            run(home, disk, finding)
         finally:
             disk.free()
             home.close()
+
+
+@attack("full-disk")
+def full_disk(context: CampaignContext, finding: Finding) -> None:
+    """The disk of the home is full in submission, running, restart, cancel, takeover and end."""
+    _with_small_disk(context, "disk", finding, _on_a_full_disk)
     finding.skip("a clock that jumps (nobody sets it from outside; tests/jobmanager has it)")
 
 
@@ -151,27 +158,17 @@ def _on_a_full_disk(home: Installation, disk: SmallDisk, finding: Finding) -> No
 
 
 @attack("disk-at-random")
-def disk_at_random(ground: Ground, finding: Finding) -> None:
+def disk_at_random(context: CampaignContext, finding: Finding) -> None:
     """The disk of the home is full at random moments: no job lost, none twice."""
-    with small_disk(ground.root / "disk-at-random") as disk:
-        if disk is None:
-            finding.skip("a disk of 12 MB (mount is not ours here)")
-            return
-        home = ground.installation("disk-at-random/small")
-        home.start()
-        try:
-            _at_random(ground, home, disk, finding)
-        finally:
-            disk.free()
-            home.close()
+    _with_small_disk(context, "disk-at-random", finding, partial(_at_random, context))
 
 
-def _at_random(ground: Ground, home: Installation, disk: SmallDisk, finding: Finding) -> None:
-    chance, wanted = ground.chance, dict[str, tuple[str, ...]]()
+def _at_random(context: CampaignContext, home: Installation, disk: SmallDisk, finding: Finding) -> None:
+    chance, wanted = context.chance, dict[str, tuple[str, ...]]()
     for _ in range(4):
         wanted[home.submit(*_RESTARTED)] = ("RUNNING",)
     unanswered = 0
-    rounds = ground.share_of(24, least=4)
+    rounds = context.share_of(24, least=4)
     for number in range(rounds):
         running = [job for job, state in wanted.items() if state == ("RUNNING",)]
         for job in running:
@@ -220,9 +217,9 @@ def _at_random(ground: Ground, home: Installation, disk: SmallDisk, finding: Fin
 
 
 @attack("prints")
-def prints(ground: Ground, finding: Finding) -> None:
+def prints(context: CampaignContext, finding: Finding) -> None:
     """A program that prints 500 MB, detached and attached."""
-    home = ground.installation("prints", fake=False)
+    home = context.installation("prints", fake=False)
     home.start()
     program = home.root / "prints.py"
     program.write_text(_PRINTS.format(lines=_PRINTED_BYTES // 1024))

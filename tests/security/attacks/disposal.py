@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.jobmanager.harness import REPOSITORY
-from tests.security.ground import Ground, attack
+from tests.security.campaign_context import CampaignContext, attack
 from tests.security.report import Finding
 from tests.security.target import Installation
 
@@ -50,11 +50,11 @@ def _snapshot() -> Path:
 
 
 @attack("disposal-links")
-def disposal_links(ground: Ground, finding: Finding) -> None:
+def disposal_links(context: CampaignContext, finding: Finding) -> None:
     """Links in place of savepoints, of their folders and of their files."""
-    target, lair = ground.target, ground.lair("links")
+    target, public = context.target, context.public_folder("links")
     for number, who in enumerate(_BOTH):
-        folder = lair / str(number)
+        folder = public / str(number)
         victim = folder / "victim"
         names = ["savepoint-aaaaaa-0123456789ab", "chk-1", "chk-2"]
         kept = [_copy(victim / names[0]), victim / "bystander"]
@@ -103,36 +103,36 @@ def _tree(folder: Path) -> set[str]:
 
 
 @attack("disposal-fifos")
-def disposal_fifos(ground: Ground, finding: Finding) -> None:
+def disposal_fifos(context: CampaignContext, finding: Finding) -> None:
     """Pipes and devices in place of savepoints' files."""
-    lair = ground.lair("fifos")
+    public = context.public_folder("fifos")
     places = []
     for number in range(12):
-        folder = lair / f"savepoint-cccccc-{number:012x}"
+        folder = public / f"savepoint-cccccc-{number:012x}"
         folder.mkdir()
         if number % 3 == 0:
             os.mkfifo(folder / "_metadata")
         elif number % 3 == 1:
-            os.mkfifo(lair / f"pipe{number}")
-            (folder / "_metadata").symlink_to(lair / f"pipe{number}")
+            os.mkfifo(public / f"pipe{number}")
+            (folder / "_metadata").symlink_to(public / f"pipe{number}")
         else:
             os.mknod(folder / "_metadata", stat.S_IFSOCK | 0o600)
         places.append(folder)
-    zero = lair / "savepoint-dddddd-0123456789ab"
+    zero = public / "savepoint-dddddd-0123456789ab"
     zero.mkdir()
     (zero / "_metadata").symlink_to("/dev/zero")
     places.append(zero)
-    bare = lair / "savepoint-dddddd-0123456789ac"
+    bare = public / "savepoint-dddddd-0123456789ac"
     os.mkfifo(bare)
     places.append(bare)
-    home = ground.installation("fifos-home", fake=False)
+    home = context.installation("fifos-home", fake=False)
     home.start()
     for number, who in enumerate(_BOTH):
         finding.did(f"{len(places)} savepoints of pipes, sockets and devices, {who}")
         asked = [_dispose(home, str(place), token=bool(number)) for place in places]
         taken = [one for one in asked if one is not None]
         finding.unless(number or not taken, f"{len(taken)} of {len(asked)} were taken without a token")
-        good = _copy(lair / f"savepoint-eeeeee-{number:012x}")
+        good = _copy(public / f"savepoint-eeeeee-{number:012x}")
         request_id = _dispose(home, str(good), token=True)
         began = time.monotonic()
         ended = None if request_id is None else _await_result(home, request_id, 45)
@@ -148,9 +148,9 @@ def disposal_fifos(ground: Ground, finding: Finding) -> None:
 
 
 @attack("disposal-urls")
-def disposal_urls(ground: Ground, finding: Finding) -> None:
+def disposal_urls(context: CampaignContext, finding: Finding) -> None:
     """Places of other protocols, chained ones among them: nobody may be connected to."""
-    target = ground.target
+    target = context.target
     with _listener() as (port, heard):
         places = [
             f"http://127.0.0.1:{port}/savepoint-ffffff-0123456789ab",

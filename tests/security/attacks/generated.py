@@ -10,9 +10,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from pystate.common.control import connect, receive_message, send_message
-from tests.security.doors import Door
+from tests.security.campaign_context import CampaignContext, attack
 from tests.security.generator import HandshakeGenerator, RequestGenerator
-from tests.security.ground import Ground, attack
+from tests.security.listening_sockets import ListeningSocket
 from tests.security.relay import Relay
 from tests.security.report import Finding
 
@@ -34,14 +34,14 @@ async def _crowd(number: int, act: Callable[[], Coroutine[Any, Any, None]]) -> N
 
 
 @attack("generated-requests")
-def generated_requests(ground: Ground, finding: Finding) -> None:
+def generated_requests(context: CampaignContext, finding: Finding) -> None:
     """Generated requests to the job manager, without a token."""
-    target, number = ground.target, int(ground.requests * _TO_REST)
+    target, number = context.target, int(context.requests * _TO_REST)
     document = target.request("GET", "/pystate/openapi.json", token=False)[1]
     vertices = [vertex["id"] for vertex in target.request("GET", f"/jobs/{target.job_id}")[1].get("vertices", [])]
     known = {"job_id": target.job_id, "taskmanager_id": target.job_id, "vertex_id": (vertices or ["a" * 32])[0]}
     known["log_name"] = "jobmanager.log"
-    generator = RequestGenerator(ground.chance, document, known)
+    generator = RequestGenerator(context.chance, document, known)
     statuses: Counter[str] = Counter()
     wrong: dict[str, bytes] = {}
     port = target.port
@@ -91,22 +91,24 @@ def generated_requests(ground: Ground, finding: Finding) -> None:
 
 
 @attack("generated-handshakes")
-def generated_handshakes(ground: Ground, finding: Finding) -> None:
+def generated_handshakes(context: CampaignContext, finding: Finding) -> None:
     """Generated and replayed handshakes with driver and slots."""
-    target = ground.target
-    doors = target.doors()
-    finding.unless(len(doors) > 1, f"only {len(doors)} sockets of driver and slots were found")
-    number = int(ground.requests * _TO_DOORS) // max(1, len(doors))
-    recorded = _recorded(ground, doors, finding)
+    target = context.target
+    listeners = target.listeners()
+    finding.unless(len(listeners) > 1, f"only {len(listeners)} sockets of driver and slots were found")
+    number = int(context.requests * _TO_DOORS) // max(1, len(listeners))
+    recorded = _recorded(context, listeners, finding)
     heard: Counter[str] = Counter()
     let_in: list[str] = []
 
-    def talks_to(door: Door) -> Callable[[], Coroutine[Any, Any, None]]:
-        generator = HandshakeGenerator(ground.chance, recorded)
+    def talks_to(listener: ListeningSocket) -> Callable[[], Coroutine[Any, Any, None]]:
+        generator = HandshakeGenerator(context.chance, recorded)
 
         async def talk() -> None:
-            is_path = isinstance(door.address, str)
-            opening = asyncio.open_unix_connection(door.address) if is_path else asyncio.open_connection(*door.address)
+            is_path = isinstance(listener.address, str)
+            opening = (
+                asyncio.open_unix_connection(listener.address) if is_path else asyncio.open_connection(*listener.address)
+            )
             try:
                 reader, writer = await asyncio.wait_for(opening, _ANSWER_S)
             except (OSError, asyncio.TimeoutError) as error:
@@ -127,30 +129,30 @@ def generated_handshakes(ground: Ground, finding: Finding) -> None:
                 writer.close()
             heard["refused" if b"#FAILURE#" in told else "closed" if not told else "something else"] += 1
             if _WELCOME in told or (told and b"#FAILURE#" not in told):
-                let_in.append(f"{door.name} answered {told[:60]!r} to {said[:60]!r}")
+                let_in.append(f"{listener.name} answered {told[:60]!r} to {said[:60]!r}")
 
         return talk
 
     began = time.monotonic()
-    for door in doors:
-        asyncio.run(_crowd(number, talks_to(door)))
+    for listener in listeners:
+        asyncio.run(_crowd(number, talks_to(listener)))
     seconds = time.monotonic() - began
-    made = number * len(doors)
-    finding.did(f"{made:,} handshakes with {len(doors)} sockets of driver and slots, a recorded one replayed among them")
+    made = number * len(listeners)
+    finding.did(f"{made:,} handshakes with {len(listeners)} sockets of driver and slots, a recorded one replayed among them")
     finding.figure(
         f"{made / seconds:.0f} a second; " + ", ".join(f"{name} {count:,}" for name, count in heard.most_common())
     )
     finding.unless(not let_in, f"{len(let_in)} were answered, first {let_in[:1]}")
 
 
-def _recorded(ground: Ground, doors: list[Door], finding: Finding) -> bytes:
+def _recorded(context: CampaignContext, listeners: list[ListeningSocket], finding: Finding) -> bytes:
     """Return what the job manager says to a driver, proof and request."""
-    target = ground.target
+    target = context.target
     secret = target.home.job(target.job_id).secret.read_bytes()
-    for door in doors:
-        if door.name != "driver" or isinstance(door.address, str):
+    for listener in listeners:
+        if listener.name != "driver" or isinstance(listener.address, str):
             continue
-        with Relay(door.address) as relay, contextlib.suppress(Exception):
+        with Relay(listener.address) as relay, contextlib.suppress(Exception):
             with connect(relay.address, secret, timeout=10) as connection:
                 send_message(connection, {"op": "status"})
                 receive_message(connection)

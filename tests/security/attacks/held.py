@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 from tests.jobmanager.harness import REPOSITORY
-from tests.security.ground import Ground, attack
+from tests.security.campaign_context import CampaignContext, attack
 from tests.security.report import Finding
 from tests.security.target import Installation
 
@@ -61,9 +61,9 @@ def _somewhere(path: str) -> str:
 
 
 @attack("tokens")
-def tokens(ground: Ground, finding: Finding) -> None:
+def tokens(context: CampaignContext, finding: Finding) -> None:
     """All routes without a token, and with wrong ones."""
-    target = ground.target
+    target = context.target
     routes = _routes(target)
     wrong: list[dict[str, str]] = [
         {},
@@ -85,7 +85,7 @@ def tokens(ground: Ground, finding: Finding) -> None:
                 finding.broken(f"{verb} {path} is answered with {status}")
     finding.did(f"{len(routes)} routes, {owned} of them the owner's, {len(wrong)} times each")
     finding.figure(", ".join(f"{status}: {count}" for status, count in sorted(statuses.items())))
-    guarded = ground.installation("guarded")
+    guarded = context.installation("guarded")
     file = guarded.root / "rest-token"
     file.touch(mode=0o600)
     file.write_text(f"{secrets.token_hex(16)}\n")
@@ -101,9 +101,9 @@ def tokens(ground: Ground, finding: Finding) -> None:
 
 
 @attack("browsers")
-def browsers(ground: Ground, finding: Finding) -> None:
+def browsers(context: CampaignContext, finding: Finding) -> None:
     """Rebinding and cross-site requests, with the token and without."""
-    target = ground.target
+    target = context.target
     statuses: Counter[int] = Counter()
     port = target.port
     for verb, path in (
@@ -134,12 +134,12 @@ class _Payload:
 
 
 @attack("pickles")
-def pickles(ground: Ground, finding: Finding) -> None:
+def pickles(context: CampaignContext, finding: Finding) -> None:
     """Snapshots of pickles, which must never run."""
-    lair = ground.lair("pickles")
-    home = ground.installation("pickles-home", fake=False)
+    public = context.public_folder("pickles")
+    home = context.installation("pickles-home", fake=False)
     home.start()
-    mark = lair / "mark"
+    mark = public / "mark"
     payload = pickle.dumps(_Payload(str(mark)))
     variants: dict[str, Any] = {
         "metadata": lambda path, data: payload if path.name == "_metadata" else data,
@@ -148,10 +148,10 @@ def pickles(ground: Ground, finding: Finding) -> None:
         "metadata behind its head": lambda path, data: data[:16] + payload if path.name == "_metadata" else data,
         "state behind its head": lambda path, data: data if path.name == "_metadata" else data[:16] + payload + data[16:],
     }
-    good = lair / "savepoint-aaaaaa-0123456789ab"
+    good = public / "savepoint-aaaaaa-0123456789ab"
     shutil.copytree(_SNAPSHOT, good)
     for number, change in enumerate(variants.values()):
-        place = lair / f"savepoint-bbbbbb-{number:012x}"
+        place = public / f"savepoint-bbbbbb-{number:012x}"
         shutil.copytree(_SNAPSHOT, place)
         for path in place.rglob("*"):
             if path.is_file():

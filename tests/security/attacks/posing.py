@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pystate.common.home import read_json
 from tests.faults.processes import is_gone, kill, wait_until
-from tests.security.ground import NO_STRANGER, Ground, attack
+from tests.security.campaign_context import NO_OTHER_USER, CampaignContext, attack
 from tests.security.report import Finding
 from tests.security.target import Installation
 
@@ -21,9 +21,9 @@ _POSES = "import time; time.sleep(600)"
 
 
 @attack("posing")
-def posing(ground: Ground, finding: Finding) -> None:
+def posing(context: CampaignContext, finding: Finding) -> None:
     """Processes whose arguments say that they are a job's driver, over restarts of the job manager."""
-    home = ground.installation("posing")
+    home = context.installation("posing")
     home.start()
     jobs = [home.submit(*_RESTARTED) for _ in range(3)]
     for job in jobs:
@@ -35,13 +35,13 @@ def posing(ground: Ground, finding: Finding) -> None:
     def pose(job: str) -> None:
         words = ("-m", "pystate.driver", "--home", str(home.home.root), "--job-id", job, "--", "job.py")
         prefixes: list[list[str]] = [[sys.executable, "-c", _POSES]]
-        if ground.stranger is not None:
-            prefixes.append(ground.stranger.command("pose", seconds=600))
+        if context.other_user is not None:
+            prefixes.append(context.other_user.command("pose", seconds=600))
         for prefix in prefixes:
             posers.append(subprocess.Popen([*prefix, *words], start_new_session=True, cwd="/", stdout=subprocess.DEVNULL))
 
-    if ground.stranger is None:
-        finding.skip(NO_STRANGER)
+    if context.other_user is None:
+        finding.skip(NO_OTHER_USER)
     try:
         for job in jobs:
             for _ in range(3):
@@ -100,10 +100,10 @@ def _acts(home: Installation, job: str, seconds: float = 20) -> bool:
 
 
 @attack("manager-kills")
-def manager_kills(ground: Ground, finding: Finding) -> None:
+def manager_kills(context: CampaignContext, finding: Finding) -> None:
     """Submissions while the job manager is killed again and again: none lost, none twice."""
     jobs, kills = 33, 8
-    home = ground.installation("kills")
+    home = context.installation("kills")
     home.start()
     accepted: list[str] = []
     unanswered = 0
@@ -128,7 +128,7 @@ def manager_kills(ground: Ground, finding: Finding) -> None:
     for number in range(kills):
         goal = (number + 1) * jobs // (kills + 1)
         wait_until(lambda goal=goal: len(accepted) >= goal)
-        time.sleep(ground.chance.random() * 0.2)
+        time.sleep(context.chance.random() * 0.2)
         home.kill_manager()
         home.start()
     for thread in threads:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from tests.security.ground import NO_STRANGER, Ground, attack
+from tests.security.campaign_context import NO_OTHER_USER, CampaignContext, attack
 from tests.security.report import Finding
 from tests.security.target import Target
 
@@ -28,23 +28,23 @@ _RUNNING = "it has not ended after a minute"
 
 
 @attack("origin")
-def origin(ground: Ground, finding: Finding) -> None:
+def origin(context: CampaignContext, finding: Finding) -> None:
     """Malformed Origin, Host and Referer headers."""
     statuses: dict[int, int] = {}
     finding.did(f"{len(_ORIGINS)} malformed names as Origin and Host, 10 times each")
     for _ in range(10):
         for name in _ORIGINS:
             for headers in ({"Origin": name}, {"Host": name}, {"Origin": name, "Host": name}):
-                status, _answer = ground.target.request("GET", "/jobs", headers=headers)
+                status, _answer = context.target.request("GET", "/jobs", headers=headers)
                 statuses[status] = statuses.get(status, 0) + 1
     finding.figure(f"answers {statuses}")
     finding.unless(set(statuses) <= {400, 403}, f"they were answered with {statuses}")
 
 
 @attack("damaged-address")
-def damaged_address(ground: Ground, finding: Finding) -> None:
+def damaged_address(context: CampaignContext, finding: Finding) -> None:
     """A jobmanager.json that is damaged."""
-    home = ground.installation("damaged")
+    home = context.installation("damaged")
     home.start()
     good = home.home.jobmanager.read_bytes()
     pid = home.manager_pid
@@ -81,14 +81,14 @@ def damaged_address(ground: Ground, finding: Finding) -> None:
 
 
 @attack("read-only-home")
-def read_only_home(ground: Ground, finding: Finding) -> None:
+def read_only_home(context: CampaignContext, finding: Finding) -> None:
     """A home that can only be read."""
-    stranger = ground.stranger
-    if os.getuid() == 0 and stranger is None:
-        finding.skip(NO_STRANGER)
+    other_user = context.other_user
+    if os.getuid() == 0 and other_user is None:
+        finding.skip(NO_OTHER_USER)
         return
-    home = ground.installation("read-only", fake=False)
-    prefix = stranger.prefix if os.getuid() == 0 and stranger is not None else ()
+    home = context.installation("read-only", fake=False)
+    prefix = other_user.prefix if os.getuid() == 0 and other_user is not None else ()
     home.home.root.mkdir()
     if prefix:  # root may write everywhere: somebody else has this home
         home.home.root.chmod(0o755)
@@ -124,9 +124,9 @@ def read_only_home(ground: Ground, finding: Finding) -> None:
 
 
 @attack("bad-targets")
-def bad_targets(ground: Ground, finding: Finding) -> None:
+def bad_targets(context: CampaignContext, finding: Finding) -> None:
     """Places of savepoints that are none, named by the owner."""
-    target = ground.target
+    target = context.target
     places = [
         "simplecache::file:///tmp/x",
         "filecache::file:///tmp/x",

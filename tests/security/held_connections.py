@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 
-from tests.security.doors import opened
+from tests.security.listening_sockets import opened
 
 
-class Crowd:
+class HeldConnections:
     """Connections that are held open until somebody closes them."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Crowd:
         self.made = 0
         self.refused = 0
 
-    def __enter__(self) -> Crowd:
+    def __enter__(self) -> HeldConnections:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None) -> None:

@@ -1,6 +1,6 @@
 """What the second user does: a program without any module of ours, run with another user id.
 
-`python -I acts.py NAME ARGUMENTS-AS-JSON` prints its finding as JSON.
+`python -I other_user_program.py NAME ARGUMENTS-AS-JSON` prints its finding as JSON.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-_ACTS = Path(__file__).with_name("acts.py")
+_PROGRAM = Path(__file__).with_name("other_user_program.py")
 _USER = 65534
 _WAYS = (
     ("setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"),
@@ -18,18 +18,18 @@ _WAYS = (
 )
 
 
-class NoStrangerError(Exception):
+class NoOtherUserError(Exception):
     """This machine lets us be nobody else."""
 
 
-class Stranger:
-    """Acts as another user; see `acts.py`."""
+class OtherUser:
+    """Acts as another user; see `other_user_program.py`."""
 
     def __init__(self, prefix: tuple[str, ...]) -> None:
         self.prefix = prefix
 
     @staticmethod
-    def found() -> Stranger | None:
+    def found() -> OtherUser | None:
         """Return one, or None where this process may be nobody else: proven by a file that he can't read."""
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o755)  # noqa: S103 - what keeps him out must be the file
@@ -38,17 +38,17 @@ class Stranger:
                 path.write_text("x")
                 path.chmod(mode)
             for prefix in _WAYS:
-                stranger = Stranger(prefix)
+                other_user = OtherUser(prefix)
                 try:
-                    if stranger.act("can_read", paths=[str(private), str(public)]) == [str(public)]:
-                        return stranger
+                    if other_user.act("can_read", paths=[str(private), str(public)]) == [str(public)]:
+                        return other_user
                 except (OSError, subprocess.SubprocessError, ValueError):
                     continue
         return None
 
     def command(self, name: str, *words: str, **arguments: Any) -> list[str]:
         """Return the command that does something."""
-        return [*self.prefix, sys.executable, "-I", str(_ACTS), name, json.dumps(arguments), *words]
+        return [*self.prefix, sys.executable, "-I", str(_PROGRAM), name, json.dumps(arguments), *words]
 
     def act(self, name: str, **arguments: Any) -> Any:
         """Do something; return what he found."""

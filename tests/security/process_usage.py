@@ -17,7 +17,7 @@ SETTLE_S = 75.0
 
 
 @dataclass(frozen=True)
-class Figures:
+class ProcessUsage:
     """What a process holds at a moment."""
 
     rss_mb: int
@@ -25,16 +25,16 @@ class Figures:
     files: int
 
     @staticmethod
-    def of(pid: int) -> Figures:
+    def of(pid: int) -> ProcessUsage:
         """Read them; a process that is gone holds nothing."""
         try:
             fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
             files = len(os.listdir(f"/proc/{pid}/fd"))
         except OSError:
-            return Figures(0, 0, 0)
-        return Figures(int(fields.get("VmRSS", "0 kB").split()[0]) // 1024, int(fields["Threads"]), files)
+            return ProcessUsage(0, 0, 0)
+        return ProcessUsage(int(fields.get("VmRSS", "0 kB").split()[0]) // 1024, int(fields["Threads"]), files)
 
-    def grown(self, before: Figures) -> list[str]:
+    def grown(self, before: ProcessUsage) -> list[str]:
         """Say what is more than it may be."""
         pairs = (
             ("MB", self.rss_mb, before.rss_mb, MORE_RSS_MB),
@@ -43,14 +43,14 @@ class Figures:
         )
         return [f"{old} {what} became {new}" for what, new, old, more in pairs if new > old + more]
 
-    def change(self, after: Figures) -> str:
+    def change(self, after: ProcessUsage) -> str:
         """Say what became of them."""
         return f"{self.rss_mb} -> {after.rss_mb} MB, {self.threads} -> {after.threads}, {self.files} -> {after.files}"
 
 
 def settled(
-    before: Mapping[str, Figures], pids: Callable[[], Mapping[str, int]], poke: Callable[[], object]
-) -> tuple[dict[str, Figures], list[str]]:
+    before: Mapping[str, ProcessUsage], pids: Callable[[], Mapping[str, int]], poke: Callable[[], object]
+) -> tuple[dict[str, ProcessUsage], list[str]]:
     """Wait until processes hold what they held before, for a while; return the figures, and what never went back.
 
     Args:
@@ -60,7 +60,7 @@ def settled(
     """
     deadline = time.monotonic() + SETTLE_S
     while True:
-        after = {name: Figures.of(pid) for name, pid in pids().items()}
+        after = {name: ProcessUsage.of(pid) for name, pid in pids().items()}
         grown = [f"{name}: {what}" for name, old in before.items() if name in after for what in after[name].grown(old)]
         if not grown or time.monotonic() > deadline:
             return after, grown

@@ -1,4 +1,4 @@
-"""The sockets that processes listen on, found as anybody finds them: in /proc."""
+"""Listening sockets of processes, from /proc, as any user finds them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHALLENGE = b"#CHALLENGE#"
 
 
 @dataclass(frozen=True)
-class Door:
+class ListeningSocket:
     """A socket that asks for a proof.
 
     Attributes:
@@ -44,9 +44,9 @@ def opened(address: tuple[str, int] | str, timeout: float = 10.0) -> socket.sock
     return made
 
 
-def doors_of(name: str, pid: int) -> list[Door]:
+def listening_sockets_of(name: str, pid: int) -> list[ListeningSocket]:
     """Return the sockets of a process that begin with a challenge; what else it listens on is Spark's own."""
-    return [Door(name, address, pid) for address in _listening(pid) if _challenges(address)]
+    return [ListeningSocket(name, address, pid) for address in _listening(pid) if _challenges(address)]
 
 
 def _listening(pid: int) -> Iterable[tuple[str, int] | str]:

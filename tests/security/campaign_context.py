@@ -1,4 +1,4 @@
-"""What an attack has to work with, and the list of all attacks."""
+"""The context of an attack: target, second user, folders; and the list of all attacks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.security.other_user import OtherUser
 from tests.security.report import Finding
-from tests.security.stranger import Stranger
 from tests.security.target import Installation, Target
 
 FULL_LENGTH = 100_000
@@ -19,12 +19,12 @@ _LEFTOVERS_S = 20.0
 
 
 @dataclass
-class Ground:
+class CampaignContext:
     """What an attack has to work with.
 
     Attributes:
         target: The job that must run on.
-        stranger: A second user of the machine; None where there can be none.
+        other_user: A second user of the machine; None where there can be none.
         chance: Seeded.
         requests: How many requests and handshakes are generated in all.
         root: For installations of an attack's own, and for what attackers make.
@@ -32,7 +32,7 @@ class Ground:
     """
 
     target: Target
-    stranger: Stranger | None
+    other_user: OtherUser | None
     chance: random.Random
     requests: int
     root: Path
@@ -49,7 +49,7 @@ class Ground:
         """Return how often something is done that is done so many times in a campaign of full length."""
         return max(least, min(number, number * self.requests // FULL_LENGTH))
 
-    def lair(self, name: str) -> Path:
+    def public_folder(self, name: str) -> Path:
         """Return a folder that everybody may write to: what is made there is the attacker's."""
         folder = self.root / name
         folder.mkdir(exist_ok=True)
@@ -69,7 +69,7 @@ class Ground:
         return left
 
 
-Attack = Callable[[Ground, Finding], None]
+Attack = Callable[[CampaignContext, Finding], None]
 ATTACKS: dict[str, Attack] = {}
 """All attacks by name, in the order in which they run."""
 
@@ -84,4 +84,4 @@ def attack(name: str) -> Callable[[Attack], Attack]:
     return listed
 
 
-NO_STRANGER = "a second user (neither setpriv nor unshare lets us be one here)"
+NO_OTHER_USER = "a second user (neither setpriv nor unshare lets us be one here)"
