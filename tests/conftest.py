@@ -17,7 +17,7 @@ from pystate.datastream.executor import register_executor
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
 from tests import hypothesis_profiles
-from tests.common.odd_files import no_hang, not_regular  # noqa: F401 - fixtures
+from tests.common.odd_files import no_hang, no_new_files, not_regular  # noqa: F401 - fixtures
 from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
 from tests.slow_selection import SlowSelection, read_selection

@@ -154,13 +154,6 @@ class Bench:
         return self.end(number)
 
 
-def wait_until(condition, timeout=10):
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def in_thread(run):
     thread = threading.Thread(target=run, daemon=True)
     thread.start()

@@ -11,7 +11,8 @@ from pystate.common.job_status import JobStatus
 from pystate.snapshot.metadata import SavepointFormatType
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.storage import SnapshotLocation
-from tests.checkpoint.harness import SUBTASKS, acknowledge, in_thread, wait_until
+from tests.checkpoint.harness import SUBTASKS, acknowledge, in_thread
+from tests.waiting import wait_until
 
 
 def test_a_native_savepoint_is_asked_of_the_slots_and_says_so(bench):

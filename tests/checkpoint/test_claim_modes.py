@@ -26,8 +26,9 @@ from pystate.plan.chain import OperatorSpec
 from pystate.snapshot.ownership import claimant
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.uploaded_files import UploadedFiles
-from tests.checkpoint.harness import TASK, FakeSpark, wait_until
+from tests.checkpoint.harness import TASK, FakeSpark
 from tests.checkpoint.test_shared_state_files import Slots
+from tests.waiting import wait_until
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 CLAIM, NO_CLAIM, LEGACY = RecoveryClaimMode.CLAIM, RecoveryClaimMode.NO_CLAIM, RecoveryClaimMode.LEGACY

@@ -23,7 +23,8 @@ from pystate.snapshot.metadata import OperatorSubtaskState, TaskState, read_meta
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.snapshot.uploaded_files import UploadedFiles
-from tests.checkpoint.harness import SUBTASKS, Bench, wait_until
+from tests.checkpoint.harness import SUBTASKS, Bench
+from tests.waiting import wait_until
 
 JOB = "a" * 32
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 
@@ -11,25 +10,12 @@ import pytest
 from pystate.common.job_files import Reserve, replace_file
 
 
-@pytest.fixture
-def full(monkeypatch):
-    """Makes new files be refused; those that are there can be written."""
-    opened = os.open
-
-    def refused(path, flags, *arguments, **named):
-        if flags & os.O_EXCL:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        return opened(path, flags, *arguments, **named)
-
-    return lambda: monkeypatch.setattr(os, "open", refused)
-
-
-def test_a_file_is_replaced_where_the_room_is_when_there_is_no_other(tmp_path: Path, full):
+def test_a_file_is_replaced_where_the_room_is_when_there_is_no_other(tmp_path: Path, no_new_files):
     file, reserve = tmp_path / "record.json", Reserve(tmp_path / "reserve", 100)
     reserve.replace(file, b"old", mode=0o600)
     assert reserve.path.stat().st_size == 100
 
-    full()
+    no_new_files()
     reserve.replace(file, b"the new content", mode=0o640)
 
     assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"the new content", 0o640)
@@ -39,11 +25,11 @@ def test_a_file_is_replaced_where_the_room_is_when_there_is_no_other(tmp_path: P
     assert file.read_bytes() == b"the new content"
 
 
-def test_what_is_larger_than_the_room_is_refused_and_the_old_content_stays(tmp_path: Path, full):
+def test_what_is_larger_than_the_room_is_refused_and_the_old_content_stays(tmp_path: Path, no_new_files):
     file, reserve = tmp_path / "record.json", Reserve(tmp_path / "reserve", 4)
     reserve.replace(file, b"old", mode=0o600)
 
-    full()
+    no_new_files()
     with pytest.raises(OSError, match="No space left"):
         reserve.replace(file, b"larger than that", mode=0o600)
 
@@ -51,10 +37,10 @@ def test_what_is_larger_than_the_room_is_refused_and_the_old_content_stays(tmp_p
     assert sorted(os.listdir(tmp_path)) == ["record.json", "reserve"]
 
 
-def test_the_room_is_taken_again_as_soon_as_there_is_some(tmp_path: Path, full, monkeypatch):
+def test_the_room_is_taken_again_as_soon_as_there_is_some(tmp_path: Path, no_new_files, monkeypatch):
     file, reserve = tmp_path / "record.json", Reserve(tmp_path / "reserve", 100)
     reserve.replace(file, b"old", mode=0o600)
-    full()
+    no_new_files()
     reserve.replace(file, b"new", mode=0o600)
     monkeypatch.undo()
 

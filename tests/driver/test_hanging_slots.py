@@ -11,7 +11,8 @@ from pystate.common.errors import CheckpointFailedError, JobExecutionError, Subt
 from pystate.driver.slot_pool import SlotPool
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.storage import SnapshotLocation
-from tests.checkpoint.harness import FakeSlots, acknowledge, in_thread, raised, wait_until
+from tests.checkpoint.harness import FakeSlots, acknowledge, in_thread, raised
+from tests.waiting import wait_until
 
 SHORT = {"execution.checkpointing.timeout": "200 ms", "execution.checkpointing.tolerable-failed-checkpoints": "9"}
 SECRET = b"secret"

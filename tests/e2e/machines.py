@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from tests.e2e.spark_cluster import ROOT, Host
-from tests.faults.processes import children, descendants, kill, wait_until
+from tests.faults.processes import children, descendants, kill
+from tests.waiting import wait_until
 
 
 class Machine:

@@ -15,7 +15,8 @@ from pathlib import Path
 import pyspark
 
 from pystate.common.java import find_java
-from tests.faults.processes import command_of, descendants, kill, wait_until
+from tests.faults.processes import command_of, descendants, kill
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"

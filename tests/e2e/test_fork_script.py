@@ -10,7 +10,7 @@ import pytest
 
 from pystate.snapshot.reader import SnapshotReader
 from tests.e2e.test_command_line import ROOT, Shell
-from tests.e2e.test_upgrade_script import wait_for
+from tests.waiting import wait_until
 
 # counts words; what a fork adds to each count tells the programs apart
 PROGRAM = """
@@ -78,7 +78,7 @@ def test_two_jobs_from_one_savepoint_do_not_touch_each_other(shell, tmp_path):
     shell.add("1.txt", ["word"] * 3)
     options = ("-D", "execution.checkpointing.interval=500ms")
     origin = shell("run", "-d", "-p", "1", *options, program, shell.folder, sinks).stdout.strip()
-    wait_for(lambda: last_of("origin") == "word 3")
+    wait_until(lambda: last_of("origin") == "word 3")
 
     environment = {
         **shell.environment,
@@ -93,10 +93,10 @@ def test_two_jobs_from_one_savepoint_do_not_touch_each_other(shell, tmp_path):
     before = content(savepoint)
 
     shell.add("2.txt", ["word"])
-    wait_for(lambda: (last_of("origin"), last_of("a"), last_of("b")) == ("word 4", "word 13", "word 103"))
+    wait_until(lambda: (last_of("origin"), last_of("a"), last_of("b")) == ("word 4", "word 13", "word 103"))
     shell("cancel", a)
     shell.add("3.txt", ["word"])
-    wait_for(lambda: (last_of("origin"), last_of("b")) == ("word 5", "word 203"))
+    wait_until(lambda: (last_of("origin"), last_of("b")) == ("word 5", "word 203"))
 
     assert last_of("a") == "word 13", "an ended fork goes no further"
     assert content(savepoint) == before, "nobody has touched what all came from"

@@ -13,8 +13,9 @@ from pystate.common.errors import JobCancelledError, RestoreError
 from pystate.snapshot.local_copies import local_copies_folder
 from pystate.snapshot.metadata import read_metadata
 from pystate.snapshot.storage import SnapshotLocation
-from tests.faults.processes import kill, needs_proc, wait_until
+from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
+from tests.waiting import wait_until
 
 pytestmark = [needs_proc, pytest.mark.timeout(600)]
 

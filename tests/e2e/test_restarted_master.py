@@ -12,8 +12,9 @@ import pytest
 from pystate.common.home import read_json
 from tests.e2e.spark_cluster import LOOPBACK, ROOT, Cluster, bare_python, library_of_tests
 from tests.e2e.test_run_on_a_cluster import Operator
-from tests.faults.processes import descendants, kill, needs_proc, wait_until
+from tests.faults.processes import descendants, kill, needs_proc
 from tests.faults.workload import Watched, state_in
+from tests.waiting import wait_until
 
 pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(390)]
 

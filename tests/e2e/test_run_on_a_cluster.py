@@ -13,8 +13,9 @@ import pytest
 from pystate.common.home import PystateHome, read_json
 from tests.e2e.networks import hosts_or_skip
 from tests.e2e.spark_cluster import LOOPBACK, ROOT, Cluster, Host, bare_python, listening_addresses
-from tests.faults.processes import command_of, descendants, is_slot, kill, needs_proc, wait_until
+from tests.faults.processes import command_of, descendants, is_slot, kill, needs_proc
 from tests.faults.workload import Watched, state_in
+from tests.waiting import wait_until
 
 pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(390)]
 

@@ -15,9 +15,10 @@ import pytest
 from tests.e2e.machines import Machine
 from tests.e2e.networks import hosts_or_skip
 from tests.e2e.spark_cluster import ROOT, Cluster
-from tests.faults.processes import command_of, is_gone, needs_proc, wait_until
+from tests.faults.processes import command_of, is_gone, needs_proc
 from tests.faults.workload import Watched, state_in
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY
+from tests.waiting import wait_until
 
 pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(600)]
 

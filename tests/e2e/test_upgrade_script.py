@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.e2e.test_command_line import JOB_ID, ROOT, Shell
+from tests.waiting import wait_until
 
 FILES, LINES = 30, 20
 KEYS = 7
@@ -69,13 +70,6 @@ def rows(path):
     return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def wait_for(condition, seconds=90):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
-
-
 def refuse_damaged(shell, tmp_path, program):
     """A savepoint whose _metadata is cut off, or missing, is one sentence."""
     metadata = next((tmp_path / "savepoints").glob("savepoint-*/_metadata"))
@@ -110,7 +104,7 @@ def test_upgrade_mends_a_bug_without_losing_or_doubling_anything(shell, tmp_path
     first = shell("run", "-d", "-p", "2", old, shell.folder, sink).stdout.strip()
     feeder = threading.Thread(target=feed)
     feeder.start()
-    wait_for(lambda: rows(sink))
+    wait_until(lambda: rows(sink))
 
     environment = {
         **shell.environment,
@@ -123,7 +117,7 @@ def test_upgrade_mends_a_bug_without_losing_or_doubling_anything(shell, tmp_path
     assert done.returncode == 0, done.stderr
     assert JOB_ID.fullmatch(done.stdout)
     feeder.join()
-    wait_for(lambda: len(rows(sink)) >= FILES * LINES)
+    wait_until(lambda: len(rows(sink)) >= FILES * LINES)
     listed = shell("list", "-a").stdout
     assert f"{first} : prices (FINISHED)" in listed
     assert f"{done.stdout.strip()} : prices (RUNNING)" in listed

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +13,6 @@ import pytest
 _SLOT_THREADS = 4
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    """Return the first true value of `condition`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:

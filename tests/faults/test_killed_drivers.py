@@ -17,8 +17,9 @@ from pystate.common.home import read_json, write_json
 from pystate.slot.process import folder_prefix
 from tests.e2e.test_command_line import Shell, state
 from tests.faults.injection import IN_DRIVERS, Action, Faults
-from tests.faults.processes import command_of, descendants, is_gone, kill, needs_proc, wait_until
+from tests.faults.processes import command_of, descendants, is_gone, kill, needs_proc
 from tests.faults.workload import RECOVERING, Watched
+from tests.waiting import wait_until
 
 pytestmark = [needs_proc, pytest.mark.timeout(300)]
 

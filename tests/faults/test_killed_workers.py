@@ -10,8 +10,9 @@ import pytest
 
 from pystate.common.errors import JobCancelledError, JobExecutionError
 from pystate.slot.process import folder_prefix
-from tests.faults.processes import children, daemons, is_gone, kill, needs_proc, wait_until
+from tests.faults.processes import children, daemons, is_gone, kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
+from tests.waiting import wait_until
 
 pytestmark = [needs_proc, pytest.mark.timeout(180)]
 

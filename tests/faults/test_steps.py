@@ -14,8 +14,9 @@ from pystate.common.errors import JobCancelledError, UserFunctionError
 from pystate.driver import slot_pool
 from pystate.spark.slot_job import SlotJob
 from tests.faults.injection import IN_SLOTS, POINTS, Action, Faults, Step, strike_in_driver
-from tests.faults.processes import is_gone, is_slot, kill, needs_proc, wait_until
+from tests.faults.processes import is_gone, is_slot, kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, check_tallies, counting, state_in
+from tests.waiting import wait_until
 
 pytestmark = [needs_proc, pytest.mark.timeout(300)]
 

@@ -68,25 +68,12 @@ def test_a_job_moves_on_and_its_end_is_written_when_it_can_be(tmp_path, full):
     assert read_json(directory.status)["failure"]["message"] == "why"
 
 
-@pytest.fixture
-def only_what_is_there(monkeypatch):
-    """Makes new files be refused from its call on; those that are there can be written."""
-    opened = os.open
-
-    def refused(path, flags, *arguments, **named):
-        if flags & os.O_EXCL:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        return opened(path, flags, *arguments, **named)
-
-    return lambda: monkeypatch.setattr(os, "open", refused)
-
-
-def test_the_last_word_has_room_on_a_full_disk(tmp_path, only_what_is_there):
+def test_the_last_word_has_room_on_a_full_disk(tmp_path, no_new_files):
     directory = JobDirectory(tmp_path)
     status = JobStatusStore(directory, "job")
     directory.status_reserve.ensure()
 
-    only_what_is_there()
+    no_new_files()
     status.update(JobStatus.CREATED)
     assert read_json(directory.status)["state"] == "INITIALIZING"
     status.update(JobStatus.FAILED, failure=failure_dict(ValueError("why"), "where"))
@@ -94,12 +81,12 @@ def test_the_last_word_has_room_on_a_full_disk(tmp_path, only_what_is_there):
     assert read_json(directory.status)["state"] == "FAILED"
 
 
-def test_a_savepoint_gets_its_id_on_a_full_disk(tmp_path, only_what_is_there):
+def test_a_savepoint_gets_its_id_on_a_full_disk(tmp_path, no_new_files):
     directory = JobDirectory(tmp_path)
     ids = DurableCheckpointIds(directory.checkpoint_ids, directory.checkpoint_ids_reserve)
     assert ids.get_and_increment() == 1
 
-    only_what_is_there()
+    no_new_files()
     assert ids.get_and_increment() == 2
 
     assert read_json(directory.checkpoint_ids) == {"next": 3}

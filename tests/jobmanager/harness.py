@@ -9,10 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from pystate.common.file_system_settings import settings_environment
 from pystate.common.home import PystateHome, read_json
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.server import job_manager
+from tests.waiting import wait_until as eventually
 
 REPOSITORY = Path(__file__).parents[2]
 FAKE_DRIVER = (str(Path(__file__).parent / "fake_driver.py"),)
@@ -38,17 +37,6 @@ home = PystateHome(sys.argv[1])
 configuration = Configuration(json.loads(sys.argv[3]))
 serve(home, "127.0.0.1", int(sys.argv[2]), DriverLauncher(home, sys.argv[4:]), configuration)
 """
-
-
-def eventually(check: Callable[[], Any], seconds: float = 10.0) -> Any:
-    """Return the first true value of `check`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = check()
-        if value:
-            return value
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 class Manager:

@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,15 +14,9 @@ from pystate.logs.pieces import is_written, pieces
 from pystate.logs.pipes import LogPipes
 from pystate.logs.reader import log_extent
 from pystate.logs.writer import LogBounds
+from tests.waiting import wait_until
 
 BOUNDS = LogBounds(max_bytes=1 << 20, old_pieces=3)
-
-
-def eventually(check: Callable[[], object], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def whole(log: Path) -> bytes:
@@ -39,7 +31,7 @@ def log(tmp_path):
 def test_all_that_was_printed_is_there_when_the_pipes_are_closed(log):
     pipes = LogPipes([log], BOUNDS)
     os.write(pipes.writing_end(log), b"one\n")
-    eventually(lambda: is_written(log))
+    wait_until(lambda: is_written(log))
     os.write(pipes.writing_end(log), b"two\n")
     pipes.close()
     assert log.read_bytes() == b"one\ntwo\n"
@@ -49,7 +41,7 @@ def test_all_that_was_printed_is_there_when_the_pipes_are_closed(log):
 def test_another_process_writes_on_when_the_first_one_is_killed(log):
     pipes = LogPipes([log], BOUNDS)
     os.write(pipes.writing_end(log), b"before\n")
-    eventually(lambda: log.exists() and log.read_bytes() == b"before\n")
+    wait_until(lambda: log.exists() and log.read_bytes() == b"before\n")
     first = pipes.pid
     os.kill(first, signal.SIGKILL)
     # more than the pipe holds: it must be read on, and nobody gets a signal or an error
@@ -70,7 +62,7 @@ def test_the_logs_are_written_here_when_no_process_can_be_started(log, monkeypat
     monkeypatch.setattr(LogPipes, "_start", refused)
     os.kill(pipes.pid, signal.SIGKILL)
     os.write(pipes.writing_end(log), b"x" * (3 << 20) + b"\nlast\n")
-    eventually(lambda: log.exists() and log.read_bytes().endswith(b"\nlast\n"))
+    wait_until(lambda: log.exists() and log.read_bytes().endswith(b"\nlast\n"))
     pipes.close()
 
 
@@ -101,9 +93,9 @@ def test_the_last_words_of_a_killed_process_and_of_what_it_left_are_kept(tmp_pat
     os.close(reading)
     stdout, log = tmp_path / "stdout", tmp_path / "job.log"
     # the child holds both pipes
-    eventually(lambda: log_extent(stdout)[1] == 20_000 * 100)
+    wait_until(lambda: log_extent(stdout)[1] == 20_000 * 100)
     assert whole(stdout).endswith(b"000019999" + b"x" * 90 + b"\n")
     assert is_written(stdout)
     os.close(writing)
-    eventually(lambda: not is_written(log) and not is_written(stdout))
+    wait_until(lambda: not is_written(log) and not is_written(stdout))
     assert log.read_bytes() == b"child waits\nchild ends\n"

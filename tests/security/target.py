@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.home import PystateHome, read_json
-from tests.faults.processes import children, command_of, descendants, is_gone, kill, wait_until
+from tests.faults.processes import children, command_of, descendants, is_gone, kill
 from tests.jobmanager.harness import FAKE_DRIVER, PYTHON_PATH, REPOSITORY
 from tests.security.listening_sockets import ListeningSocket, listening_sockets_of
+from tests.waiting import wait_until
 
 NO_MASK = 0
 """What `umask` a careless user has: files are as open as those who make them ask for."""

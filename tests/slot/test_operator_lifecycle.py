@@ -1,7 +1,6 @@
 """Functions with state of their own in a subtask: snapshots, notifications, and epochs that are given up."""
 
 import threading
-import time
 
 import pytest
 
@@ -26,6 +25,7 @@ from pystate.snapshot.metadata import (
 from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.snapshot.storage import SnapshotLocation
 from tests.slot.harness import MAX_PARALLELISM, OUT, UID, SlotHarness, counted
+from tests.waiting import wait_until
 
 SINK = "keep"
 
@@ -107,13 +107,6 @@ def half_an_epoch(slot, epoch, words, **who):
     BatchSender(connection).send(0, batch.schema, batch.serialize(), batch.num_rows)
     wait_until(lambda: slot.subtask.chain.records_in == before + len(words))
     return connection
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 @pytest.mark.parametrize("inline_threshold", [0, 1 << 20])

@@ -14,7 +14,7 @@ from pyspark import accumulators
 
 from pystate.spark import own_connections
 from pystate.spark.own_connections import guard_listeners, is_own
-from tests.checkpoint.harness import wait_until
+from tests.waiting import wait_until
 
 STRANGER = 65534
 ASK = (

@@ -13,8 +13,9 @@ from pystate.snapshot.metadata import CheckpointType
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, unpack_archive
-from tests.checkpoint.harness import SUBTASKS, FakeSlots, acknowledge, in_thread, raised, wait_until
+from tests.checkpoint.harness import SUBTASKS, FakeSlots, acknowledge, in_thread, raised
 from tests.checkpoint.parts import EVERY_EPOCH
+from tests.waiting import wait_until
 
 
 def test_a_savepoint_of_an_idle_job_stands_at_the_last_finished_epoch_and_waits_for_no_data(bench, tmp_path):

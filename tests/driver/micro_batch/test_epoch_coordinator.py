@@ -1,7 +1,8 @@
 """The epochs of a job over its attempts and drivers, where each of them carries a barrier."""
 
 from pystate.common.job_status import JobStatus
-from tests.checkpoint.harness import SUBTASKS, acknowledge, wait_until
+from tests.checkpoint.harness import SUBTASKS, acknowledge
+from tests.waiting import wait_until
 
 EVERY_EPOCH = {"execution.checkpointing.every-epoch": "true"}
 

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from tests.faults.processes import is_gone, kill, wait_until
+from tests.faults.processes import is_gone, kill
 from tests.security.attacks.posing import drivers_of
 from tests.security.campaign_context import CampaignContext, attack
 from tests.security.report import Finding
 from tests.security.target import Installation
+from tests.waiting import wait_until
 
 _DISK = "12m"
 _RESTARTED = ("--restart", "1000", "50")

@@ -6,10 +6,10 @@ import os
 import time
 from pathlib import Path
 
-from tests.faults.processes import wait_until
 from tests.security.campaign_context import NO_OTHER_USER, CampaignContext, attack
 from tests.security.listening_sockets import listening_sockets_of
 from tests.security.report import Finding
+from tests.waiting import wait_until
 
 _TEMPORARY = ["/tmp", "/dev/shm"]  # noqa: S108 - where jobs keep what is temporary
 

@@ -11,10 +11,11 @@ from http.client import HTTPException
 from pathlib import Path
 
 from pystate.common.home import read_json
-from tests.faults.processes import is_gone, kill, wait_until
+from tests.faults.processes import is_gone, kill
 from tests.security.campaign_context import NO_OTHER_USER, CampaignContext, attack
 from tests.security.report import Finding
 from tests.security.target import Installation
+from tests.waiting import wait_until
 
 _RESTARTED = ("--restart", "1000", "50")
 _POSES = "import time; time.sleep(600)"

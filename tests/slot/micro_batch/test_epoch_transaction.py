@@ -1,7 +1,6 @@
 """An epoch changes state exactly once, whatever the exchanges do."""
 
 import threading
-import time
 
 import pytest
 
@@ -19,6 +18,7 @@ from pystate.snapshot.handles import FileStateHandle
 from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.storage import SnapshotLocation
 from tests.slot.harness import UID, SlotHarness, counted, send_batches
+from tests.waiting import wait_until
 
 
 @pytest.fixture(params=["hashmap", "rocksdb, spilling"])
@@ -55,13 +55,6 @@ def half_an_epoch(slot, epoch, words, **who):
     connection.send_bytes(batch.schema.serialize())
     connection.send_bytes(batch.serialize())
     return connection
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def test_state_goes_on_from_epoch_to_epoch(slot):
