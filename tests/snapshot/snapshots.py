@@ -29,7 +29,9 @@ from pystate.snapshot.storage import SnapshotLocation, snapshot_id_of
 from pystate.spark.micro_batch.spark_checkpoint import pack_archive
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.schema import VOID_NAMESPACE, StateSchema, pack_part, part_sub_key
+from pystate.state.base.list_parts import pack_part, part_sub_key
+from pystate.state.base.namespaces import VOID_NAMESPACE
+from pystate.state.base.schema import StateSchema
 from pystate.state.base.serializers import serializer_for
 from pystate.state.operator.format import OperatorStateInfo, write_operator_state
 from pystate.state.operator.mode import OperatorStateMode

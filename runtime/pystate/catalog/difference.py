@@ -19,7 +19,8 @@ from pystate.snapshot.metadata import CheckpointMetadata, OperatorState
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.schema import namespace_end, unpack_part
+from pystate.state.base.list_parts import unpack_part
+from pystate.state.base.schema import namespace_end
 
 F = TypeVar("F")
 

@@ -16,8 +16,9 @@ from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.state.base.addresses import address_format
 from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
+from pystate.state.base.list_parts import unpack_part
 from pystate.state.base.namespaces import namespaces_from_snapshot
-from pystate.state.base.schema import StateSchema, common_schema, kind_of, unpack_part
+from pystate.state.base.schema import StateSchema, common_schema, kind_of
 from pystate.state.base.serializers import (
     SchemaCompatibility,
     TypeSerializer,

@@ -24,7 +24,8 @@ from pystate.snapshot.metadata import OperatorSubtaskState
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.schema import list_parts, namespace_end, pack_part, part_sub_key, unpack_part
+from pystate.state.base.list_parts import list_parts, pack_part, part_sub_key, unpack_part
+from pystate.state.base.schema import namespace_end
 from pystate.state_processor.results import collect, result_batch, result_schema
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from pystate.records.codec import column_converter, column_values
 from pystate.snapshot.state_rows import without_pickle
 from pystate.state.base.canonical import StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
+from pystate.state.base.list_parts import pack_part, part_sub_key
 from pystate.state.base.namespaces import VOID_NAMESPACE
-from pystate.state.base.schema import StateSchema, pack_part, part_sub_key
+from pystate.state.base.schema import StateSchema
 from pystate.state.base.serializers import serializer_for
 from pystate.state.base.ttl.serializer import time_mark
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches

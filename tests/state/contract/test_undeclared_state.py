@@ -21,8 +21,9 @@ from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KEY_ENCODING, KeyCodec
+from pystate.state.base.list_parts import pack_part, part_sub_key
 from pystate.state.base.loader import state_backend_names
-from pystate.state.base.schema import StateSchema, pack_part, part_sub_key
+from pystate.state.base.schema import StateSchema
 from pystate.state.base.serializers import serializer_for
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, stored, written
 from tests.state.contract.test_derived_state_contract import Average, sum_of

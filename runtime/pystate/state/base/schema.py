@@ -15,7 +15,6 @@ its last access (see `ttl.serializer`).
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +25,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.state.base.addresses import KEYED_BY_MORE, AddressFormat, address_format
 from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
+from pystate.state.base.list_parts import NUMBER_BYTES, pack_part, unpack_part
 from pystate.state.base.namespaces import (
     VOID,
     VOID_NAMESPACE,
@@ -42,77 +42,18 @@ from pystate.state.base.serializers import (
     serializer_from_snapshot,
 )
 from pystate.state.base.ttl.serializer import Convert, TtlSerializer, timed_conversion
-from pystate.state.base.untyped_format import unpack
-from pystate.state.base.value_format import pack
-
-_NUMBER = struct.Struct(">Q")
-pack_number: Callable[[int], bytes] = _NUMBER.pack
-"""(number of a part of a list) -> what stands behind the namespace."""
 
 _WITH_VOID = frozenset(kind.value for kind in KEYED_BY_MORE)
 _REST = {
     StateKind.VALUE: 0,
     StateKind.REDUCING: 0,
     StateKind.AGGREGATING: 0,
-    StateKind.LIST: _NUMBER.size,
-    StateKind.TIMER: _NUMBER.size,
+    StateKind.LIST: NUMBER_BYTES,
+    StateKind.TIMER: NUMBER_BYTES,
 }
 """How many bytes stand behind the namespace."""
 
 _REMEDY = "declare the type it was written with, or give the new state another name"
-
-
-def part_sub_key(number: int, prefix: bytes = VOID_NAMESPACE) -> bytes:
-    """Return the sub-key of a part of a list; the prefix is its namespace."""
-    return prefix + pack_number(number)
-
-
-def part_number(sub_key: bytes, start: int) -> int:
-    """Return the number of a part of a list, which begins at `start` in its sub-key.
-
-    Raises:
-        CorruptSnapshotError: This is no such sub-key.
-    """
-    if len(sub_key) != start + _NUMBER.size:
-        message = "The number of a part of a list is damaged."
-        raise CorruptSnapshotError(message)
-    return int.from_bytes(sub_key[start:], "big")
-
-
-def pack_part(elements: list[bytes]) -> bytes:
-    """Return a part of a list with these elements."""
-    return pack(elements)
-
-
-def unpack_part(data: bytes) -> list[bytes]:
-    """Return the elements of a part of a list.
-
-    Raises:
-        CorruptSnapshotError: The bytes are none.
-    """
-    try:
-        elements = unpack(data)
-    except ValueError as error:
-        message = f"A part of a list is damaged: {error}."
-        raise CorruptSnapshotError(message) from error
-    if type(elements) is not list or not elements or not all(type(element) is bytes for element in elements):
-        message = "A part of a list has no elements."
-        raise CorruptSnapshotError(message)
-    return elements
-
-
-def list_parts(elements: Iterable[bytes], part_bytes: int) -> Iterator[list[bytes]]:
-    """Cut elements into parts of about that many bytes."""
-    part: list[bytes] = []
-    size = 0
-    for element in elements:
-        part.append(element)
-        size += len(element)
-        if size >= part_bytes:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
 
 
 @dataclass(frozen=True)

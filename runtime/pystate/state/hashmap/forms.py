@@ -11,7 +11,8 @@ from pystate.api.state import StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.state.base.canonical import Entry
 from pystate.state.base.keys import KeyCodec
-from pystate.state.base.schema import StateSchema, list_parts, pack_part, part_number, part_sub_key, unpack_part
+from pystate.state.base.list_parts import list_parts, pack_part, part_number, part_sub_key, unpack_part
+from pystate.state.base.schema import StateSchema
 from pystate.state.hashmap.stores import HashMapListStore, HashMapMapStore
 from pystate.state.hashmap.table import GroupTable, StateTable
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.epoch_size import mapping_size
+from pystate.state.base.list_parts import list_parts, pack_number, pack_part, unpack_part
 from pystate.state.base.list_states import ListChange
-from pystate.state.base.schema import list_parts, pack_number, pack_part, unpack_part
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.rows import RocksDBRows, too_large

@@ -9,8 +9,9 @@ from typing import BinaryIO
 from pystate.api.state import StateKind
 from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
 from pystate.state.base.key_context import InternalKeyContext
+from pystate.state.base.list_parts import part_number
 from pystate.state.base.registry import Schema, StateRegistry
-from pystate.state.base.schema import Migration, namespace_end, part_number
+from pystate.state.base.schema import Migration, namespace_end
 from pystate.state.base.timer_schema import TimerSchema
 from pystate.state.rocksdb.database import ColumnFamily, Database
 from pystate.state.rocksdb.list_table import RocksDBListTable

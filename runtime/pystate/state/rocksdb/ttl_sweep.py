@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import closing
 
 from pystate.api.state import StateDescriptor, StateKind
-from pystate.state.base.schema import pack_part, unpack_part
+from pystate.state.base.list_parts import pack_part, unpack_part
 from pystate.state.base.ttl.cleanup import TtlSweep
 from pystate.state.base.ttl.serializer import TIME_BYTES
 from pystate.state.base.ttl.settings import TtlState

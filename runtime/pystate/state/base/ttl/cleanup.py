@@ -8,7 +8,7 @@ from typing import Any
 
 from pystate.api.state import StateDescriptor, StateKind
 from pystate.state.base.canonical import Entry
-from pystate.state.base.schema import pack_part, unpack_part
+from pystate.state.base.list_parts import pack_part, unpack_part
 from pystate.state.base.ttl.serializer import TIME_BYTES, time_mark, time_of_mark
 
 _STEP = 256
