@@ -11,7 +11,8 @@ INSTALLED := $(VENV)/.installed
 LOCK_VENV := build/lock-venv
 LIMIT ?= 1800
 SERVERS := hadoop flink
-WORKERS ?= 2
+# one more than the two cores of CI: they often wait for processes that they start, and only one of them has Spark
+WORKERS ?= 3
 # the tests of a file stay together, and so do all with a session of Spark: tests/distribution.py
 PARALLEL = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 MAVEN_COPY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies

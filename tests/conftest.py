@@ -125,7 +125,7 @@ class RunningJob(LocalExecutor):
         self._thread = threading.Thread(target=run, name="job", daemon=True)
         self._thread.start()
 
-    def wait_for(self, condition: Callable[[], object], timeout: float = 60) -> None:
+    def wait_for(self, condition: Callable[[], object], timeout: float = 120) -> None:
         deadline = time.monotonic() + timeout
         while not condition():
             if self.error is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
+
 from pystate.common.home import read_json
 from pystate.job_folder.job_record import JobRecord, record_token
 from pystate.jobmanager.driver_process import DriverLauncher
@@ -18,6 +20,13 @@ def driver_of(manager, job: str) -> int:
 
 def starts(manager, job: str) -> int:
     return manager.home.job(job).log.read_text().count("a line of noise")
+
+
+on_each_storage = pytest.mark.parametrize(
+    "job_managers",
+    ["folder", pytest.param("s3", marks=pytest.mark.slow)],  # s3 in every run: the other two here, and test_storage.py
+    indirect=True,
+)
 
 
 def test_a_standby_says_where_the_leader_is(job_managers):
@@ -36,6 +45,7 @@ def test_a_standby_says_where_the_leader_is(job_managers):
     assert "pystate-leader" not in leader.request("GET", "/config")[1]
 
 
+@on_each_storage
 def test_a_standby_takes_over_from_a_killed_leader_and_its_drivers_go_on(job_managers):
     first = job_managers("a")
     wait_until_leads(first)
@@ -77,6 +87,7 @@ def test_a_leader_that_ends_hands_over_at_once(job_managers):
     assert second.state(job) == "RUNNING"
 
 
+@on_each_storage
 def test_a_stopped_leader_that_is_continued_does_nothing(job_managers):
     first = job_managers("a")
     wait_until_leads(first)
