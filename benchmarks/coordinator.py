@@ -33,6 +33,7 @@ from pystate.driver.slot_calls import answer_slot_call
 from pystate.plan.chain import OperatorSpec
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.key_column import KeyColumn
+from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.handles import ByteStreamStateHandle
 from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import OperatorSubtaskState, TaskState
@@ -57,7 +58,8 @@ class Slots:
         done.set_result(None)
         return done
 
-    def snapshot(self, request):
+    def call_all(self, op, arguments, answered=None, bounded=None):
+        request = CheckpointBarrier.from_plain(arguments(0)["barrier"])
         threading.Thread(target=self.acknowledge_all, args=(request.checkpoint_id,)).start()
 
     def acknowledge_all(self, checkpoint_id):

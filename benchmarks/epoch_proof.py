@@ -25,13 +25,13 @@ from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.executor import register_executor
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.micro_batch.engine import MicroBatchEngine
-from pystate.driver.slot_pool import SlotPool
+from pystate.driver.micro_batch.epoch_slots import EpochSlots
 from pystate.spark.micro_batch.epoch_proof import EpochProof
 
 TIMED = {
     "whole epoch": (MicroBatchEngine, "_run_batch"),
     "proof": (EpochProof, "check"),
-    "finish in slots": (SlotPool, "finish_epoch"),
+    "finish in slots": (EpochSlots, "finish_epoch"),
 }
 
 

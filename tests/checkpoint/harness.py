@@ -17,6 +17,7 @@ from pystate.plan.job_plan import vertex_id
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.metadata import TaskState
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, SparkSource
@@ -52,7 +53,15 @@ class FakeSpark:
         (self.root / "commits" / str(batch)).write_text("v1\n{}")
 
 
-class FakeSlots:
+class CalledSlots:
+    """Slots of which a test says how they take a snapshot between two epochs."""
+
+    def call_all(self, op, arguments, answered=None, bounded=None):
+        assert op == "snapshot"
+        self.snapshot(CheckpointBarrier.from_plain(arguments(0)["barrier"]))
+
+
+class FakeSlots(CalledSlots):
     """The slots: snapshots between epochs are acknowledged, or declined."""
 
     def __init__(self):

@@ -38,7 +38,7 @@ from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.native import NativeSnapshot, NativeSource
-from tests.checkpoint.harness import TASK, FakeSpark
+from tests.checkpoint.harness import TASK, CalledSlots, FakeSpark
 
 JOB_ID = "a" * 32
 MAX_PARALLELISM = 128
@@ -123,7 +123,7 @@ class Upload:
     frozen: NativeUpload
 
 
-class ModelSlots:
+class ModelSlots(CalledSlots):
     """The slots of one attempt: snapshots are frozen when they are asked for, and written when the test says so."""
 
     def __init__(self, coordinator: CheckpointCoordinator, parallelism: int, parent: str, bases: int) -> None:

@@ -23,13 +23,13 @@ from pystate.snapshot.metadata import OperatorSubtaskState, TaskState, read_meta
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.snapshot.uploaded_files import UploadedFiles
-from tests.checkpoint.harness import SUBTASKS, Bench
+from tests.checkpoint.harness import SUBTASKS, Bench, CalledSlots
 from tests.waiting import wait_until
 
 JOB = "a" * 32
 
 
-class Slots:
+class Slots(CalledSlots):
     """Slots whose backends consist of named files; each snapshot uploads what isn't confirmed."""
 
     def __init__(self, attempt: str = "") -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pystate.common.control import AuthenticatedListener, ControlClient, ControlServer
 from pystate.common.errors import CheckpointFailedError, JobExecutionError, SubtaskHangsError
+from pystate.driver.micro_batch.epoch_slots import EpochSlots
 from pystate.driver.slot_pool import SlotPool
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.storage import SnapshotLocation
@@ -246,7 +247,7 @@ def test_slots_that_do_not_finish_an_epoch_in_time_are_named_and_nobody_waits_fo
     pool, events = three_slots
     block_sends(pool._slots[2].control)
     outcome = []
-    finishing = in_thread(lambda: outcome.append(raised(lambda: pool.finish_epoch(5, {}, None, print))))
+    finishing = in_thread(lambda: outcome.append(raised(lambda: EpochSlots(pool).finish_epoch(5, {}, None, print))))
     wait_until(lambda: events.calls)
     assert events.calls == [([1, 2], "finish epoch 5", 0.2)]
     pool.fail("the attempt ended")

@@ -12,82 +12,84 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, JobExecutionError, SparkLostError
 from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
-from pystate.driver import job_master
+from pystate.driver import scheduler
 from pystate.driver.__main__ import DriverExecutor
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome
 from pystate.driver.job_master import JobMaster
 from pystate.driver.micro_batch.engine import MicroBatchEngine
+from pystate.driver.scheduler import Scheduler
 from pystate.driver.status import JobStatusStore
+from pystate.spark import resource_manager
 
 FAILED = JobExecutionError("Slot 0 was lost.")
 LOST = SparkLostError("The Spark master does not know the application.")
 
 
-def master_with(*, supervised=True, number=1, **changes):
-    """The parts of a job master that look after failures."""
+def scheduler_in(*, supervised=True, number=1, loss=None, **changes):
+    """The parts of a scheduler that look after failures, in an application that is sound or lost."""
     parts = {
         "_supervised": supervised,
         "_number": number,
-        "_spark": Mock(),
+        "_resources": Mock(loss=Mock(return_value=loss)),
         "_say": Mock(),
         "_status": Mock(),
-        "_end": Mock(),
+        "terminate": Mock(),
     }
-    master = SimpleNamespace(**{**parts, **changes})
-    master._check_spark = lambda error: JobMaster._check_spark(master, error)  # type: ignore[arg-type]
-    return master
+    scheduler = SimpleNamespace(**{**parts, **changes})
+    scheduler.check_resources = lambda error: Scheduler.check_resources(scheduler, error)  # type: ignore[arg-type]
+    return scheduler
 
 
-@pytest.fixture
-def spark_is(monkeypatch):
-    def be(*, alive=True, forgotten=False):
-        monkeypatch.setattr(job_master, "is_alive", lambda _: alive)
-        monkeypatch.setattr(job_master, "is_forgotten", lambda _: forgotten)
-
-    return be
-
-
-def test_a_failure_in_a_sound_application_is_for_the_restart_strategy(spark_is):
-    spark_is()
-    master = master_with()
-    master._check_spark(FAILED)
-    master._status.report_failure.assert_not_called()
+def test_a_failure_in_a_sound_application_is_for_the_restart_strategy():
+    scheduler = scheduler_in()
+    scheduler.check_resources(FAILED)
+    scheduler._status.report_failure.assert_not_called()
 
 
 @pytest.mark.parametrize(
-    ("spark", "error", "words"),
+    ("loss", "error", "words"),
     [
-        ({"alive": False}, FAILED, "is gone: Slot 0 was lost."),
-        ({"forgotten": True}, FAILED, "is not known to the Spark master any more"),
-        ({}, LOST, "does not know the application"),
+        ("is gone", FAILED, "is gone: Slot 0 was lost."),
+        (None, LOST, "does not know the application"),
     ],
 )
-def test_a_lost_application_ends_the_driver_without_a_last_word(spark_is, spark, error, words):
-    spark_is(**spark)
-    master = master_with()
+def test_a_lost_application_ends_the_driver_without_a_last_word(loss, error, words):
+    scheduler = scheduler_in(loss=loss)
     with pytest.raises(SparkLostError, match=words):
-        master._check_spark(error)
-    (failure,) = master._status.report_failure.call_args.args
+        scheduler.check_resources(error)
+    (failure,) = scheduler._status.report_failure.call_args.args
     assert words in failure["message"]
-    master._end.assert_not_called()
+    scheduler.terminate.assert_not_called()
 
 
-def test_without_a_job_manager_nobody_would_start_another(spark_is):
-    spark_is(forgotten=True)
-    master = master_with(supervised=False)
+@pytest.mark.parametrize(
+    ("alive", "forgotten", "loss"),
+    [
+        (True, False, None),
+        (False, False, "is gone"),
+        (True, True, "is not known to the Spark master any more (spark.deploy.recoveryMode)"),
+    ],
+)
+def test_an_application_is_lost_where_it_has_stopped_or_its_master_has_forgotten_it(monkeypatch, alive, forgotten, loss):
+    monkeypatch.setattr(resource_manager, "is_alive", lambda _: alive)
+    monkeypatch.setattr(resource_manager, "is_forgotten", lambda _: forgotten)
+    spark = Mock(sparkContext=Mock(master="local[4]"))
+    assert resource_manager.SparkResourceManager(spark).loss() == loss
+
+
+def test_without_a_job_manager_nobody_would_start_another():
+    scheduler = scheduler_in(supervised=False, loss="is gone")
     with pytest.raises(SparkLostError):
-        master._check_spark(FAILED)
-    assert master._end.call_args.args == (JobStatus.FAILED,)
+        scheduler.check_resources(FAILED)
+    assert scheduler.terminate.call_args.args == (JobStatus.FAILED,)
 
 
-def test_a_driver_that_takes_over_does_not_wait_in_an_application_that_is_lost(spark_is):
-    spark_is()
-    master = master_with(
-        _term=Mock(), _failures=Mock(), _wait_for_restart=Mock(side_effect=AssertionError), _prepare=Mock(side_effect=LOST)
-    )
+def test_a_driver_that_takes_over_does_not_wait_in_an_application_that_is_lost():
+    scheduler = scheduler_in(begin=Mock(), wait_for_restart=Mock(side_effect=AssertionError))
+    master = Mock(_status=Mock(attempt=1), _scheduler=scheduler, _prepare=Mock(side_effect=LOST))
     with pytest.raises(SparkLostError):
-        JobMaster.run(master)  # type: ignore[arg-type]
+        JobMaster.run(master)
 
 
 @pytest.mark.parametrize(("number", "states"), [(0, ["CREATED", "CREATED", "RUNNING"]), (3, ["CREATED", "RUNNING"])])
@@ -103,16 +105,16 @@ def test_an_attempt_after_a_failure_is_restarting_until_its_slots_are_there(tmp_
             on_running()
             return AttemptEnd(AttemptOutcome.FINISHED)
 
-    monkeypatch.setattr(job_master, "ExecutionAttempt", Attempt)
-    monkeypatch.setattr(job_master, "MicroBatchEngine", Mock())
-    monkeypatch.setattr(job_master.dataclasses, "replace", lambda *_, **__: None)
-    master = Mock(_number=number, _configuration=Configuration({}), _lock=Mock(__enter__=Mock(), __exit__=Mock()))
-    master._cancelled.is_set.return_value = False
-    master._restored.return_value.checkpoint_id = None
-    master._status.update.side_effect = lambda state: told.append(state.value)
-    master._is_deploying = lambda: JobMaster._is_deploying(master)
-    master._is_running = lambda: JobMaster._is_running(master)
-    JobMaster._run_attempt(master, None, [], None, None, tmp_path)  # type: ignore[arg-type]
+    monkeypatch.setattr(scheduler, "ExecutionAttempt", Attempt)
+    monkeypatch.setattr(scheduler.dataclasses, "replace", lambda *_, **__: None)
+    job = Mock(configuration=Configuration({}))
+    one = Mock(_number=number, _job=job, is_cancelled=False, _lock=Mock(__enter__=Mock(), __exit__=Mock()))
+    one._starting_point.return_value = None
+    one._status.update.side_effect = lambda state: told.append(state.value)
+    one._is_deploying = lambda: Scheduler._is_deploying(one)
+    one._is_running = lambda: Scheduler._is_running(one)
+    restore = Mock(**{"restored.return_value.checkpoint_id": None})
+    Scheduler._run_attempt(one, None, restore, None, tmp_path)  # type: ignore[arg-type]
     assert told == ["waits", *states]
 
 

@@ -16,7 +16,7 @@ from pystate.checkpoint.id_counter import CheckpointIdCounter
 from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ConnectionLostError, ControlError, DriverReplacedError, JobExecutionError
 from pystate.common.processes import can_run
-from pystate.driver import slot_pool
+from pystate.driver import registered_slot, slot_gateways, slot_pool
 from pystate.driver.slot_pool import SlotPool
 from pystate.job_folder.driver_term import DriverTerm
 from pystate.slot.gateway import CoordinatorGateway
@@ -93,14 +93,14 @@ def test_who_waits_for_a_slot_that_hangs_is_woken_when_the_attempt_is_given_up(h
 
 def test_who_waits_for_a_slot_is_woken_when_the_slot_is_silent(hanging, monkeypatch):
     pool, _, _ = hanging
-    monkeypatch.setattr(slot_pool, "HEARTBEAT_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 0.3)
     with pytest.raises(JobExecutionError, match="Slot 0 was lost: it has not been heard of"):
         pool.deploy([None])
 
 
 def test_a_slot_that_hangs_does_not_hold_up_the_end_of_its_attempt(hanging, monkeypatch):
     pool, slot, events = hanging
-    monkeypatch.setattr(slot_pool, "_SHUTDOWN_S", 0.2)
+    monkeypatch.setattr(slot_gateways, "_SHUTDOWN_S", 0.2)
     slot.call("heartbeat")
     deploying, outcome = in_thread(lambda: pool.deploy([None]))  # holds the connection that is used to say good-bye
     closing, _ = in_thread(pool.close)
@@ -241,7 +241,7 @@ def test_heartbeats_tell_how_much_state_was_read(hanging):
 
 def test_a_slot_that_gives_signs_of_life_without_heartbeats_is_not_silent(hanging, monkeypatch, capsys):
     pool, slot, _ = hanging
-    monkeypatch.setattr(slot_pool, "HEARTBEAT_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 0.3)
     signs = ControlClient(*pool.description.coordinator, SECRET)
     signs.call("signs", slot=0, attempt=0)
     frame = f'  File "{OUR_CODE}/slot/subtask.py", line 1 in run'
@@ -260,7 +260,7 @@ def test_a_slot_that_gives_signs_of_life_without_heartbeats_is_not_silent(hangin
 
 @needs_proc
 def test_on_one_machine_a_process_that_runs_is_not_silent_and_a_stopped_one_is(monkeypatch):
-    monkeypatch.setattr(slot_pool, "HEARTBEAT_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 0.1)
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     pool = SlotPool("a" * 32, 0, 1, SECRET, Events())
     pool.start()

@@ -88,7 +88,7 @@ def snapshot_of(old):
 
 
 def plan(new, *, allow=False):
-    return RestorePlan(JobPlan([], new[0].parallelism, levels=[new]), [], allow_non_restored=allow)
+    return RestorePlan(JobPlan([], new[0].parallelism, levels=[new]), allow_non_restored=allow)
 
 
 def test_the_metadata_has_an_entry_for_each_operator_with_state_and_for_keyed_ones():
@@ -106,8 +106,8 @@ def test_the_metadata_has_an_entry_for_each_operator_with_state_and_for_keyed_on
 
 def test_each_slot_of_a_job_of_another_parallelism_gets_its_share_of_each_operator():
     snapshot = snapshot_of(tasks(2))
-    restored = plan(tasks(3)).from_snapshot(snapshot, 7, JOB.job_id)
-    assert (restored.checkpoint_id, restored.epoch, len(restored.operators)) == (5, 7, 3)
+    restored = plan(tasks(3)).restored(snapshot)
+    assert (restored.checkpoint_id, len(restored.operators)) == (5, 3)
     chained = [[share.elements["kept"] for share in slot["chained"].operator_state] for slot in restored.operators]
     assert chained == [[(0, 3)], [(3, 4), (0, 2)], [(2, 4)]]
     alone = [[share.elements["kept"] for share in slot["alone"].operator_state] for slot in restored.operators]
@@ -121,8 +121,8 @@ def test_each_slot_of_a_job_of_another_parallelism_gets_its_share_of_each_operat
 def test_an_operator_whose_state_nobody_takes_stops_the_restore_unless_allowed():
     snapshot = snapshot_of(tasks(2))
     with pytest.raises(RestoreError, match="operator chained"):
-        plan(tasks(2, chained="renamed")).from_snapshot(snapshot, 0, JOB.job_id)
-    restored = plan(tasks(2, chained="renamed"), allow=True).from_snapshot(snapshot, 0, JOB.job_id)
+        plan(tasks(2, chained="renamed")).restored(snapshot)
+    restored = plan(tasks(2, chained="renamed"), allow=True).restored(snapshot)
     assert restored.operators[0]["renamed"].operator_state == []
     assert len(restored.operators[0]["alone"].operator_state) == 1
 
@@ -135,5 +135,5 @@ def test_only_keyed_tasks_take_over_the_number_of_key_groups():
 
 
 def test_a_start_from_nothing_has_no_checkpoint():
-    restored = plan(tasks(3)).nothing(4)
-    assert (restored.checkpoint_id, restored.operators, restored.epoch) == (None, [{}, {}, {}], 4)
+    restored = plan(tasks(3)).restored(None)
+    assert (restored.checkpoint_id, restored.operators) == (None, [{}, {}, {}])

@@ -16,7 +16,6 @@ from pystate.plan.job_plan import JobPlan, vertex_id
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.spark.micro_batch.spark_checkpoint import SparkSource
 from pystate.testing import KeyedOneInputOperatorTestHarness
 from pystate.testing.snapshot import OperatorSnapshot
 from tests.fixtures import all_kinds
@@ -59,7 +58,7 @@ def job(*uids: str, parallelism: int = 2, explicit: dict[str, int] | None = None
         for uid in uids
     ]
     plan = JobPlan([], parallelism, levels=[[task] for task in tasks], explicit_max_parallelism=explicit or {})
-    return RestorePlan(plan, [SparkSource("source", 0, 0)], allow_non_restored=allow), tasks
+    return RestorePlan(plan, allow_non_restored=allow), tasks
 
 
 def restored(old: Path | str, made: Job) -> list[dict[str, RestoredOperator]]:
@@ -67,7 +66,7 @@ def restored(old: Path | str, made: Job) -> list[dict[str, RestoredOperator]]:
     snapshot = load_snapshot(str(old))
     plan.adopt_max_parallelism(snapshot)
     plan.check_parallelism()
-    return plan.from_snapshot(snapshot, 0, "b" * 32).operators
+    return plan.restored(snapshot).operators
 
 
 def contents(slots: list[dict[str, RestoredOperator]], uid: str, backend: str = "hashmap") -> dict[Any, Any]:

@@ -15,9 +15,8 @@ from tests.checkpoint.stats.statistics import COUNT, TOTAL, Statistics
 
 @pytest.fixture
 def metrics():
-    context: Any = SimpleNamespace(accumulator=lambda *_: None)
-    made = JobMetrics(context)
-    made.sources = type("Sources", (), {"samples": staticmethod(dict)})()  # type: ignore[assignment]
+    engine: Any = SimpleNamespace(job_samples=list, source_samples=dict)
+    made = JobMetrics(engine)
     tasks = [
         TaskSpec(task.uid, task.name, task.vertex_id, parallelism, 128, [TaskInput(None)], None, Chain([], []))
         for task, parallelism in ((COUNT, 2), (TOTAL, 1))

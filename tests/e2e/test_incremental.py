@@ -35,7 +35,7 @@ def wait_for_checkpoint(job):
 
 def kill_a_slot(job):
     before = job.status["attempt"]
-    kill(wait_until(lambda: job.master._attempt is not None and job.master._attempt.slot_pids)[1])
+    kill(wait_until(lambda: job.master.slot_pids)[1])
     job.wait_for(lambda: job.status["attempt"] > before and job.status["state"] == "RUNNING", 180)
 
 

@@ -128,8 +128,7 @@ def run_campaign(
 
 
 def _victims(job: Any, spark: Any) -> dict[str, list[int]]:
-    attempt = job.master._attempt
-    slots = [] if attempt is None else sorted(attempt.slot_pids.values())
+    slots = sorted(job.master.slot_pids.values())
     forkers = daemons(spark)
     workers = sorted(pid for forker in forkers for pid in children(forker) if pid not in slots)
     return {"slot": slots, "worker": workers, "daemon": forkers}

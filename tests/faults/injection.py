@@ -92,8 +92,8 @@ class _Point:
 
 
 _IN_SLOTS = {
-    Step.PREPARED: _Point("pystate.slot.gateway:CoordinatorGateway", "epoch_prepared"),
-    Step.TOLD: _Point("pystate.slot.gateway:CoordinatorGateway", "epoch_prepared", behind=True),
+    Step.PREPARED: _Point("pystate.slot.micro_batch.epoch_gateway:DriverEpochGateway", "epoch_prepared"),
+    Step.TOLD: _Point("pystate.slot.micro_batch.epoch_gateway:DriverEpochGateway", "epoch_prepared", behind=True),
     Step.FINISH: _Point("pystate.slot.operator_chain:OperatorChain", "finish_epoch"),
     Step.FLUSHED: _Point("pystate.slot.operator_chain:OperatorChain", "finish_epoch", behind=True),
     Step.SYNC: _Point("pystate.slot.operator_chain:OperatorChain", "on_barrier"),

@@ -123,12 +123,17 @@ class Network:
     """
 
     def __init__(self, monkeypatch: Any) -> None:
-        from pystate.driver import execution_attempt, slot_pool
+        from pystate.driver import slot_pool
+        from pystate.spark import resource_manager
+        from pystate.spark.application import driver_address
 
         self.exchanges: list[Proxy] = []
         self.coordinators: list[Proxy] = []
-        monkeypatch.setattr(execution_attempt, "local_threads", lambda _: None)  # "not one machine": no Unix sockets
-        monkeypatch.setattr(execution_attempt.ExecutionAttempt, "_core_watch", lambda _: None)  # there are no executors
+        manager = resource_manager.SparkResourceManager
+        monkeypatch.setattr(manager, "host", property(lambda self: driver_address(self._spark)))
+        monkeypatch.setattr(manager, "one_machine", property(lambda _: False, lambda *_: None))  # no Unix sockets
+        monkeypatch.setattr(manager, "check_slots", lambda *_, **__: None)  # there are no executors
+        monkeypatch.setattr(manager, "watch", lambda *_, **__: None)
         register, description = slot_pool.SlotPool._register, slot_pool.SlotDescription
 
         def behind_proxy(pool: Any, index: int, *, data: Any, **arguments: Any) -> None:

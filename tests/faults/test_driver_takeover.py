@@ -132,7 +132,7 @@ def test_the_starting_savepoint_is_not_needed_any_more_once_there_is_a_checkpoin
 def test_kills_count_over_drivers(dead_job):
     job, _, _ = dead_job({"restart-strategy.fixed-delay.attempts": "1"})
     job.wait_running()
-    kill(job.master._attempt.slot_pids[0])
+    kill(job.master.slot_pids[0])
     with pytest.raises(Exception, match="lost"):
         job.result()
     assert job.status["state"] == "FAILED"

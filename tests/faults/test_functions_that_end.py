@@ -10,7 +10,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from pystate.driver import slot_pool
+from pystate.driver import registered_slot
 from tests.faults.processes import needs_proc
 
 pytestmark = [needs_proc, pytest.mark.timeout(300), pytest.mark.slow]
@@ -38,7 +38,7 @@ class Tricks(KeyedProcessFunction):
 
 
 def test_functions_that_end_or_hold_their_process_are_named(run_job, tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(slot_pool, "HEARTBEAT_TIMEOUT_S", 12.0)
+    monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 12.0)
     folder = tmp_path / "tricks"
     folder.mkdir()
     counted = []

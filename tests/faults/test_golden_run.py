@@ -33,7 +33,7 @@ def test_golden_run(run_job, tmp_path, first, second):
     job = run_job(counting(watched, sink), {**RECOVERING, "parallelism.default": "2", "state.backend.type": first})
     job.wait_for(lambda: job.master.coordinator.statistics()["counts"]["completed"] > 1)
     watched.add(2)
-    kill(job.master._attempt.slot_pids[0])
+    kill(job.master.slot_pids[0])
     watched.add(2)
     job.wait_for(lambda: job.status["attempt"] >= 1 and job.status["state"] == "RUNNING")
     path = finish(job, watched, sink, tmp_path)

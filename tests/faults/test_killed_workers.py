@@ -18,7 +18,7 @@ pytestmark = [needs_proc, pytest.mark.timeout(180)]
 
 
 def slots_of(job):
-    return wait_until(lambda: job.master._attempt is not None and job.master._attempt.slot_pids)
+    return wait_until(lambda: job.master.slot_pids)
 
 
 def wait_for_checkpoint(job):

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from pystate.common.errors import JobCancelledError, UserFunctionError
-from pystate.driver import slot_pool
+from pystate.driver import registered_slot
 from pystate.spark.slot_job import SlotJob
 from tests.faults.injection import IN_SLOTS, POINTS, Action, Faults, Step, strike_in_driver
 from tests.faults.processes import is_gone, is_slot, kill, needs_proc
@@ -65,7 +65,7 @@ def kill_at(faults, job, watched, step, monkeypatch):
         faults.arm(step, Action.KILL, after=5 if step is Step.ELEMENT else 0)
         victim = job.wait_for(lambda: faults.struck(step)) or faults.struck(step)[0]
     else:
-        victim = job.master._attempt.slot_pids[1]
+        victim = job.master.slot_pids[1]
         with monkeypatch.context() as patched:
             strike_in_driver(patched, step, lambda: kill(victim))
             job.wait_for(lambda: is_gone(victim))
@@ -141,11 +141,11 @@ def test_a_user_exception_on_the_nth_record_and_failures_at_restore(run_job, tmp
 
     # the restore fails, then a slot dies in it, then another at the same place; then it works
     faults.arm(Step.RESTORE, Action.FAIL)
-    kill(job.master._attempt.slot_pids[0])
+    kill(job.master.slot_pids[0])
     wait_for_attempt(job, 3)
     assert len(faults.struck(Step.RESTORE)) == 1
     faults.arm(Step.RESTORE, Action.KILL, times=2)
-    kill(job.master._attempt.slot_pids[1])
+    kill(job.master.slot_pids[1])
     job.wait_for(lambda: len(faults.struck(Step.RESTORE)) == 2)
     wait_for_attempt(job, 5)
     watched.add(1)
@@ -186,7 +186,7 @@ def test_restarts_that_are_used_up_end_the_job_with_the_cause(run_job, tmp_path,
     ],
 )
 def test_a_slot_that_is_stopped_and_goes_on_behind_its_successor_does_no_harm(run_job, tmp_path, faults, monkeypatch, step):
-    monkeypatch.setattr(slot_pool, "HEARTBEAT_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 2.0)
     watched, sink = Watched(tmp_path), Sink()
     watched.add(2)
     job = run_job(counting(watched, sink, faults=faults), OPTIONS)
@@ -218,7 +218,7 @@ def test_a_slot_that_is_stopped_and_goes_on_behind_its_successor_does_no_harm(ru
 
 @pytest.mark.slow
 def test_a_slot_that_hangs_in_its_restore_is_given_up(run_job, tmp_path, faults, monkeypatch):
-    monkeypatch.setattr(slot_pool, "HEARTBEAT_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 2.0)
     watched, sink = Watched(tmp_path), Sink()
     watched.add(1)
     faults.arm(Step.RESTORE, Action.STOP)

@@ -119,7 +119,7 @@ def test_a_storage_that_fails_now_and_then_costs_checkpoints_and_nothing_else(ru
     assert counts["completed"] > 0
     assert job.status["attempt"] == 0, "a checkpoint that fails is no failure of the job"
     last = job.master.coordinator.trigger_checkpoint().result(60).checkpoint_id
-    kill(job.master._attempt.slot_pids[0])
+    kill(job.master.slot_pids[0])
     job.wait_for(lambda: job.status["attempt"] == 1 and job.status["state"] == "RUNNING")
     assert job.master.coordinator.statistics()["latest"]["restored"]["id"] >= last
     watched.add(1)
@@ -134,7 +134,7 @@ def test_a_torn_file_shows_at_the_restore_which_goes_back_to_the_checkpoint_befo
     faults.arm(Step.WRITE, Action.TORN, amount=50)  # of one slot, which doesn't notice
     torn = job.master.coordinator.trigger_checkpoint().result(60).checkpoint_id
     assert torn > sound
-    kill(job.master._attempt.slot_pids[0])
+    kill(job.master.slot_pids[0])
     job.wait_for(lambda: job.status["attempt"] >= 1 and job.status["state"] == "RUNNING")
     told = capfd.readouterr().err
     assert "its length is not" in told

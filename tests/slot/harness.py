@@ -125,7 +125,9 @@ class SlotHarness:
         )
         environment = JobEnvironment(JOB_ID, "job", 0, configuration or {}, state_backend, 1 << 20, str(self.directory))
         # uploads run at once, on the caller's thread: tests see their result without waiting
-        self.subtask = MicroBatchSubtask(self.task, index, environment, self.coordinator, lambda run: run(), finished_epoch)
+        self.subtask = MicroBatchSubtask(
+            self.task, index, environment, self.coordinator, self.coordinator, lambda run: run(), finished_epoch
+        )
         self.subtask.open(restored, checkpoint_id)
         self.server = DataServer(
             SECRET, JOB_ID, 0, {UID: self.subtask}, host="127.0.0.1", path=str(self.directory / "exchange")

@@ -20,14 +20,14 @@ def explode():
 
 
 def test_a_deployment_comes_back_as_it_was():
-    deployment = Deployment({}, [], {}, -1)
+    deployment = Deployment({}, [], {}, 3)
 
     assert unpacked(cloudpickle.dumps(deployment)) == deployment
 
 
 def test_what_can_not_be_rebuilt_is_the_users_error_and_names_the_line():
     with pytest.raises(UserFunctionError) as error:
-        unpacked(cloudpickle.dumps(Deployment({}, [Broken()], {}, -1)))
+        unpacked(cloudpickle.dumps(Deployment({}, [Broken()], {})))
 
     assert error.value.message == "ModuleNotFoundError: not here"
     assert error.value.where.startswith(f'File "{__file__}", line ')

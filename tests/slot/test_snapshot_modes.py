@@ -22,7 +22,9 @@ class Bench:
         self.coordinator = RecordingCoordinator()
         self.uploads = []
         environment = JobEnvironment(JOB_ID, "job", 0, configuration, "hashmap", 1 << 20, str(tmp_path))
-        self.subtask = MicroBatchSubtask(self.harness.task, 0, environment, self.coordinator, self.uploads.append, -1)
+        self.subtask = MicroBatchSubtask(
+            self.harness.task, 0, environment, self.coordinator, self.coordinator, self.uploads.append, -1
+        )
         self.subtask.open(None)
 
     def epoch(self, number, words):

@@ -32,3 +32,9 @@ def bounded_text(text: str, most: int = MAX_MESSAGE, beginning: int | None = Non
         return text
     first = most * 3 // 4 if beginning is None else beginning
     return f"{text[:first]}\n... {len(text) - most} characters are left out ...\n{text[len(text) - (most - first) :]}"
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error, its kind where it has none."""
+    lines = str(error).strip().splitlines()
+    return bounded_text(lines[0]) if lines else type(error).__name__

@@ -82,14 +82,14 @@ class ControlEndpoint:
         del status["failures"]  # they are many bytes for who asks how far the job is, and stand in the file
         if master is None:
             return status
-        progress = master.epochs.progress()
+        progress = master.engine.progress()
         records = progress.pop("records")
         vertices = [
             {**vertex, "metrics": {**records.get(vertex["uid"], {}), **master.io_metrics(vertex["uid"])}}
             for vertex in status["vertices"]
         ]
         restore = master.restore_progress()
-        return {**status, **progress, **master.epoch_progress(), "vertices": vertices, "restore": restore}
+        return {**status, **progress, "vertices": vertices, "restore": restore}
 
     def _trigger(self, op: str, master: JobMaster, coordinator: CheckpointCoordinator, arguments: dict[str, Any]) -> None:
         trigger_id = parse_job_id(arguments["trigger_id"])

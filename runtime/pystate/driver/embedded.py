@@ -19,11 +19,13 @@ from pystate.common.options import CheckpointingOptions, RestartStrategyOptions,
 from pystate.common.private_home import close_to_others
 from pystate.datastream.executor import Executor, JobExecutionResult, for_widest_step
 from pystate.driver.early_check import check_before_spark
+from pystate.driver.engines import job_engine
 from pystate.driver.job_master import JobMaster
 from pystate.driver.library_logs import keep_libraries_off_stdout
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.job_folder.job_liveness import job_runs
 from pystate.spark.python_files import add_python_files
+from pystate.spark.resource_manager import SparkResourceManager
 from pystate.spark.session import create_session
 
 if TYPE_CHECKING:
@@ -77,7 +79,8 @@ class LocalExecutor(Executor):
             job_name,
             graph,
             configuration,
-            spark,
+            SparkResourceManager(spark),
+            partial(job_engine, spark=spark),
             directory,
             status,
             job_runs=partial(job_runs, self._home),

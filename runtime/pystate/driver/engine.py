@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pystate.common.errors import PystateError
 from pystate.driver.slot_pool import SlotPool
-from pystate.spark.micro_batch.exchange import SlotDirectory
+from pystate.slot.engine import SlotEngineFactory
 
 
 class EngineEvents(Protocol):
@@ -25,12 +25,15 @@ class EngineEvents(Protocol):
 class Engine(Protocol):
     """Brings records to the slots of one attempt, and barriers among them. The slots are the attempt's, which deploys."""
 
-    def start(self, pool: SlotPool, slots: SlotDirectory, events: EngineEvents) -> None:
+    @property
+    def slot_engine(self) -> SlotEngineFactory:
+        """Makes the engine's half in each slot."""
+
+    def start(self, pool: SlotPool, events: EngineEvents) -> None:
         """Begin, once the slots have restored their state.
 
         Args:
             pool: The slots.
-            slots: Where they are.
             events: Who is told.
         """
 
@@ -46,9 +49,6 @@ class Engine(Protocol):
 
     def running_in(self, slot: int) -> str:
         """Say what a slot was at, as the end of a sentence; nothing where it was idle."""
-
-    def backlog(self) -> int | None:
-        """Return how many rows the sources have not delivered yet; None where they don't say."""
 
     def stop(self) -> None:
         """Bring no more; the attempt is over."""

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.common.bounded_text import first_line
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
 from pystate.common.errors import (
@@ -22,10 +23,9 @@ from pystate.common.errors import (
     UserFunctionError,
     error_from_dict,
 )
-from pystate.common.execution_target import local_threads
 from pystate.common.options import CheckpointingOptions, PystateOptions
 from pystate.driver.engine import Engine
-from pystate.driver.micro_batch.epoch_failures import first_line
+from pystate.driver.resource_manager import ResourceManager, ResourceWatch
 from pystate.driver.restored_job import RestoredJob
 from pystate.driver.slot_calls import CHECKPOINT_CALLS, answer_slot_call
 from pystate.driver.slot_pool import SlotPool
@@ -33,13 +33,7 @@ from pystate.metrics.slot_metrics import SlotMetrics
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
 from pystate.slot.process import Deployment, folder_prefix
-from pystate.spark.application import CoreWatch, SparkExecutors, driver_address
-from pystate.spark.lost_slot import lost_slot_sentence, place_of_slot
-from pystate.spark.session import least_cores
-from pystate.spark.slot_job import SlotJob
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pystate.spark.lost_slot import lost_slot_sentence
 
 _STOP_TIMEOUT_S = 10.0
 _HEARSAY_S = 2.0
@@ -69,10 +63,10 @@ class ExecutionAttempt:
 
     Args:
         number: The attempt's number, from 0.
-        spark: The session.
+        resources: Where slots run.
         plan: What to run.
         environment: The job, as subtasks see it.
-        restored: Where to start.
+        restored: The state to start from.
         coordinator: Makes checkpoints.
         engine: Brings the records.
         scratch: A folder of this attempt alone.
@@ -84,7 +78,7 @@ class ExecutionAttempt:
     def __init__(
         self,
         number: int,
-        spark: SparkSession,
+        resources: ResourceManager,
         plan: JobPlan,
         environment: JobEnvironment,
         restored: RestoredJob,
@@ -96,7 +90,7 @@ class ExecutionAttempt:
         metrics: SlotMetrics,
         waits: Callable[[str], object],
     ) -> None:
-        self._spark = spark
+        self._resources = resources
         self._plan = plan
         self._environment = environment
         self._restored = restored
@@ -107,20 +101,20 @@ class ExecutionAttempt:
         self._metrics = metrics
         self._waits = waits
         self._slot_count = plan.width
-        one_machine = local_threads(str(spark.sparkContext.master)) is not None
-        self._one_machine = one_machine
         self._pool = SlotPool(
             environment.job_id,
             number,
             self._slot_count,
             new_secret(),
             self,
-            host="127.0.0.1" if one_machine else driver_address(spark),
+            host=resources.host,
             ports=Configuration(environment.configuration).get(PystateOptions.SLOT_PORTS),
-            unix_sockets=one_machine,
+            unix_sockets=resources.one_machine,
             call_timeout_s=Configuration(environment.configuration).get(CheckpointingOptions.CHECKPOINTING_TIMEOUT) / 1000,
         )
-        self._slot_job = SlotJob(spark.sparkContext, self._pool.description, self._slot_count, self._slots_ended)
+        self._allocation = resources.allocate(
+            self._pool.description, engine.slot_engine, self._slot_count, self._slots_ended
+        )
         self._end: AttemptEnd | None = None
         self._lost_slot: tuple[int, str, str] | None = None
         self._ended = threading.Condition()
@@ -156,7 +150,7 @@ class ExecutionAttempt:
         if self._lost_slot is not None:
             # asked only now: Spark hears of an executor's end later than we of the slot's
             slot, seen, during = self._lost_slot
-            place = place_of_slot(self._spark.sparkContext, self._slot_job.group, slot, _HEARSAY_S)
+            place = self._allocation.place_of(slot, _HEARSAY_S)
             self._end.error = JobExecutionError(lost_slot_sentence(slot, seen, place, during))
         return self._end
 
@@ -207,17 +201,17 @@ class ExecutionAttempt:
         self._metrics.report(self._environment.attempt, report)
 
     def _start(self, on_deploying: Callable[[], object], on_running: Callable[[], object]) -> None:
-        watch = self._core_watch()
+        watch = self._resource_watch()
         if watch is not None:
             watch.wait(lambda: self._end is not None)
         self._scratch.mkdir(parents=True)
         self._metrics.begin_attempt(self._environment.attempt)
         self._pool.start()
-        self._slot_job.start()
+        self._allocation.start()
         restored = self._restored
         # executors that Spark still counts may be gone already
-        watch = self._core_watch()
-        slots = self._pool.wait_registered(self._startup_timeout_s, lambda: watch is None or watch.enough())
+        watch = self._resource_watch()
+        self._pool.wait_registered(self._startup_timeout_s, lambda: watch is None or watch.enough())
         on_deploying()
         environment = vars(self._environment)
         self._pool.deploy(
@@ -226,24 +220,17 @@ class ExecutionAttempt:
                     environment,
                     self._plan.hosted_by(index),
                     restored.operators[index],
-                    restored.epoch,
                     restored.checkpoint_id,
                 )
                 for index in range(self._slot_count)
             ]
         )
-        self._engine.start(self._pool, slots, self)
+        self._engine.start(self._pool, self)
         on_running()
 
-    def _core_watch(self) -> CoreWatch | None:
-        """Return what looks after the executors of a cluster, some of which may be gone with the attempt before."""
-        if self._one_machine:
-            return None
-        # with fewer cores than at first the job is slower; without one to spare for an epoch it would stand still
-        least = least_cores(self._slot_count)
-        patience_s, restart = self._startup_timeout_s, self._environment.attempt > 0
-        executors = SparkExecutors(self._spark)
-        return CoreWatch(executors, self._slot_count, least, patience_s, restart=restart, say=self._waits)
+    def _resource_watch(self) -> ResourceWatch | None:
+        restart = self._environment.attempt > 0
+        return self._resources.watch(self._slot_count, self._startup_timeout_s, restart=restart, say=self._waits)
 
     def engine_failed(self, error: PystateError, stack_trace: str) -> None:
         """End the attempt: records can't go on."""
@@ -257,10 +244,6 @@ class ExecutionAttempt:
         """
         self._coordinator.final_checkpoint(_FINAL_CHECKPOINT_TIMEOUT_S)
         self.end(AttemptEnd(AttemptOutcome.FINISHED))
-
-    def backlog(self) -> int | None:
-        """Return how many rows the sources have not delivered yet; None where they don't say."""
-        return self._engine.backlog()
 
     def checkpoints_failed(self, error: PystateError) -> None:
         """End the attempt: more checkpoints failed in a row than is tolerated, or a subtask hangs in one."""
@@ -297,7 +280,7 @@ class ExecutionAttempt:
         self._coordinator.attempt_over(self._pool, job_ends=self._job_ends)
         self._engine.stop()
         self._pool.close(final=self._job_ends)
-        self._slot_job.cancel(_STOP_TIMEOUT_S / 2)
+        self._allocation.cancel(_STOP_TIMEOUT_S / 2)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 

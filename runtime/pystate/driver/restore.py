@@ -1,4 +1,4 @@
-"""The restore plan: state handles of each slot, epoch, source positions."""
+"""From a snapshot to the state that each slot gets. Where sources go on is the engine's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pystate.catalog.starting_point import read_starting_point
 from pystate.common.errors import JobGraphError, PystateError, RestoreError
 from pystate.common.options import RecoveryClaimMode
 from pystate.common.type_info import TypeInformation
-from pystate.driver.micro_batch.running_epoch import RunningEpoch
 from pystate.driver.restored_job import RestoredJob
 from pystate.plan.chain import OperatorSpec, needs_slot
 from pystate.plan.job_plan import JobPlan
@@ -17,15 +16,6 @@ from pystate.slot.restored_operator import RestoredOperator
 from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
-from pystate.spark.collection_source import check_collection_offset
-from pystate.spark.micro_batch.spark_checkpoint import (
-    NO_OFFSET,
-    SparkSource,
-    captured_sources,
-    fit_sources,
-    source_offsets,
-    unpack_archive,
-)
 from pystate.state.base.keys import KeyCompatibility, check_key_compatible, key_type_name
 
 
@@ -70,7 +60,6 @@ class RestorePlan:
 
     Args:
         plan: The job.
-        sources: The job's sources, in the order Spark reads them.
         allow_non_restored: Whether state of operators the job doesn't have may be left behind.
         mode: Whose the snapshot is that the job is started from.
     """
@@ -78,13 +67,11 @@ class RestorePlan:
     def __init__(
         self,
         plan: JobPlan,
-        sources: list[SparkSource],
         *,
         allow_non_restored: bool,
         mode: RecoveryClaimMode = RecoveryClaimMode.NO_CLAIM,
     ) -> None:
         self._plan = plan
-        self._sources = sources
         self._allow_non_restored = allow_non_restored
         self._mode = mode
 
@@ -113,65 +100,19 @@ class RestorePlan:
                 )
                 raise JobGraphError(message, hint=f"run with -p {task.max_parallelism} or less")
 
-    def nothing(self, epoch: int, running: RunningEpoch | None = None) -> RestoredJob:
-        """Return the start from nothing; the first epoch's number is `epoch` + 1.
-
-        Args:
-            epoch: As said.
-            running: The first epoch, to be run again.
-        """
-        operators: list[dict[str, RestoredOperator]] = [{} for _ in range(self._plan.width)]
-        if running is None:
-            return RestoredJob(operators, spark_files={}, epoch=epoch)
-        files = fit_sources(running.files, self._sources, allow_non_restored=self._allow_non_restored)
-        return RestoredJob(operators, files, epoch=running.epoch - 1)
-
-    def from_snapshot(self, snapshot: Snapshot, epoch: int, job_id: str, running: RunningEpoch | None = None) -> RestoredJob:
-        """Return the state of a snapshot, spread over this job's slots.
-
-        Args:
-            snapshot: What to restore.
-            epoch: The number that the snapshot's epoch gets in this job.
-            job_id: This job; sinks see a query of its own where the snapshot is another job's.
-            running: The epoch behind the snapshot, to be run again under its number.
+    def restored(self, snapshot: Snapshot | None) -> RestoredJob:
+        """Return the state of a snapshot, spread over this job's slots; a start from nothing for None.
 
         Raises:
             RestoreError: It doesn't fit.
             CorruptSnapshotError: It is damaged.
         """
+        if snapshot is None:
+            return RestoredJob([{} for _ in range(self._plan.width)])
         self._check_key_types(snapshot)
         assignment = self._assignment(snapshot)
         operators = [self._restored_operators(index, assignment, snapshot) for index in range(self._plan.width)]
-        position = snapshot.metadata.source_position
-        files: dict[str, bytes] = {}
-        batch_id = -1
-        if position is not None:
-            batch_id = position.epoch
-            with snapshot.location.open(position.files) as archive:
-                files = unpack_archive(archive.read())
-            self._check_collections(files, batch_id)
-        if running is not None:
-            epoch = running.epoch - 1
-            files = {**files, **running.files}
-        if files:
-            files = fit_sources(files, self._sources, allow_non_restored=self._allow_non_restored)
-        return RestoredJob(
-            operators,
-            files,
-            batch_id,
-            epoch,
-            keep_query_id=running is not None or snapshot.metadata.job_id == job_id,
-            checkpoint_id=snapshot.metadata.checkpoint_id,
-        )
-
-    def _check_collections(self, files: dict[str, bytes], batch: int) -> None:
-        """Refuse to go on in collections that are not those that were read."""
-        offsets = source_offsets(files[f"offsets/{batch}"]) if files else []
-        read = {old.uid: offset for old, offset in zip(captured_sources(files), offsets, strict=True)}
-        for source in self._plan.sources:
-            offset = read.get(source.uid, NO_OFFSET)
-            if source.step.collection is not None and offset != NO_OFFSET:
-                check_collection_offset(source.step, offset)
+        return RestoredJob(operators, snapshot.metadata.checkpoint_id)
 
     def _restored_operators(
         self, index: int, assignment: StateAssignment, snapshot: Snapshot

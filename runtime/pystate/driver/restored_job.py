@@ -1,4 +1,4 @@
-"""What an attempt is restored from."""
+"""The state that an attempt starts from."""
 
 from __future__ import annotations
 
@@ -11,22 +11,14 @@ from pystate.slot.restored_operator import RestoredOperator
 
 @dataclass
 class RestoredJob:
-    """Where an attempt starts from.
+    """The state that an attempt starts from; where its sources go on is its engine's.
 
     Attributes:
         operators: Per slot, by operator uid: the old state that falls to its subtask.
-        spark_files: Spark's logs at the cut; empty for a start from nothing.
-        batch_id: Spark's number of the batch at the cut, -1 for none.
-        epoch: The epoch number that batch gets in this job.
-        keep_query_id: Whether the query stays the same to sinks.
         checkpoint_id: The checkpoint the state is from, None for a start from nothing.
     """
 
     operators: list[dict[str, RestoredOperator]]
-    spark_files: dict[str, bytes]
-    batch_id: int = -1
-    epoch: int = -1
-    keep_query_id: bool = True
     checkpoint_id: int | None = None
 
     def keyed_bytes(self, tasks: list[TaskSpec]) -> int:

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pystate.plan.task import JobEnvironment, TaskSpec
+from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.subtask import Subtask
 from pystate.slot.subtask_checkpoints import Upload
+
+
+@dataclass(frozen=True)
+class SlotContext:
+    """The slot that an engine works in.
+
+    Attributes:
+        job_id: The job.
+        attempt: The execution attempt.
+        index: The slot's number.
+        secret: What those who bring records must prove.
+        gateway: The way to the driver.
+        host: The address of this machine that driver and other slots reach.
+        ports: On which slots may listen.
+        directory: The slot's own folder; it goes with the slot.
+        unix_sockets: Those who bring records are on the same machine.
+    """
+
+    job_id: str
+    attempt: int
+    index: int
+    secret: bytes = field(repr=False)
+    gateway: CoordinatorGateway
+    host: str
+    ports: range
+    directory: str
+    unix_sockets: bool
 
 
 class SlotEngine(Protocol):
@@ -27,7 +56,6 @@ class SlotEngine(Protocol):
         task: TaskSpec,
         environment: JobEnvironment,
         upload: Upload,
-        finished_epoch: int,
     ) -> Subtask:
         """Return the slot's subtask of a task, to be opened by the caller.
 
@@ -35,7 +63,6 @@ class SlotEngine(Protocol):
             task: Which.
             environment: The job.
             upload: Runs the asynchronous part of a snapshot on another thread.
-            finished_epoch: Where the restored state stands.
         """
 
     def serve(self, subtasks: dict[str, Subtask]) -> None:
@@ -47,3 +74,10 @@ class SlotEngine(Protocol):
         Raises:
             ControlError: It knows no such call.
         """
+
+
+class SlotEngineFactory(Protocol):
+    """Makes an engine's half in a slot. The half in the driver hands it to the slots, so it is pickled."""
+
+    def __call__(self, slot: SlotContext) -> SlotEngine:
+        """Return the engine for a slot."""

@@ -9,14 +9,12 @@ from typing import Any
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common.control import ControlClient
 from pystate.common.errors import ConnectionLostError, PystateError
-from pystate.slot.micro_batch.epoch_ledger import Asker, TaskOutcome
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.slot.micro_batch.subtask import EpochGateway
+from pystate.slot.subtask import SubtaskGateway
 from pystate.snapshot.metadata import TaskState
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 
 
-class CoordinatorGateway(EpochGateway):
+class CoordinatorGateway(SubtaskGateway):
     """Calls the coordinator; threads don't wait for each other, since an answer may take its time.
 
     Args:
@@ -61,17 +59,6 @@ class CoordinatorGateway(EpochGateway):
     def _keep(self, client: ControlClient) -> None:
         with self._lock:
             self._idle.append(client)
-
-    def epoch_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
-        """Say that all rows of an epoch are in."""
-        self.call("epoch_prepared", uid=uid, subtask=subtask, prepared=prepared.to_plain())
-
-    def task_outcome(self, uid: str, subtask: int, asker: Asker) -> TaskOutcome:
-        """Ask what became of a Spark task attempt."""
-        answer = self.call(
-            "task_outcome", uid=uid, subtask=subtask, stage_id=asker.stage_id, task_attempt_id=asker.task_attempt_id
-        )
-        return TaskOutcome(answer)
 
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics

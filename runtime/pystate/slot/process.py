@@ -22,12 +22,11 @@ from pystate.common.file_system_settings import initialize
 from pystate.common.option_types import ANY_PORT
 from pystate.common.user_frames import user_frame
 from pystate.plan.task import JobEnvironment, TaskSpec
-from pystate.slot.engine import SlotEngine
+from pystate.slot.engine import SlotContext, SlotEngineFactory
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.life_signs import LifeSigns, end_process
 from pystate.slot.local_backup import local_roots
 from pystate.slot.metrics_reporter import SlotMetricsReporter
-from pystate.slot.micro_batch.slot_engine import MicroBatchSlotEngine
 from pystate.slot.restore_progress import RestoreProgress
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import Subtask
@@ -62,14 +61,12 @@ class Deployment:
         environment: The job; its working directory is filled in by the slot.
         tasks: Those of the job's tasks that have a subtask for this slot.
         restored: By operator uid: the old state that falls to this slot's subtask.
-        finished_epoch: The epoch that state stands at.
         restored_checkpoint_id: The checkpoint it is from, None for a start from nothing.
     """
 
     environment: dict[str, Any]
     tasks: list[TaskSpec]
     restored: dict[str, RestoredOperator]
-    finished_epoch: int
     restored_checkpoint_id: int | None = None
 
 
@@ -78,11 +75,12 @@ class SlotProcess:
 
     Args:
         description: What it was started with.
+        engine: Makes what feeds its subtasks.
         index: Its number; it hosts subtask `index` of every task.
         task_attempt: How often Spark has started this slot before.
     """
 
-    def __init__(self, description: SlotDescription, index: int, task_attempt: int) -> None:
+    def __init__(self, description: SlotDescription, engine: SlotEngineFactory, index: int, task_attempt: int) -> None:
         self._description = description
         self._index = index
         self._task_attempt = task_attempt
@@ -99,15 +97,18 @@ class SlotProcess:
         identity = {"slot": index, "attempt": description.attempt}
         self._gateway = CoordinatorGateway(self._connect, identity)
         self._control = ControlServer(description.secret, self._handle, host=host, ports=description.ports)
-        self._engine: SlotEngine = MicroBatchSlotEngine(
-            description.secret,
-            description.job_id,
-            description.attempt,
-            index,
-            self._gateway,
-            host=host,
-            ports=description.ports,
-            path=f"{self._directory}/exchange" if description.unix_sockets else None,
+        self._engine = engine(
+            SlotContext(
+                job_id=description.job_id,
+                attempt=description.attempt,
+                index=index,
+                secret=description.secret,
+                gateway=self._gateway,
+                host=host,
+                ports=description.ports,
+                directory=self._directory,
+                unix_sockets=description.unix_sockets,
+            )
         )
 
     def run(self) -> None:
@@ -196,7 +197,7 @@ class SlotProcess:
         restored = {uid: replace(found, progress=self._progress) for uid, found in deployment.restored.items()}
         opened: dict[str, Subtask] = {}
         for task in deployment.tasks:
-            subtask = self._engine.make_subtask(task, environment, self._uploads.submit, deployment.finished_epoch)
+            subtask = self._engine.make_subtask(task, environment, self._uploads.submit)
             subtask.open(restored, deployment.restored_checkpoint_id)
             opened[task.uid] = subtask
         self._subtasks.update(opened)
@@ -249,12 +250,12 @@ def _remove_folder(directory: str) -> None:
     shutil.rmtree(removed, ignore_errors=True)
 
 
-def run_slot(description: SlotDescription, index: int) -> None:
+def run_slot(description: SlotDescription, engine: SlotEngineFactory, index: int) -> None:
     """Be slot `index`; the body of the Spark task."""
     from pyspark import TaskContext  # the slot process is a Spark worker, tests of this module's classes are not
 
     context = TaskContext.get()
     task_attempt = 0 if context is None else context.attemptNumber()
-    slot = SlotProcess(description, index, task_attempt)
+    slot = SlotProcess(description, engine, index, task_attempt)
     with contextlib.suppress(PystateError):  # a coordinator that refuses us or is gone: nothing is left to do
         slot.run()

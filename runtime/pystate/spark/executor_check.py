@@ -35,15 +35,20 @@ class _Found:
     missing: dict[str, str]
 
 
-def modules_of_workers(configuration: Configuration) -> list[str]:
-    """Return what the workers of a job import: the dependencies that they must have, then ours, which are shipped."""
+def modules_of_workers(configuration: Configuration, engine: Sequence[str] = ()) -> list[str]:
+    """Return what the workers of a job import: the dependencies that they must have, then ours, which are shipped.
+
+    Args:
+        configuration: The options in force.
+        engine: What the stages of the job's engine import.
+    """
     modules = ["msgpack", "numpy", "pyarrow", "fsspec", "tomli"]
     if StateSettings.of(configuration).backend == "rocksdb":
         modules.append("rocksdict")
     directory = configuration.get(CheckpointingOptions.CHECKPOINTS_DIRECTORY) or ""
     if directory.startswith(("s3://", "s3a://")):
         modules.append("s3fs")
-    return [*modules, "pystate.slot.process", "pystate.spark.micro_batch.exchange"]
+    return [*modules, "pystate.slot.process", *engine]
 
 
 def check_executors(spark: SparkSession, modules: Sequence[str]) -> None:

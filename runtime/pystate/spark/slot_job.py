@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from pystate.slot.engine import SlotEngineFactory
 from pystate.slot.process import SlotDescription, run_slot
 from pystate.spark.executor_check import reason_of_end
+from pystate.spark.lost_slot import SlotPlace, place_of_slot
 from pystate.spark.python_worker import become_slot
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ class SlotJob:
     Args:
         context: The Spark application.
         description: What every slot is started with.
+        engine: Makes what feeds the subtasks, in each slot.
         parallelism: The number of slots.
         on_end: Called from another thread when Spark ends the job, with the reason (None where it ended well).
     """
@@ -28,11 +31,13 @@ class SlotJob:
         self,
         context: SparkContext,
         description: SlotDescription,
+        engine: SlotEngineFactory,
         parallelism: int,
         on_end: Callable[[str | None], None],
     ) -> None:
         self._context = context
         self._description = description
+        self._engine = engine
         self._parallelism = parallelism
         self._on_end = on_end
         self.group = f"pystate-slots-{description.job_id}-{description.attempt}"
@@ -46,6 +51,10 @@ class SlotJob:
         self._thread = thread
         thread.start()
 
+    def place_of(self, slot: int, patience_s: float) -> SlotPlace | None:
+        """Return where a slot ran and why it is gone, see `place_of_slot`."""
+        return place_of_slot(self._context, self.group, slot, patience_s)
+
     def cancel(self, timeout_s: float) -> bool:
         """End the job by force if it hasn't ended within `timeout_s`; return whether it ended by itself."""
         if self._thread is None:
@@ -58,11 +67,11 @@ class SlotJob:
         return False
 
     def _run(self) -> None:
-        description = self._description
+        description, engine = self._description, self._engine
 
         def slot(index: int, _: Iterable[int]) -> Iterable[Any]:
             become_slot()
-            run_slot(description, index)
+            run_slot(description, engine, index)
             return iter(())
 
         try:

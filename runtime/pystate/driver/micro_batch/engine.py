@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sys
 import threading
 import traceback
@@ -12,19 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import SinkKind
 from pystate.checkpoint.live_attempt import AttemptOverError
-from pystate.common.bounded_text import bounded_text
+from pystate.common.bounded_text import bounded_text, first_line
 from pystate.common.errors import ControlError, JobExecutionError, PystateError, UserFunctionError
 from pystate.driver.engine import EngineEvents
-from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.micro_batch.attempt_epochs import AttemptEpochs
 from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
-from pystate.driver.micro_batch.epoch_failures import first_line, stage_failure
-from pystate.driver.restored_job import RestoredJob
+from pystate.driver.micro_batch.epoch_failures import stage_failure
+from pystate.driver.micro_batch.epoch_metrics import EpochMetrics
+from pystate.driver.micro_batch.epoch_slots import EpochSlots
+from pystate.driver.micro_batch.source_restore import RestoredSources
 from pystate.driver.slot_pool import SlotPool
 from pystate.plan.job_plan import JobPlan, SinkPlan
 from pystate.plan.output import LINE_FIELD
 from pystate.plan.task import JobEnvironment
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.slot_engine import MicroBatchSlotEngineFactory
 from pystate.spark.micro_batch.determinism import non_determinism
 from pystate.spark.micro_batch.epoch_proof import EpochProof
 from pystate.spark.micro_batch.exchange import SlotDirectory, fetch_output
@@ -54,7 +55,7 @@ class MicroBatchEngine:
         plan: What to run.
         frames: The streaming DataFrames of the plan's sources.
         environment: The job, as subtasks see it.
-        restored: Where to start.
+        restored: Where the query goes on.
         epochs: Gives the attempt its epochs.
         scratch: A folder of this attempt alone.
         trigger_interval_ms: The least time between two epochs' starts.
@@ -67,12 +68,12 @@ class MicroBatchEngine:
         plan: JobPlan,
         frames: list[DataFrame],
         environment: JobEnvironment,
-        restored: RestoredJob,
+        restored: RestoredSources,
         epochs: EpochCoordinator,
         scratch: Path,
         *,
         trigger_interval_ms: int,
-        metrics: JobMetrics,
+        metrics: EpochMetrics,
     ) -> None:
         self._spark = spark
         self._plan = plan
@@ -90,15 +91,22 @@ class MicroBatchEngine:
         proven = any(one.can_be_proven for one in shuffles) and not any(one.others for one in shuffles)
         self._proof = EpochProof(self._stages, repeatable=repeatable, source_shuffles=proven)
         self._query: StreamingQuery | None = None
-        self._pool: SlotPool | None = None
+        self._pool: EpochSlots | None = None
         self._slots: SlotDirectory | None = None
         self._events: EngineEvents | None = None
 
-    def start(self, pool: SlotPool, slots: SlotDirectory, events: EngineEvents) -> None:
+    @property
+    def slot_engine(self) -> MicroBatchSlotEngineFactory:
+        """Makes the engine's half in each slot, at the restored epoch."""
+        return MicroBatchSlotEngineFactory(self._restored.epoch)
+
+    def start(self, pool: SlotPool, events: EngineEvents) -> None:
         """Start the query behind the restored epoch."""
-        restored = self._restored
-        self._pool, self._events = pool, events
-        self._slots = dataclasses.replace(slots, epoch_shift=restored.epoch - restored.batch_id)
+        restored, slots = self._restored, pool.description
+        self._pool, self._events = EpochSlots(pool), events
+        self._slots = SlotDirectory(
+            slots.job_id, slots.attempt, slots.secret, pool.addresses, epoch_shift=restored.epoch - restored.batch_id
+        )
         self._logs.rebuild(restored.spark_files, keep_query_id=restored.keep_query_id)
         began = self._job_epochs.attempt_started
         self._epochs = began(pool, self._logs, restored.epoch, restored.batch_id, events.checkpoints_failed)

@@ -14,8 +14,8 @@ from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.pending_checkpoints import PendingCheckpoints
 from pystate.common.errors import CheckpointFailedError, PystateError
+from pystate.driver.micro_batch.epoch_slots import EpochSlots
 from pystate.driver.micro_batch.epoch_tracker import EpochTracker
-from pystate.driver.slot_pool import SlotPool
 from pystate.plan.task import TaskSpec
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.spark.micro_batch.source_cut import SparkSourceCut
@@ -27,7 +27,7 @@ class EpochBarriers:
 
     Args:
         pending: The checkpoints under way.
-        pool: The attempt's slots.
+        slots: The attempt's.
         spark: Spark's logs.
         tasks: The job's.
         tracker: Where the epochs of the attempt stand.
@@ -38,7 +38,7 @@ class EpochBarriers:
     def __init__(
         self,
         pending: PendingCheckpoints,
-        pool: SlotPool,
+        slots: EpochSlots,
         spark: SparkCheckpointDirectory,
         tasks: list[TaskSpec],
         tracker: EpochTracker,
@@ -48,7 +48,7 @@ class EpochBarriers:
     ) -> None:
         self._pending = pending
         self._lock = pending.lock
-        self._pool = pool
+        self._slots = slots
         self._spark = spark
         self._tasks = tasks
         self._tracker = tracker
@@ -210,7 +210,7 @@ class EpochBarriers:
         failure: tuple[CheckpointFailureReason, PystateError] | None = None
         checkpoint.capture(lambda: SparkSourceCut.behind(self._spark, batch))  # no epoch begins meanwhile
         try:
-            self._pool.snapshot(barrier)
+            self._slots.snapshot(barrier)
         except PystateError as declined:
             failure = CheckpointFailureReason.CHECKPOINT_DECLINED, declined
         except Exception as broken:  # whatever it was: no epoch would begin again

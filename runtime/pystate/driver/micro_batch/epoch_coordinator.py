@@ -13,6 +13,7 @@ from pystate.common.job_status import JobStatus
 from pystate.driver.micro_batch.attempt_epochs import AttemptEpochs
 from pystate.driver.micro_batch.epoch_barriers import EpochBarriers
 from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
+from pystate.driver.micro_batch.epoch_slots import EpochSlots
 from pystate.driver.micro_batch.epoch_tracker import EpochTracker
 from pystate.driver.micro_batch.record_counts import RecordCounter
 from pystate.driver.micro_batch.running_epoch import RunningEpoch, RunningEpochStore
@@ -88,7 +89,7 @@ class EpochCoordinator:
         tracker = EpochTracker(((task.uid, index) for task in tasks for index in range(task.parallelism)), epoch, batch)
         every_epoch = coordinator.engine_triggers
         barriers = EpochBarriers(
-            coordinator.pending, pool, spark, tasks, tracker, every_epoch=every_epoch, clock=self._clock
+            coordinator.pending, EpochSlots(pool), spark, tasks, tracker, every_epoch=every_epoch, clock=self._clock
         )
         self._attempt = AttemptEpochs(coordinator, barriers, tracker, spark, self._numbers, self._running, self._records)
         coordinator.attempt_started(pool, barriers, on_intolerable)

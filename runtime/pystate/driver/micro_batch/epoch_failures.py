@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystate.common.bounded_text import bounded_text
+from pystate.common.bounded_text import bounded_text, first_line
 from pystate.common.errors import (
     JobExecutionError,
     PystateError,
@@ -11,12 +11,6 @@ from pystate.common.errors import (
     UserFunctionError,
     error_from_dict,
 )
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error, its kind where it has none."""
-    lines = str(error).strip().splitlines()
-    return bounded_text(lines[0]) if lines else type(error).__name__
 
 
 def _root_cause(text: str) -> str:

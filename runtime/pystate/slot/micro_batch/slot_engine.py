@@ -2,48 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pystate.common.errors import ControlError
-from pystate.common.option_types import ANY_PORT
 from pystate.plan.task import JobEnvironment, TaskSpec
+from pystate.slot.engine import SlotContext
 from pystate.slot.micro_batch.data_server import DataServer
-from pystate.slot.micro_batch.subtask import EpochGateway, MicroBatchSubtask
+from pystate.slot.micro_batch.epoch_gateway import DriverEpochGateway
+from pystate.slot.micro_batch.subtask import MicroBatchSubtask
 from pystate.slot.subtask import Subtask
 from pystate.slot.subtask_checkpoints import Upload
 from pystate.snapshot.barrier import CheckpointBarrier
+
+
+@dataclass(frozen=True)
+class MicroBatchSlotEngineFactory:
+    """Makes the engine in each slot of an attempt.
+
+    Attributes:
+        finished_epoch: The epoch that the restored state stands at.
+    """
+
+    finished_epoch: int
+
+    def __call__(self, slot: SlotContext) -> MicroBatchSlotEngine:
+        """Return the engine for a slot."""
+        return MicroBatchSlotEngine(slot, self.finished_epoch)
 
 
 class MicroBatchSlotEngine:
     """Takes epochs from exchanges, finishes them and places barriers between them when the driver says so.
 
     Args:
-        secret: What an exchange must prove.
-        job_id: Exchanges of other jobs are refused.
-        attempt: So are those of other execution attempts.
-        index: The slot's number.
-        gateway: Whom subtasks ask and tell.
-        host: The address to bind to; ignored with `path`.
-        ports: The first of these that is free is taken; ignored with `path`.
-        path: Bind to a Unix socket at this path instead.
+        slot: Where.
+        finished_epoch: The epoch that the restored state stands at.
     """
 
-    def __init__(
-        self,
-        secret: bytes,
-        job_id: str,
-        attempt: int,
-        index: int,
-        gateway: EpochGateway,
-        *,
-        host: str,
-        ports: range = ANY_PORT,
-        path: str | None = None,
-    ) -> None:
-        self._index = index
-        self._gateway = gateway
+    def __init__(self, slot: SlotContext, finished_epoch: int) -> None:
+        self._slot = slot
+        self._epochs = DriverEpochGateway(slot.gateway)
+        self._finished_epoch = finished_epoch
         self._subtasks: dict[str, MicroBatchSubtask] = {}
-        self._data = DataServer(secret, job_id, attempt, self._subtasks, host=host, ports=ports, path=path)
+        path = f"{slot.directory}/exchange" if slot.unix_sockets else None
+        self._data = DataServer(
+            slot.secret, slot.job_id, slot.attempt, self._subtasks, host=slot.host, ports=slot.ports, path=path
+        )
 
     @property
     def address(self) -> str | tuple[str, int]:
@@ -63,10 +67,11 @@ class MicroBatchSlotEngine:
         task: TaskSpec,
         environment: JobEnvironment,
         upload: Upload,
-        finished_epoch: int,
     ) -> Subtask:
         """Return the slot's subtask of a task."""
-        return MicroBatchSubtask(task, self._index, environment, self._gateway, upload, finished_epoch)
+        return MicroBatchSubtask(
+            task, self._slot.index, environment, self._slot.gateway, self._epochs, upload, self._finished_epoch
+        )
 
     def serve(self, subtasks: dict[str, Subtask]) -> None:
         """Bring epochs to subtasks that are open by now."""

@@ -30,7 +30,7 @@ OUTCOME_TIMEOUT_S = 60.0
 _OUTCOME_POLL_S = 0.02
 
 
-class EpochGateway(SubtaskGateway, Protocol):
+class EpochGateway(Protocol):
     """What a subtask of this engine tells the driver besides, and asks of it."""
 
     def epoch_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
@@ -66,7 +66,8 @@ class MicroBatchSubtask(Subtask):
         task: What to run.
         index: Which share.
         environment: The job.
-        gateway: Whom to ask and tell.
+        gateway: Whom to tell what all subtasks tell.
+        epochs: Whom to ask and tell of epochs.
         upload: Runs the asynchronous part of a snapshot on another thread.
         finished_epoch: The epoch the restored state stands at.
     """
@@ -76,13 +77,14 @@ class MicroBatchSubtask(Subtask):
         task: TaskSpec,
         index: int,
         environment: JobEnvironment,
-        gateway: EpochGateway,
+        gateway: SubtaskGateway,
+        epochs: EpochGateway,
         upload: Upload,
         finished_epoch: int,
     ) -> None:
         super().__init__(task, index, environment, gateway, upload, self._keep)
         self._environment = environment
-        self._epochs = gateway
+        self._epochs = epochs
         self._ledger = EpochLedger(finished_epoch)
         self._claim: _Claim | None = None  # of the epoch that runs or is prepared
         self._prepared: PreparedEpoch | None = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pystate.driver.job_metrics import JobMetrics
+from pystate.driver.micro_batch.epoch_metrics import EpochMetrics
 
 
 def test_the_last_epochs_and_the_one_that_runs():
     now = [10.0]
     context: Any = SimpleNamespace(accumulator=lambda *_: None)
-    metrics = JobMetrics(context, lambda: now[0])
+    metrics = EpochMetrics(context, lambda: now[0])
     metrics.sources = type("Sources", (), {"samples": staticmethod(dict)})()  # type: ignore[assignment]
     assert metrics.epoch_times() == {"epoch_durations": [], "epoch_running": None}
 

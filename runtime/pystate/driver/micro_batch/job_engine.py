@@ -1,0 +1,132 @@
+"""The micro-batch engine of one job: its sources as DataFrames, its epochs over all attempts, where a query goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pystate.api.job_graph import SourceTransformation
+from pystate.common.job_status import JobStatus
+from pystate.common.options import CoreOptions, PystateOptions, StateRecoveryOptions
+from pystate.common.type_info import TypeInformation
+from pystate.driver.job_context import JobContext
+from pystate.driver.micro_batch.engine import MicroBatchEngine
+from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
+from pystate.driver.micro_batch.epoch_metrics import EpochMetrics
+from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
+from pystate.driver.micro_batch.source_restore import RestoredSources, SourceRestore
+from pystate.plan.job_plan import JobPlan
+from pystate.plan.task import JobEnvironment
+from pystate.snapshot.snapshot import Snapshot
+from pystate.spark.micro_batch.determinism import non_determinism_notices
+from pystate.spark.micro_batch.epoch_bounds import EpochBounds
+from pystate.spark.micro_batch.source_checks import spark_sources
+from pystate.spark.micro_batch.source_shuffles import source_shuffle_notices
+from pystate.spark.micro_batch.spark_checkpoint import SparkSource
+from pystate.spark.micro_batch.translator import source_frame, source_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class MicroBatchJobEngine:
+    """Runs a job as one streaming query per attempt.
+
+    Args:
+        job: The job.
+        spark: The session.
+
+    Attributes:
+        worker_modules: What its stages in Spark's workers import.
+        metrics: What epochs and sources measure.
+        epochs: The job's.
+    """
+
+    worker_modules = ("pystate.spark.micro_batch.exchange",)
+
+    def __init__(self, job: JobContext, spark: SparkSession) -> None:
+        self._job = job
+        self._spark = spark
+        self._numbers = EpochNumbers(job.directory.epochs, job.term.check)
+        self.metrics = EpochMetrics(spark.sparkContext)
+        self.epochs = EpochCoordinator(job.coordinator, self._numbers)
+        self._frames: list[DataFrame] = []
+        self._notices: list[str] = []
+        self._plan: JobPlan | None = None
+        self._sources: list[SparkSource] = []
+        self._running: MicroBatchEngine | None = None
+
+    def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
+        """Make the streaming DataFrames, and return what elements each source gives."""
+        configuration = self._job.configuration
+        bounds = EpochBounds(configuration, configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+        bounded = [bounds.bound(source_frame(self._spark, source), source.name) for source in sources]
+        self._frames = [frame for frame, _ in bounded]
+        self._notices = [notice for _, notices in bounded for notice in notices]
+        for source, frame in zip(sources, self._frames, strict=True):
+            self._notices.extend(non_determinism_notices(source, frame))
+            self._notices.extend(source_shuffle_notices(source.name, frame))
+        return [source_type(source, frame) for source, frame in zip(sources, self._frames, strict=True)]
+
+    def source_notices(self) -> list[str]:
+        """Return what the author of the sources should know."""
+        return self._notices
+
+    def planned(self, plan: JobPlan) -> None:
+        """Take note of the job.
+
+        Raises:
+            JobGraphError: Two of its sources read the same stream of Spark's.
+        """
+        self._plan = plan
+        self._sources = spark_sources(plan, self._frames)
+        self.epochs.describe(plan.tasks)
+
+    def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> MicroBatchEngine:
+        """Return the engine of an attempt, whose query goes on behind a snapshot."""
+        plan = self._plan
+        assert plan is not None  # noqa: S101 - the job is planned before its first attempt
+        self._running = MicroBatchEngine(
+            self._spark,
+            plan,
+            self._frames,
+            environment,
+            self._restored(plan, snapshot),
+            self.epochs,
+            scratch,
+            trigger_interval_ms=self._job.configuration.get(PystateOptions.EPOCH_INTERVAL),
+            metrics=self.metrics,
+        )
+        return self._running
+
+    def _restored(self, plan: JobPlan, snapshot: Snapshot | None) -> RestoredSources:
+        allow = self._job.configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
+        restore = SourceRestore(plan, self._sources, allow_non_restored=allow)
+        running = self.epochs.running_epoch(snapshot)
+        if running is not None:
+            self._job.say(f"Epoch {running.epoch} is run again, with the same rows.")
+        if snapshot is None:
+            return restore.nothing(self._numbers.resume_above(-1), running)
+        above = self._numbers.resume_above(snapshot.metadata.epoch)
+        return restore.from_snapshot(snapshot, above, self._job.job_id, running)
+
+    def attempt_over(self) -> None:
+        """The epoch that ran will not end."""
+        self.metrics.attempt_over()
+        self._running = None
+
+    def how_far(self, snapshot: Snapshot) -> int:
+        """Return Spark's number of the last batch that a snapshot holds the rows of; -1 for none."""
+        position = snapshot.metadata.source_position
+        return -1 if position is None else position.epoch
+
+    def progress(self) -> dict[str, Any]:
+        """Return the last finished epoch, records, how long the last epochs took, and the backlog."""
+        running = self._running
+        backlog = None if running is None else running.backlog()
+        return {**self.epochs.progress(), **self.metrics.epoch_times(), "backlog": backlog}
+
+    def close(self, status: JobStatus) -> None:
+        """Delete what a job that has ended needs no more."""
+        self.epochs.close(status)

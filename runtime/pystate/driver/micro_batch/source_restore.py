@@ -1,0 +1,105 @@
+"""From a snapshot to the logs with which Spark's query goes on: which files, which batch, which epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pystate.driver.micro_batch.running_epoch import RunningEpoch
+from pystate.plan.job_plan import JobPlan
+from pystate.snapshot.snapshot import Snapshot
+from pystate.spark.collection_source import check_collection_offset
+from pystate.spark.micro_batch.spark_checkpoint import (
+    NO_OFFSET,
+    SparkSource,
+    captured_sources,
+    fit_sources,
+    source_offsets,
+    unpack_archive,
+)
+
+
+@dataclass
+class RestoredSources:
+    """Where an attempt's query goes on.
+
+    Attributes:
+        spark_files: Spark's logs at the cut; empty for a start from nothing.
+        batch_id: Spark's number of the batch at the cut, -1 for none.
+        epoch: The epoch number that batch gets in this job.
+        keep_query_id: Whether the query stays the same to sinks.
+    """
+
+    spark_files: dict[str, bytes]
+    batch_id: int = -1
+    epoch: int = -1
+    keep_query_id: bool = True
+
+
+class SourceRestore:
+    """Fits the sources of snapshots to those of one job.
+
+    Args:
+        plan: The job.
+        sources: The job's sources, in the order Spark reads them.
+        allow_non_restored: Whether sources that the job has no more may be left behind.
+    """
+
+    def __init__(self, plan: JobPlan, sources: list[SparkSource], *, allow_non_restored: bool) -> None:
+        self._plan = plan
+        self._sources = sources
+        self._allow_non_restored = allow_non_restored
+
+    def nothing(self, epoch: int, running: RunningEpoch | None = None) -> RestoredSources:
+        """Return the start from nothing; the first epoch's number is `epoch` + 1.
+
+        Args:
+            epoch: As said.
+            running: The first epoch, to be run again.
+
+        Raises:
+            RestoreError: Its sources don't fit.
+        """
+        if running is None:
+            return RestoredSources({}, epoch=epoch)
+        files = fit_sources(running.files, self._sources, allow_non_restored=self._allow_non_restored)
+        return RestoredSources(files, epoch=running.epoch - 1)
+
+    def from_snapshot(
+        self, snapshot: Snapshot, epoch: int, job_id: str, running: RunningEpoch | None = None
+    ) -> RestoredSources:
+        """Return where a snapshot's sources go on.
+
+        Args:
+            snapshot: What to restore.
+            epoch: The number that the snapshot's epoch gets in this job.
+            job_id: This job; sinks see a query of its own where the snapshot is another job's.
+            running: The epoch behind the snapshot, to be run again under its number.
+
+        Raises:
+            RestoreError: They don't fit.
+            CorruptSnapshotError: It is damaged.
+        """
+        position = snapshot.metadata.source_position
+        files: dict[str, bytes] = {}
+        batch_id = -1
+        if position is not None:
+            batch_id = position.epoch
+            with snapshot.location.open(position.files) as archive:
+                files = unpack_archive(archive.read())
+            self._check_collections(files, batch_id)
+        if running is not None:
+            epoch = running.epoch - 1
+            files = {**files, **running.files}
+        if files:
+            files = fit_sources(files, self._sources, allow_non_restored=self._allow_non_restored)
+        keep_query_id = running is not None or snapshot.metadata.job_id == job_id
+        return RestoredSources(files, batch_id, epoch, keep_query_id=keep_query_id)
+
+    def _check_collections(self, files: dict[str, bytes], batch: int) -> None:
+        """Refuse to go on in collections that are not those that were read."""
+        offsets = source_offsets(files[f"offsets/{batch}"]) if files else []
+        read = {old.uid: offset for old, offset in zip(captured_sources(files), offsets, strict=True)}
+        for source in self._plan.sources:
+            offset = read.get(source.uid, NO_OFFSET)
+            if source.step.collection is not None and offset != NO_OFFSET:
+                check_collection_offset(source.step, offset)

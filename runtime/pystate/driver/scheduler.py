@@ -1,0 +1,291 @@
+"""The attempts of a planned job, one behind the other: restore, run, fail, wait, restart."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from pystate.common.errors import CorruptSnapshotError, JobExecutionError, PystateError, SparkLostError
+from pystate.common.job_status import JobStatus
+from pystate.common.options import PystateOptions
+from pystate.common.state_settings import StateSettings
+from pystate.common.user_frames import add_user_frame
+from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
+from pystate.driver.execution_failure_handler import OF_USER_CODE, ExecutionFailureHandler
+from pystate.driver.job_context import JobContext
+from pystate.driver.job_engine import JobEngine
+from pystate.driver.job_metrics import JobMetrics
+from pystate.driver.resource_manager import ResourceManager
+from pystate.driver.restore import RestorePlan
+from pystate.driver.restore_report import RestoreReport
+from pystate.driver.status import failure_dict
+from pystate.job_folder.failure_history import bounded_trace
+from pystate.metrics.last_metrics import write_last_metrics
+from pystate.plan.job_plan import JobPlan
+from pystate.plan.task import JobEnvironment
+from pystate.slot.process import remove_dead_folders
+from pystate.snapshot.snapshot import Snapshot
+
+
+class Scheduler:
+    """Runs the attempts of one job.
+
+    Args:
+        job: The job.
+        engine: Its engine.
+        resources: Where its slots run.
+        metrics: Takes what they measure.
+        supervised: Whether a job manager starts another driver when this one has to give up.
+    """
+
+    def __init__(
+        self,
+        job: JobContext,
+        engine: JobEngine,
+        resources: ResourceManager,
+        metrics: JobMetrics,
+        *,
+        supervised: bool,
+    ) -> None:
+        self._job = job
+        self._engine = engine
+        self._resources = resources
+        self._metrics = metrics
+        self._supervised = supervised
+        self._status = job.status
+        self._say = job.say
+        self._state_settings = StateSettings.of(job.configuration)
+        self._failures = ExecutionFailureHandler(job.configuration, job.directory, self._saved_up_to)
+        self._number = job.status.attempt
+        self._attempt: ExecutionAttempt | None = None
+        self._restore: RestoreReport | None = None
+        self._started_behind = -1  # how far the snapshot had been read that the job was started from
+        self._end_state: JobStatus | None = None
+        self._cancelled = threading.Event()
+        self._lock = threading.Lock()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody has cancelled the job."""
+        return self._cancelled.is_set()
+
+    @property
+    def slot_pids(self) -> dict[int, int]:
+        """The process of each slot of the attempt that runs, by index; none between two attempts."""
+        attempt = self._attempt
+        return {} if attempt is None else attempt.slot_pids
+
+    def restore_progress(self) -> dict[str, Any] | None:
+        """Return how far the restore of an attempt is: `checkpoint_id`, `bytes`, `total`; None where none is under way."""
+        restore, attempt = self._restore, self._attempt
+        return None if restore is None or attempt is None else restore.progress(attempt.restored_bytes)
+
+    def begin(self, *, taken_over: bool) -> None:
+        """Begin to count failures; where another driver has run the job before, behind its last one.
+
+        Raises:
+            PystateError: What the other has written is damaged.
+        """
+        self._failures.begin(taken_over=taken_over)
+
+    def starts_behind(self, snapshot: Snapshot) -> None:
+        """Take note of the snapshot that the job was started from."""
+        self._started_behind = self._engine.how_far(snapshot)
+
+    def run(self, plan: JobPlan, restore: RestorePlan) -> JobStatus:
+        """Run attempts until the job ends well or is cancelled; return how.
+
+        Raises:
+            PystateError: It failed, or goes on in another driver.
+        """
+        configuration = self._job.configuration
+        environment = JobEnvironment(
+            job_id=self._job.job_id,
+            job_name=self._job.name,
+            attempt=0,
+            configuration=configuration.to_dict(),
+            state_backend=self._state_settings.backend,
+            kept_output_bytes=configuration.get(PystateOptions.OUTPUT_MEMORY_SIZE),
+            working_directory="",
+        )
+        scratch = scratch_folder(self._job.job_id)
+        try:
+            while True:
+                end = self._run_attempt(plan, restore, environment, scratch)
+                # a storage that is away for a moment would else end the job for good
+                self._job.term.check_when_told(self._say)
+                # behind the savepoint of a stop or a cancel the job has ended, whatever befalls the attempt
+                if end.outcome is not AttemptOutcome.FAILED or self.is_cancelled or self._end_state is not None:
+                    return self._state_behind(end)
+                error = end.error or JobExecutionError("The attempt failed.")
+                self.check_resources(error)
+                self.wait_for_restart(error, end.stack_trace)
+                if self.is_cancelled:
+                    return JobStatus.CANCELED
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+            remove_dead_folders(self._job.job_id, self._number + 1)
+
+    def cancel(self) -> None:
+        """Cancel the job; returns at once."""
+        with self._lock:
+            self._status.update(JobStatus.CANCELLING)
+            self._cancelled.set()
+            attempt = self._attempt
+        if attempt is not None:
+            attempt.end(AttemptEnd(AttemptOutcome.CANCELLED))
+
+    def end_behind_savepoint(self, state: JobStatus) -> None:
+        """End the job: its savepoint is made, and nothing may come behind it.
+
+        Args:
+            state: FINISHED or CANCELED.
+        """
+        try:
+            self._failures.job_ends(state)
+        except OSError as failure:
+            self._say(f"WARNING: {self._job.directory.recovery} can't be written: {failure}")
+        with self._lock:
+            self._end_state = state
+            attempt = self._attempt
+        if attempt is not None:
+            outcome = AttemptOutcome.FINISHED if state is JobStatus.FINISHED else AttemptOutcome.CANCELLED
+            attempt.end(AttemptEnd(outcome))
+
+    def terminate(self, state: JobStatus, **changes: Any) -> None:
+        """Make the job's end known; who reads the status finds the metrics."""
+        tracker = self._job.coordinator.tracker
+        write_last_metrics(self._job.directory.last_metrics, lambda: self._metrics.collect(tracker))
+        self._status.update(state, **changes)
+
+    def wait_for_restart(self, error: PystateError, stack_trace: str) -> None:
+        """Wait until the next attempt may begin, or the job is cancelled.
+
+        Raises:
+            PystateError: The error; there is no next attempt.
+        """
+        if isinstance(error, OF_USER_CODE):
+            add_user_frame(error, stack_trace)
+        self._say(f"Attempt {self._number} failed: {error}\n{bounded_trace(stack_trace)}")
+        failure = failure_dict(error, stack_trace)
+        if isinstance(error, CorruptSnapshotError) and self._job.coordinator.give_up_latest():
+            self._say("The job goes back to the checkpoint before.")
+            delay_ms: int | None = 0
+        else:
+            delay_ms = self._failures.delay_ms(error, stack_trace)
+        if delay_ms is None:
+            self._say(f"Recovery is suppressed: {self._failures.describe()}.")
+            self.terminate(JobStatus.FAILED, failure=failure)
+            raise error
+        self._number += 1
+        self._say(f"Attempt {self._number} starts in {delay_ms} ms ({self._failures.describe()}).")
+        self._status.update(JobStatus.RESTARTING, failure=failure, attempt=self._number)
+        self._cancelled.wait(delay_ms / 1000)
+
+    def check_resources(self, error: PystateError) -> None:
+        """End this driver's part of the job if its Spark application is gone, of which a failure may be the first sign.
+
+        A second application in the same process would not do: the DataFrames that the program has made belong to the first.
+
+        Raises:
+            SparkLostError: It is; where a job manager watches this process, it starts another one with a Spark of its own.
+        """
+        lost: PystateError = error
+        if not isinstance(error, SparkLostError):
+            how = self._resources.loss()
+            if how is None:
+                return
+            lost = SparkLostError(f"The job's Spark application {how}: {error.message}", where=error.where)
+        if self._supervised:
+            self._say(f"Attempt {self._number} failed: {lost}\nThis driver ends, the next one starts another application.")
+            self._status.report_failure(failure_dict(lost, ""))
+        else:
+            self.terminate(JobStatus.FAILED, failure=failure_dict(lost, ""))
+        raise lost
+
+    def _run_attempt(self, plan: JobPlan, restore: RestorePlan, environment: JobEnvironment, scratch: Path) -> AttemptEnd:
+        number = self._number
+        environment, folder = dataclasses.replace(environment, attempt=number), scratch / str(number)
+        snapshot = None
+        try:
+            self._job.term.check()  # the wait for a restart may have been long, and this attempt writes the job's status
+            snapshot = self._starting_point()
+            restored = restore.restored(snapshot)
+            engine = self._engine.attempt(environment, snapshot, folder)
+        except PystateError as error:
+            return AttemptEnd(AttemptOutcome.FAILED, error, traceback.format_exc())
+        if snapshot is not None:
+            self._job.coordinator.report_restored(snapshot)
+        attempt = ExecutionAttempt(
+            number,
+            self._resources,
+            plan,
+            environment,
+            restored,
+            self._job.coordinator,
+            engine,
+            folder,
+            startup_timeout_s=self._job.configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000,
+            metrics=self._metrics.slots,
+            waits=self._job.waits,
+        )
+        with self._lock:
+            self._attempt = attempt
+            if self.is_cancelled:
+                return AttemptEnd(AttemptOutcome.CANCELLED)
+        if number == 0:  # one after it is RESTARTING for as long as it waits for its slots
+            self._status.update(JobStatus.CREATED)
+        self._failures.attempt_created()
+        if restored.checkpoint_id is not None:
+            self._restore = RestoreReport(restored.checkpoint_id, restored.keyed_bytes(plan.tasks))
+        end = attempt.run(self._is_deploying, self._is_running)
+        self._engine.attempt_over()
+        with self._lock:
+            self._attempt = None
+        self._restore = None
+        return end
+
+    def _starting_point(self) -> Snapshot | None:
+        """Return the latest checkpoint, else the savepoint the job was started from, else None."""
+        snapshot = self._job.coordinator.latest_snapshot()
+        if self._number > 0:
+            start = _describe_start(snapshot, in_memory=self._state_settings.in_memory_only)
+            self._say(f"Attempt {self._number} starts {start}.")
+        return snapshot
+
+    def _is_deploying(self) -> None:
+        self._status.update(JobStatus.CREATED)
+
+    def _is_running(self) -> None:
+        self._failures.attempt_runs()
+        self._status.update(JobStatus.RUNNING)
+        restore, self._restore = self._restore, None
+        if restore is not None:
+            self._say(restore.sentence(self._number))
+
+    def _saved_up_to(self) -> int | None:
+        """Return how far a checkpoint of the job has read the sources; one can complete before the first row, too."""
+        snapshot = self._job.coordinator.latest_snapshot()
+        if snapshot is None or snapshot.starting or self._engine.how_far(snapshot) <= self._started_behind:
+            return None
+        return self._engine.how_far(snapshot)
+
+    def _state_behind(self, end: AttemptEnd) -> JobStatus:
+        if self._end_state is not None:
+            return self._end_state
+        return JobStatus.FINISHED if end.outcome is AttemptOutcome.FINISHED else JobStatus.CANCELED
+
+
+def _describe_start(snapshot: Snapshot | None, *, in_memory: bool) -> str:
+    # checkpoints in memory may have completed in a driver that is gone
+    none = "this driver has no checkpoint in memory" if in_memory else "no checkpoint has completed"
+    if snapshot is None:
+        return f"from nothing: {none}, and the job was started without a savepoint"
+    number = snapshot.metadata.checkpoint_id
+    if snapshot.starting:
+        return f"from the savepoint the job was started from: {none} ({snapshot.location.uri})"
+    return f"from checkpoint {number} ({snapshot.location.uri})"

@@ -1,0 +1,30 @@
+"""How the micro-batch engine's subtasks reach their side in the driver."""
+
+from __future__ import annotations
+
+from pystate.slot.gateway import CoordinatorGateway
+from pystate.slot.micro_batch.epoch_ledger import Asker, TaskOutcome
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.slot.micro_batch.subtask import EpochGateway
+
+
+class DriverEpochGateway(EpochGateway):
+    """Calls the driver.
+
+    Args:
+        gateway: The slot's way to it.
+    """
+
+    def __init__(self, gateway: CoordinatorGateway) -> None:
+        self._gateway = gateway
+
+    def epoch_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
+        """Say that all rows of an epoch are in."""
+        self._gateway.call("epoch_prepared", uid=uid, subtask=subtask, prepared=prepared.to_plain())
+
+    def task_outcome(self, uid: str, subtask: int, asker: Asker) -> TaskOutcome:
+        """Ask what became of a Spark task attempt."""
+        answer = self._gateway.call(
+            "task_outcome", uid=uid, subtask=subtask, stage_id=asker.stage_id, task_attempt_id=asker.task_attempt_id
+        )
+        return TaskOutcome(answer)

@@ -1,0 +1,73 @@
+"""Where a query goes on behind a snapshot: which logs, which batch, which epoch number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pystate.common.errors import RestoreError
+from pystate.driver.micro_batch.running_epoch import RunningEpoch
+from pystate.driver.micro_batch.source_restore import SourceRestore
+from pystate.plan.job_plan import JobPlan
+from pystate.snapshot.handles import ByteStreamStateHandle
+from pystate.snapshot.snapshot import Snapshot
+from pystate.snapshot.storage import SnapshotLocation
+from pystate.spark.micro_batch.source_cut import SparkSourceCut
+from pystate.spark.micro_batch.spark_checkpoint import SparkSource
+from tests.checkpoint.harness import FakeSpark
+from tests.driver.test_operator_state_restore import snapshot_of, tasks
+
+JOB_ID = "a" * 32
+
+
+@pytest.fixture
+def spark(tmp_path):
+    return FakeSpark(tmp_path)
+
+
+def restore(*uids: str) -> SourceRestore:
+    sources = [SparkSource(uid, 0, index) for index, uid in enumerate(uids)]
+    return SourceRestore(JobPlan([], 1, levels=[tasks(1)]), sources, allow_non_restored=False)
+
+
+def snapshot_at(spark: FakeSpark, batch: int) -> Snapshot:
+    spark.plan(batch)
+    spark.commit(batch)
+    cut = SparkSourceCut.behind(spark.directory, batch)
+    assert cut.settle()
+    position = cut.position(ByteStreamStateHandle(cut.archive()))
+    metadata = replace(snapshot_of(tasks(2)).metadata, source_position=position)
+    return Snapshot(SnapshotLocation("file:/nowhere/chk-5"), metadata, starting=False)
+
+
+def test_a_start_from_nothing_begins_behind_the_number_it_is_given():
+    nothing = restore("source").nothing(4)
+    assert (nothing.spark_files, nothing.batch_id, nothing.epoch) == ({}, -1, 4)
+
+
+def test_a_snapshot_gives_its_logs_and_its_batch_and_the_job_the_epoch(spark):
+    found = restore("source").from_snapshot(snapshot_at(spark, 3), 17, JOB_ID)
+    assert (found.batch_id, found.epoch) == (3, 17)
+    assert {"offsets/3", "commits/3", "metadata"} <= found.spark_files.keys()
+
+
+def test_another_jobs_snapshot_is_a_new_query_to_sinks(spark):
+    snapshot = snapshot_at(spark, 3)
+    own = snapshot.metadata.job_id
+    assert restore("source").from_snapshot(snapshot, 3, own).keep_query_id
+    assert not restore("source").from_snapshot(snapshot, 3, "f" * 32).keep_query_id
+
+
+def test_an_epoch_that_is_run_again_keeps_its_number_and_its_rows(spark):
+    snapshot = snapshot_at(spark, 3)
+    spark.plan(4)
+    running = RunningEpoch(9, 4, snapshot.location.uri, spark.directory.capture_running(4))
+    found = restore("source").from_snapshot(snapshot, 3, "f" * 32, running)
+    assert (found.batch_id, found.epoch, found.keep_query_id) == (3, 8, True)
+    assert "offsets/4" in found.spark_files
+
+
+def test_a_source_that_the_job_has_no_more_is_refused(spark):
+    with pytest.raises(RestoreError, match="no source 'source'"):
+        restore("another").from_snapshot(snapshot_at(spark, 3), 3, JOB_ID)
