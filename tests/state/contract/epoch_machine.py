@@ -80,5 +80,7 @@ class EpochMachine(RuleBasedStateMachine):
         self.go_on()
 
     def teardown(self) -> None:
+        self.flush()
+        self.compare(self.harness, self.flushed)
         for snapshots, model in self.open:
             self.compare(self.harness.restored([written(snapshot) for snapshot in snapshots]), model)

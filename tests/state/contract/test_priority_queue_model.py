@@ -96,6 +96,7 @@ class _Timers(EpochMachine):
 
     def end_epoch(self) -> None:
         assert self.harness.entry_count() == len(self.flushed)
+        self.iterate()
 
     def compare(self, harness: BackendHarness, model: Model) -> None:
         found = [timer for backend in harness.backends for timer in backend.get_priority_queue(self.schema)]
