@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, cast
 from pystate.common.errors import SnapshotError
 from pystate.common.option_types import MemorySizeType
 from pystate.common.options import MAX_FRAME_BYTES, CheckpointingOptions, PystateOptions
+from pystate.common.overrides import override
 from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from pystate.snapshot.handles import ByteStreamStateHandle, StateHandle
 from pystate.snapshot.storage import MEMORY_SCHEME, SnapshotLocation, no_metadata
@@ -163,8 +164,8 @@ class MemoryCheckpointStorage(CheckpointStorageAccess):
         if self.has_checkpoint_directory:
             super().initialize()
 
+    @override
     def checkpoint_location(self, checkpoint_id: int) -> SnapshotLocation:
-        """Return where a checkpoint goes."""
         if self.has_checkpoint_directory:
             return InlineSnapshotLocation(super().checkpoint_location(checkpoint_id).uri)
         return MemorySnapshotLocation(f"{MEMORY_SCHEME}/{self.job_id}/chk-{checkpoint_id}")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
 from pystate.common.errors import SnapshotError
+from pystate.common.overrides import override
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
 from pystate.state.base.snapshot import KeyedStateSnapshot, KeyedStateSnapshotStats
 from pystate.state.base.ttl.cleanup import EntryFilter
@@ -40,8 +41,8 @@ class CountedSnapshot(KeyedStateSnapshot):
     def _let_go(self) -> None:
         """Free the view. Called once, on any thread."""
 
+    @override
     def write_canonical(self, sink: BinaryIO) -> KeyedStateSnapshotStats:
-        """Write the view as a canonical file."""
         with self._lock:
             self._check_open()
             self._writers += 1
@@ -62,8 +63,8 @@ class CountedSnapshot(KeyedStateSnapshot):
             message = "The snapshot was released before it was written."
             raise SnapshotError(message)
 
+    @override
     def release(self) -> None:
-        """Give the view up; a writer at work keeps it until it notices."""
         with self._lock:
             if self._released:
                 return

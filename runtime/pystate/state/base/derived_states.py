@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from pystate.api.functions import ReduceFunction
 from pystate.api.state import AggregatingState, ReducingState, ValueState
 from pystate.common.errors import StateError
+from pystate.common.overrides import override
 from pystate.state.base.serializers import TypeSerializer
 
 
@@ -63,8 +64,8 @@ class ValueReducingState(ReducingState[Any]):
         """Return the reduced value; None where nothing was added."""
         return self._read()
 
+    @override
     def add(self, value: Any) -> None:
-        """Add an element to the current key."""
         if value is None:
             raise _refuse_none(self._name)
         value = self._checked(value)
@@ -88,8 +89,8 @@ class ValueReducingState(ReducingState[Any]):
                 raise self._no_result()
         self._update(current)
 
+    @override
     def clear(self) -> None:
-        """Remove the current key's value."""
         self._values.clear()
 
 
@@ -127,8 +128,8 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
         accumulator = self._read()
         return None if accumulator is None else self._result(accumulator)
 
+    @override
     def add(self, value: Any) -> None:
-        """Add an element to the current key."""
         if value is None:
             raise _refuse_none(self._name)
         accumulator = self._read()
@@ -183,10 +184,10 @@ class DefaultValueState(ValueState[Any]):
         value = self._read()
         return self._default() if value is None else value
 
+    @override
     def update(self, value: Any) -> None:
-        """Set the current key's value; None removes it."""
         self._values.update(value)
 
+    @override
     def clear(self) -> None:
-        """Remove the current key's value."""
         self._values.clear()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pystate.api.state import ListState
 from pystate.common.errors import StateError
+from pystate.common.overrides import override
 from pystate.state.base.epoch_size import object_size, sample_of, scaled
 from pystate.state.base.key_context import KeyContext
 from pystate.state.base.overlay import KeyStore, OverlayState
@@ -86,8 +87,8 @@ class OverlayListState(OverlayState, ListState[Any]):
         overlay = self._lists[key] = _ListOverlay(self._group(key))
         return overlay
 
+    @override
     def get(self) -> list[Any]:
-        """Return the elements in the order they were added; an empty list where there is none."""
         key = self._context.active_key
         overlay = self._lists.get(key) or self._open()
         elements = overlay.elements
@@ -103,22 +104,22 @@ class OverlayListState(OverlayState, ListState[Any]):
             overlay.added = []
         return elements
 
+    @override
     def add(self, value: Any) -> None:
-        """Add an element to the current key."""
         if value is None:
             raise self._no_element()
         value = self._checked(value)
         overlay = self._lists.get(self._context.active_key) or self._open()
         overlay.added.append(value)
 
+    @override
     def add_all(self, values: list[Any]) -> None:
-        """Add several elements."""
         checked = self._all_checked(values)
         overlay = self._lists.get(self._context.active_key) or self._open()
         overlay.added += checked
 
+    @override
     def update(self, values: list[Any]) -> None:
-        """Put these elements in the place of all others; an empty list removes the key."""
         self._replace(self._all_checked(values))
 
     def clear(self) -> None:
@@ -162,23 +163,23 @@ class OverlayListState(OverlayState, ListState[Any]):
         """Return the current key's elements as the state holds them."""
         return self.get()
 
+    @override
     def touched_keys(self) -> list[tuple[Hashable, int]]:
-        """Return (key, key group) of all that the epoch has in its overlay."""
         return [(key, overlay.group) for key, overlay in self._lists.items()]
 
+    @override
     def holds(self, key: Hashable) -> bool:
-        """Return whether the epoch has a key in its overlay."""
         return key in self._lists
 
+    @override
     def settle(self, key: Hashable) -> None:
-        """Forget a key that the epoch has only read."""
         overlay = self._lists.get(key)
         if overlay is not None and self._change(key, overlay) is None:
             del self._lists[key]
             self._store.forget(key)
 
+    @override
     def held_bytes(self) -> int:
-        """Return about how much memory the running epoch takes."""
         overlays = self._lists.values()
         if not overlays:
             return 0
@@ -248,11 +249,11 @@ class OverlayListState(OverlayState, ListState[Any]):
         except StateError as error:
             raise self._unkeepable(key, error) from error
 
+    @override
     def apply_flush(self, changes: list[ListChange]) -> None:
-        """Write prepared changes to the store."""
         self._store.put_all(changes)
 
+    @override
     def drop_epoch(self) -> None:
-        """Forget the running epoch."""
         self._lists.clear()
         self._store.end_epoch()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pystate.api.state import MapState
 from pystate.common.errors import StateError
+from pystate.common.overrides import override
 from pystate.state.base.epoch_size import object_size, sample_of, scaled
 from pystate.state.base.key_context import KeyContext
 from pystate.state.base.keys import KeyCodec
@@ -128,8 +129,8 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
             message = f"State {self._name!r} can't take this map key: {error.message}"
             raise StateError(message, hint="convert it, or give the state another key_type_info") from None
 
+    @override
     def get(self, key: Any) -> Any:
-        """Return the value of a map key; None where there is none."""
         overlay = self._maps.get(self._context.active_key) or self._open()
         user_key = self._user_key(key)
         value = overlay.entries.get(user_key, _UNKNOWN)
@@ -145,8 +146,8 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         overlay.live += 1
         return value
 
+    @override
     def put(self, key: Any, value: Any) -> None:
-        """Set the value of a map key."""
         if value is not None:
             value = self._checked(value)
         overlay = self._maps.get(self._context.active_key) or self._open()
@@ -159,16 +160,16 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
             overlay.live += 1
         entries[user_key] = value
 
+    @override
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        """Set several entries."""
         checked = self._checked
         pairs = [(key, None if value is None else checked(value)) for key, value in dict_value.items()]
         overlay = self._maps.get(self._context.active_key) or self._open()
         for key, value in pairs:
             self._put(overlay, key, value)
 
+    @override
     def remove(self, key: Any) -> None:
-        """Remove a map key; nothing happens where it isn't there."""
         overlay = self._maps.get(self._context.active_key) or self._open()
         user_key = self._user_key(key)
         entries = overlay.entries
@@ -179,8 +180,8 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         else:
             entries[user_key] = ABSENT
 
+    @override
     def contains(self, key: Any) -> bool:
-        """Return whether a map key is there."""
         overlay = self._maps.get(self._context.active_key) or self._open()
         user_key = self._user_key(key)
         value = overlay.entries.get(user_key, _UNKNOWN)
@@ -244,22 +245,22 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         overlay.cleared = True
         overlay.stored = _NOTHING
 
+    @override
     def touched_keys(self) -> list[tuple[Hashable, int]]:
-        """Return (key, key group) of all that the epoch has in its overlay."""
         return [(key, overlay.group) for key, overlay in self._maps.items()]
 
+    @override
     def holds(self, key: Hashable) -> bool:
-        """Return whether the epoch has a key in its overlay."""
         return key in self._maps
 
+    @override
     def settle(self, key: Hashable) -> None:
-        """Forget a key that the epoch has only read."""
         overlay = self._maps.get(key)
         if overlay is not None and not overlay.cleared and not self._writes_of(key, overlay):
             del self._maps[key]
 
+    @override
     def held_bytes(self) -> int:
-        """Return about how much memory the running epoch takes."""
         overlays = self._maps.values()
         if not overlays:
             return 0
@@ -302,12 +303,12 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
                 writes[user_key] = data
         return writes
 
+    @override
     def apply_flush(self, changes: list[MapChange]) -> None:
-        """Write prepared changes to the store."""
         self._store.put_all(changes)
 
+    @override
     def drop_epoch(self) -> None:
-        """Forget the running epoch; iterations that are still under way end with an error."""
         self._epoch += 1
         self._maps.clear()
         self._store.end_epoch()

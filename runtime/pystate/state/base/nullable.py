@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pystate.common.overrides import override
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.base.value_format import pack
 
@@ -30,12 +31,12 @@ class NullableSerializer(TypeSerializer):
         """Return the value as the state will keep it."""
         return None if value is None else self.serializer.check(value)
 
+    @override
     def serialize(self, value: Any) -> bytes:
-        """Return the value's bytes."""
         return _NIL if value is None else self._serialize(value)
 
+    @override
     def deserialize(self, data: bytes) -> Any:
-        """Return a fresh value."""
         return None if data == _NIL else self._deserialize(data)
 
     def snapshot(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pystate.common.errors import StateError
+from pystate.common.overrides import override
 from pystate.state.base.epoch_size import mapping_size
 from pystate.state.base.overlay import EpochOverlay
 from pystate.state.base.timer_schema import Timer, TimerSchema, check_time
@@ -225,12 +226,12 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         """Return what the epoch added and removed."""
         return list(self._changes.items())
 
+    @override
     def apply_flush(self, changes: list[Change]) -> None:
-        """Write prepared changes to the store. The epoch goes on until `drop_epoch`."""
         self._store.put_all(changes)
 
+    @override
     def drop_epoch(self) -> None:
-        """Forget the running epoch; iterations that are still under way end with an error."""
         for timer, added in self._changes.items():
             if not added:  # it may be there again
                 self._announce(timer.key_group, timer.timestamp)
@@ -240,7 +241,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         self._epoch += 1
         self._store.end_epoch()
 
+    @override
     def held_bytes(self) -> int:
-        """Return about how much memory the running epoch takes."""
         changes: Mapping[Any, bool] = self._changes
         return mapping_size(changes) + _HEAP_ITEM_BYTES * self._count + self._store.kept_bytes()

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from pystate.api.state import ValueState
 from pystate.common.errors import StateError
+from pystate.common.overrides import override
 from pystate.state.base.epoch_size import mapping_size
 from pystate.state.base.key_context import NO_KEY, KeyContext
 from pystate.state.base.overlay import KeyStore, OverlayState
@@ -46,8 +47,8 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         self._overlay: dict[Hashable, Any] = {}
         self._groups: dict[Hashable, int] = {}  # key group of each key in the overlay
 
+    @override
     def update(self, value: Any) -> None:
-        """Set the current key's value; None removes it."""
         if value is not None:
             value = self._checked(value)
         key = self._context.active_key
@@ -55,8 +56,8 @@ class OverlayValueState(OverlayState, ValueState[Any]):
             self._touch(key)
         self._overlay[key] = value
 
+    @override
     def clear(self) -> None:
-        """Remove the current key's value."""
         key = self._context.active_key
         if key not in self._overlay:
             self._touch(key)
@@ -80,34 +81,34 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         """The values that the epoch has in its overlay, by key."""
         return self._overlay
 
+    @override
     def touched_keys(self) -> list[tuple[Hashable, int]]:
-        """Return (key, key group) of all that the epoch has in its overlay."""
         return list(self._groups.items())
 
+    @override
     def holds(self, key: Hashable) -> bool:
-        """Return whether the epoch has a key in its overlay."""
         return key in self._overlay
 
+    @override
     def settle(self, key: Hashable) -> None:
-        """Forget a key that the epoch has only read."""
         if key not in self._overlay:
             self._store.forget(key)
 
+    @override
     def held_bytes(self) -> int:
-        """Return about how much memory the running epoch takes."""
         kept: int = self._store.kept_bytes()
         return mapping_size(self._overlay) + sys.getsizeof(self._groups) + kept
 
+    @override
     def has_value(self) -> bool:
-        """Return whether the current key has a value."""
         return self.value() is not None
 
+    @override
     def apply_flush(self, changes: list[tuple[Hashable, Any]]) -> None:
-        """Write prepared changes to the store. The epoch goes on until `drop_epoch`."""
         self._store.put_all(changes, self._groups)
 
+    @override
     def drop_epoch(self) -> None:
-        """Forget the running epoch."""
         self._overlay.clear()
         self._groups.clear()
         self._store.end_epoch()
@@ -128,8 +129,8 @@ class ImmutableValueState(OverlayValueState):
         super().__init__(name, context, serializer, store)
         self._exact_type = serializer.exact_type
 
+    @override
     def value(self) -> Any:
-        """Return the current key's value; None where there is none."""
         value = self._overlay.get(self._context.active_key)
         return self._stored() if value is None else value
 
@@ -138,8 +139,8 @@ class ImmutableValueState(OverlayValueState):
         key = self._context.active_key
         return None if key in self._overlay else self._store.get(key, self._group(key))
 
+    @override
     def update(self, value: Any) -> None:
-        """Set the current key's value; None removes it."""
         if type(value) is not self._exact_type and value is not None:
             value = self._checked(value)
         key, overlay = self._context.active_key, self._overlay
@@ -164,8 +165,8 @@ class IntegerValueState(ImmutableValueState):
         low, high = serializer.integer_range or (0, -1)
         self._low, self._high = max(low, -_QUICK_INTEGER), min(high, _QUICK_INTEGER)
 
+    @override
     def update(self, value: Any) -> None:
-        """Set the current key's value; None removes it."""
         if (type(value) is not int or value > self._high or value < self._low) and value is not None:
             self._checked(value)  # which looks at the whole range
         key, overlay = self._context.active_key, self._overlay
@@ -182,13 +183,13 @@ class MutableValueState(OverlayValueState):
 
     __slots__ = ()
 
+    @override
     def update(self, value: Any) -> None:
-        """Set the current key's value; None removes it."""
         if value is None or self._overlay.get(self._context.active_key) is not value:  # else it was changed in place
             super().update(value)
 
+    @override
     def value(self) -> Any:
-        """Return the current key's value; None where there is none."""
         key = self._context.active_key
         value = self._overlay.get(key, _MISSING)
         if value is not _MISSING:
@@ -202,8 +203,8 @@ class MutableValueState(OverlayValueState):
         self._groups[key] = group
         return value
 
+    @override
     def settle(self, key: Hashable) -> None:
-        """Forget a key that the epoch has only read."""
         value = self._overlay.get(key)
         if value is not None and self._bytes_of(key, value) == self._store.known(key, self._groups[key]):
             del self._overlay[key], self._groups[key]

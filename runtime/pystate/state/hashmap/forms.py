@@ -9,6 +9,7 @@ from typing import Any
 
 from pystate.api.state import StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError
+from pystate.common.overrides import override
 from pystate.state.base.canonical import Entry
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.list_parts import list_parts, pack_part, part_number, part_sub_key, unpack_part
@@ -105,8 +106,8 @@ class ValueForm(StoredForm):
         """Return the table itself."""
         return table
 
+    @override
     def fill(self, table: GroupTable, key_group: int, entries: Iterable[Entry]) -> None:
-        """Put the entries of a key group into its empty table."""
         decode, decode_key, from_bytes, is_void = (
             self._addresses.decode,
             self._keys.decode,
@@ -151,8 +152,8 @@ class MapForm(StoredForm):
         """Return a store of maps."""
         return HashMapMapStore(table)
 
+    @override
     def fill(self, table: GroupTable, key_group: int, entries: Iterable[Entry]) -> None:
-        """Put the entries of a key group into its empty table."""
         decode_user_key, from_bytes, is_void = self._user_keys.decode, self._from_bytes, self._addresses.is_void
         last: bytes | None = None
         begin, end = b"", 0
@@ -186,8 +187,8 @@ class ListForm(StoredForm):
         """Return a store of lists."""
         return HashMapListStore(table)
 
+    @override
     def fill(self, table: GroupTable, key_group: int, entries: Iterable[Entry]) -> None:
-        """Put the entries of a key group into its empty table."""
         from_bytes, is_void = self._from_bytes, self._addresses.is_void
         last: bytes | None = None
         begin, end = b"", 0

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from pystate.common.errors import RestoreError
+from pystate.common.overrides import override
 from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.canonical import Entry
 from pystate.state.base.priority_queue import Change
@@ -114,8 +115,8 @@ class TimerForm(TableForm):
         """Return a store of timers."""
         return HashMapTimerStore(table)
 
+    @override
     def fill(self, table: GroupTable, key_group: int, entries: Iterable[Entry]) -> None:
-        """Put the entries of a key group into its empty table."""
         addresses = self._addresses
         for key, sub_key, _ in entries:
             address, end = addresses.decode(key, sub_key)

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Protocol
 
 from pystate.api.state import BroadcastState
 from pystate.common.errors import StateError
+from pystate.common.overrides import override
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.serializers import TypeSerializer
 
@@ -50,12 +51,12 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         self._overlay: dict[Hashable, Any] = {}  # what the epoch wrote or may have changed in place
         self._shown: dict[Hashable, Any] = {}  # values the epoch has only looked at
 
+    @override
     def get(self, key: Any) -> Any:
-        """Return the value of a map key; None where there is none."""
         return self._get(self._keys.internal(key))
 
+    @override
     def put(self, key: Any, value: Any) -> None:
-        """Set the value of a map key."""
         self._check_writable()
         if value is not None:
             try:
@@ -64,13 +65,13 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
                 raise self._misfit(error) from None
         self._overlay[self._keys.internal(key)] = value
 
+    @override
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        """Set several entries."""
         for key, value in dict_value.items():
             self.put(key, value)
 
+    @override
     def remove(self, key: Any) -> None:
-        """Remove a map key."""
         self._check_writable()
         self._overlay[self._keys.internal(key)] = _REMOVED
 
@@ -79,8 +80,8 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         self._check_writable()
         self._overlay = dict.fromkeys([*self._stored, *self._overlay], _REMOVED)
 
+    @override
     def contains(self, key: Any) -> bool:
-        """Return whether a map key is there."""
         internal = self._keys.internal(key)
         if internal in self._overlay:
             return self._overlay[internal] is not _REMOVED
@@ -99,8 +100,8 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         """Iterate over the values that are there now."""
         return iter([self._get(internal) for internal in self._present()])
 
+    @override
     def is_empty(self) -> bool:
-        """Return whether there is no entry."""
         return not self._present()
 
     def show(self, key: Any) -> Any:
@@ -218,28 +219,28 @@ class ReadOnlyBroadcastView(BroadcastState[Any, Any]):
         self._name = name
         self._state = state
 
+    @override
     def get(self, key: Any) -> Any:
-        """Return the value of a map key."""
         return self._state.show(key)
 
+    @override
     def contains(self, key: Any) -> bool:
-        """Return whether a map key is there."""
         return self._state.contains(key)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over the entries."""
         return self._state.shown_items()
 
+    @override
     def keys(self) -> Iterator[Any]:
-        """Iterate over the map keys."""
         return self._state.keys()
 
+    @override
     def values(self) -> Iterator[Any]:
-        """Iterate over the values."""
         return (value for _, value in self._state.shown_items())
 
+    @override
     def is_empty(self) -> bool:
-        """Return whether there is no entry."""
         return self._state.is_empty()
 
     def put(self, key: Any, value: Any) -> NoReturn:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pystate.api.state import ListState
 from pystate.common.errors import StateError
+from pystate.common.overrides import override
 from pystate.state.base.serializers import TypeSerializer
 
 
@@ -45,13 +46,13 @@ class OperatorListState(ListState[Any]):
         checked = self._check(value)
         (self._added if self._live is None else self._live).append(checked)
 
+    @override
     def add_all(self, values: list[Any]) -> None:
-        """Add several elements."""
         checked = [self._check(value) for value in values]
         (self._added if self._live is None else self._live).extend(checked)
 
+    @override
     def update(self, values: list[Any]) -> None:
-        """Put these elements in the place of all others."""
         self._live = [self._check(value) for value in values]
         self._added = []
 

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from pystate.api.checkpointed import RawKeyedStateOutput, RawOperatorStateOutput
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.overrides import override
 from pystate.state.base.block_file import BLOCK_BYTES, COMPRESSED_VERSION, Block, BlockFileFormat, BlockReader, BlockWriter
 
 RAW_KEYED_FORMAT = BlockFileFormat(b"PYSTRAWK", COMPRESSED_VERSION, "a file of raw keyed state")
@@ -89,8 +90,8 @@ class RawKeyedStateWriter(RawKeyedStateOutput):
         self._streams = _Streams()
         self._last = -1
 
+    @override
     def start_new_key_group(self, key_group: int) -> BinaryIO:
-        """Return where the bytes of a key group go."""
         self._streams.check_open()
         if key_group not in self._key_groups or key_group <= self._last:
             message = (
@@ -116,8 +117,8 @@ class RawOperatorStateWriter(RawOperatorStateOutput):
         self._streams = _Streams()
         self._next = 0
 
+    @override
     def start_new_partition(self) -> BinaryIO:
-        """Return where the bytes of the next partition go."""
         stream = self._streams.start(self._next)
         self._next += 1
         return stream

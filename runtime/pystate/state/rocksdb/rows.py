@@ -15,6 +15,7 @@ from contextlib import closing
 from typing import Any
 
 from pystate.common.errors import RestoreError, StateError
+from pystate.common.overrides import override
 from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.canonical import Entry
 from pystate.state.base.namespaces import split_namespace
@@ -81,8 +82,8 @@ class KeyedRows(RowLayout):
 
     split = staticmethod(split_row_key)
 
+    @override
     def restored(self, key_group: int, entries: Iterable[Entry]) -> Iterator[tuple[bytes, bytes]]:
-        """Return the rows of a key group's entries in a canonical file."""
         limit = rocksdb.MAX_VALUE_BYTES
         for key, sub_key, value in entries:
             if len(value) > limit:

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
+from pystate.common.overrides import override
 from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
 from pystate.state.base.priority_queue import Change
@@ -27,8 +28,8 @@ _HEAD_END = _TIME_END + _LENGTH.size
 class TimerRows(RowLayout):
     """Rows of timers."""
 
+    @override
     def restored(self, key_group: int, entries: Iterable[Entry]) -> Iterator[tuple[bytes, bytes]]:
-        """Return the rows of a key group's entries in a canonical file."""
         group = _group_prefix(key_group)
         for key, sub_key, value in entries:
             namespace, time = sub_key[:-TIME_BYTES], sub_key[-TIME_BYTES:]
@@ -191,8 +192,8 @@ class RocksDBTimerTable(RocksDBRows):
             cache.end_epoch(self._cache_size)
         self._used.clear()
 
+    @override
     def end_spill(self) -> None:
-        """Look no more at what was spilled, whether it was moved or not; then what is kept in memory is of no use."""
         super().end_spill()
         self._caches.clear()
         self._used.clear()

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from operator import is_
 from typing import Any
 
+from pystate.common.overrides import override
 from pystate.state.base.key_context import KeyContext
 from pystate.state.base.list_states import ListChange, ListStore, OverlayListState
 from pystate.state.base.overlay import value_check
@@ -77,8 +78,8 @@ class TtlListState(OverlayListState, TtlState):
         self._clock = settings.clock
         self._accesses = self._writes = 0
 
+    @override
     def get(self) -> list[Any]:
-        """Return the elements in the order they were added; an empty list where there is none."""
         self._accesses += 1
         pairs = self._current_pairs()
         key = self._context.active_key
@@ -110,8 +111,8 @@ class TtlListState(OverlayListState, TtlState):
         if self._refresh:
             pairs[:] = [(now, pair[1]) if deadline < pair[0] < now else pair for pair in pairs]
 
+    @override
     def add(self, value: Any) -> None:
-        """Add an element to the current key."""
         if value is None:
             raise self._no_element()
         self._accesses += 1
@@ -124,8 +125,8 @@ class TtlListState(OverlayListState, TtlState):
         now = self._clock()
         return [(now, value) for value in super()._all_checked(values)]
 
+    @override
     def clear(self) -> None:
-        """Remove all elements of the current key."""
         self._accesses += 1
         super().clear()
 
@@ -141,8 +142,8 @@ class TtlListState(OverlayListState, TtlState):
         deadline = self._clock() - self._millis
         return any(time > deadline for time, _ in pairs)
 
+    @override
     def settle(self, key: Hashable) -> None:
-        """Forget a key that the epoch has only read."""
         handed = self._handed_out.get(key)
         if handed is not None:
             handed.take_changes()
@@ -150,8 +151,8 @@ class TtlListState(OverlayListState, TtlState):
         if key not in self._lists:
             self._handed_out.pop(key, None)
 
+    @override
     def prepare_flush(self) -> list[ListChange]:
-        """Return what the epoch added, and what it changed in place."""
         for handed in self._handed_out.values():
             handed.take_changes()
         changes = super().prepare_flush()
@@ -174,7 +175,7 @@ class TtlListState(OverlayListState, TtlState):
         checked = self._checked
         return elements if self._mutable else [(time, checked(value)) for time, value in elements]
 
+    @override
     def drop_epoch(self) -> None:
-        """Forget the running epoch."""
         super().drop_epoch()
         self._handed_out.clear()

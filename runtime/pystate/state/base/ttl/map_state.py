@@ -6,6 +6,7 @@ from collections.abc import Generator, Hashable, Iterator, Mapping
 from typing import Any
 
 from pystate.api.state import MapState
+from pystate.common.overrides import override
 from pystate.state.base.key_context import KeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.map_states import MapChange, MapStore, OverlayMapState
@@ -66,29 +67,29 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
             self._pairs.put(key, (now, pair[1]))
         return pair
 
+    @override
     def get(self, key: Any) -> Any:
-        """Return the value of a map key; None where there is none."""
         pair = self._access(key)
         return None if pair is None else pair[1]
 
+    @override
     def contains(self, key: Any) -> bool:
-        """Return whether a map key is there."""
         return self._access(key) is not None
 
+    @override
     def put(self, key: Any, value: Any) -> None:
-        """Set the value of a map key."""
         self._accesses += 1
         self._pairs.put(key, (self._clock(), None if value is None else self._check_value(value)))
 
+    @override
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        """Set several entries."""
         self._accesses += 1
         check, now = self._check_value, self._clock()
         pairs = {key: (now, None if value is None else check(value)) for key, value in dict_value.items()}
         self._pairs.put_all(pairs)
 
+    @override
     def remove(self, key: Any) -> None:
-        """Remove a map key; nothing happens where it isn't there."""
         self._accesses += 1
         self._pairs.remove(key)
 
@@ -155,20 +156,20 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
         deadline = self._clock() - self._millis
         return any(time > deadline for _, (time, _) in self._pairs.items())
 
+    @override
     def holds(self, key: Hashable) -> bool:
-        """Return whether the epoch has a key in its overlay."""
         return self._pairs.holds(key)
 
+    @override
     def settle(self, key: Hashable) -> None:
-        """Forget a key that the epoch has only read."""
         self._pairs.settle(key)
 
+    @override
     def held_bytes(self) -> int:
-        """Return about how much memory the running epoch takes."""
         return self._pairs.held_bytes()
 
+    @override
     def touched_keys(self) -> list[tuple[Hashable, int]]:
-        """Return (key, key group) of all that the epoch has in its overlay."""
         return self._pairs.touched_keys()
 
     def prepare_flush(self) -> list[MapChange]:
@@ -177,10 +178,10 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
         self._writes += sum(len(change.writes) for change in changes)
         return changes
 
+    @override
     def apply_flush(self, changes: list[MapChange]) -> None:
-        """Write prepared changes to the store."""
         self._pairs.apply_flush(changes)
 
+    @override
     def drop_epoch(self) -> None:
-        """Forget the running epoch; iterations that are still under way end with an error."""
         self._pairs.drop_epoch()

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from pystate.api.state import ValueState
+from pystate.common.overrides import override
 from pystate.state.base.key_context import KeyContext
 from pystate.state.base.overlay import OverlayState, value_check
 from pystate.state.base.ttl.serializer import TtlSerializer
@@ -46,8 +47,8 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         self._clock = settings.clock
         self._accesses = self._writes = 0
 
+    @override
     def value(self) -> Any:
-        """Return the current key's value; None where there is none."""
         self._accesses += 1
         pair = self._read()
         if pair is None:
@@ -61,13 +62,13 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
             self._write((now, value))
         return value
 
+    @override
     def update(self, value: Any) -> None:
-        """Set the current key's value; None removes it."""
         self._accesses += 1
         self._write(None if value is None else (self._clock(), self._check_value(value)))
 
+    @override
     def clear(self) -> None:
-        """Remove the current key's value."""
         self._accesses += 1
         self._write(None)
 
@@ -87,20 +88,20 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         """The values that the epoch has in its overlay, by key."""
         return self._pairs.held
 
+    @override
     def holds(self, key: Hashable) -> bool:
-        """Return whether the epoch has a key in its overlay."""
         return self._pairs.holds(key)
 
+    @override
     def settle(self, key: Hashable) -> None:
-        """Forget a key that the epoch has only read."""
         self._pairs.settle(key)
 
+    @override
     def held_bytes(self) -> int:
-        """Return about how much memory the running epoch takes."""
         return self._pairs.held_bytes()
 
+    @override
     def touched_keys(self) -> list[tuple[Hashable, int]]:
-        """Return (key, key group) of all that the epoch has in its overlay."""
         return self._pairs.touched_keys()
 
     def prepare_flush(self) -> list[tuple[Hashable, Any]]:
@@ -109,10 +110,10 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         self._writes += len(changes)
         return changes
 
+    @override
     def apply_flush(self, changes: list[tuple[Hashable, Any]]) -> None:
-        """Write prepared changes to the store."""
         self._pairs.apply_flush(changes)
 
+    @override
     def drop_epoch(self) -> None:
-        """Forget the running epoch."""
         self._pairs.drop_epoch()
