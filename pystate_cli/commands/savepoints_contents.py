@@ -49,7 +49,7 @@ def verify_savepoint(
 ) -> int:
     """Read every byte of a savepoint and say all that is wrong with it; exit code 1 where something is."""
     from pystate.catalog.verification import Problem, Verification
-    from pystate.spark.micro_batch.source_words import check_logs
+    from pystate.spark.micro_batch.source_progress import check_logs
 
     session = Session.of(context)
     console = session.console
@@ -157,7 +157,7 @@ def _inspected(session: Session, text: str) -> Inspection:
     from pystate.catalog.inspection import inspect_operators
     from pystate.catalog.summary import SnapshotSummary
     from pystate.snapshot.ownership import claimant
-    from pystate.spark.micro_batch.source_words import source_words
+    from pystate.spark.micro_batch.source_progress import source_progress
 
     location = find_snapshot(session, text)
     metadata = _metadata(location)
@@ -168,7 +168,7 @@ def _inspected(session: Session, text: str) -> Inspection:
         sources = []
         if position is not None:
             with location.open(position.files) as archive:
-                sources = source_words(position, archive.read())
+                sources = source_progress(position, archive.read())
     except PystateError as error:
         error.hint = f"pystate savepoints verify {text} says all that is wrong with it"
         raise

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pystate.catalog.inspection import OperatorFigures, StateFigures
     from pystate.catalog.summary import SnapshotSummary
     from pystate.snapshot.metadata import CheckpointMetadata
-    from pystate.spark.micro_batch.source_words import SourceWords
+    from pystate.spark.micro_batch.source_progress import SourceProgress
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Inspection:
     summary: SnapshotSummary
     metadata: CheckpointMetadata
     operators: list[OperatorFigures]
-    sources: list[SourceWords]
+    sources: list[SourceProgress]
     owner: str | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, SnapshotError, UsageError
 from pystate.snapshot.metadata import write_metadata
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.micro_batch.source_words import SourceWords, check_logs
+from pystate.spark.micro_batch.source_progress import SourceProgress, check_logs
 from tests.snapshot.snapshots import COUNT, LAST, SEEN, WORDS, Recipe, write_incremental, write_savepoint
 
 
@@ -446,8 +446,8 @@ def test_what_is_in_files_of_a_backend_is_not_said_to_be_the_same(tmp_path: Path
 
 
 def test_sources_are_compared(tmp_path: Path) -> None:
-    def sources(**offsets: str) -> list[SourceWords]:
-        return [SourceWords(uid, f"{offset} rows", offset) for uid, offset in offsets.items()]
+    def sources(**offsets: str) -> list[SourceProgress]:
+        return [SourceProgress(uid, f"{offset} rows", offset) for uid, offset in offsets.items()]
 
     found = compare_sources(sources(a="1", b="2", c="3"), sources(b="2", c="4", d="5"))
 

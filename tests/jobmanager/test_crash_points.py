@@ -222,7 +222,7 @@ def test_an_expired_job_is_there_in_full_or_gone(worlds):
         dispatcher, job = world.submit_running(store=JobStoreTerms(expiration_ms=0))
         world.drivers.kill(job.job_id)
         job.runner.give_up("It ended.")
-        finished, _ = world.dies(step, dispatcher.tidy_up)
+        finished, _ = world.dies(step, dispatcher.expire_jobs)
 
         jobs = world.recovered().jobs()
 

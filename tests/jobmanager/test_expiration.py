@@ -47,7 +47,7 @@ def second_dispatcher(manager, clock=current_time_ms, steady=steady_ms, **store)
     home = PystateHome(manager.home.root)
     dispatcher = Dispatcher(home, DriverLauncher(home, FAKE_DRIVER), clock, store=JobStoreTerms(**store), steady=steady)
     dispatcher.recover()
-    dispatcher.tidy_up()
+    dispatcher.expire_jobs()
     return dispatcher
 
 
@@ -57,11 +57,11 @@ def test_expired_jobs_go_with_their_folders_and_checkpoints_stay(ended):
     dispatcher = second_dispatcher(manager, steady=steady)
 
     steady.now += 3_599_000
-    dispatcher.tidy_up()
+    dispatcher.expire_jobs()
     assert {job.job_id for job in dispatcher.jobs()} == {*jobs, running}
 
     steady.now += 1_000
-    dispatcher.tidy_up()
+    dispatcher.expire_jobs()
     assert [job.job_id for job in dispatcher.jobs()] == [running]
     assert [entry.name for entry in manager.home.jobs.iterdir()] == [running]
     assert checkpoint.is_dir()
@@ -74,7 +74,7 @@ def test_a_clock_that_is_set_lets_no_job_expire(ended, hours):
     dispatcher = second_dispatcher(manager, clock)
 
     clock.now += hours * 3_600_000
-    dispatcher.tidy_up()
+    dispatcher.expire_jobs()
     assert {job.job_id for job in dispatcher.jobs()} == {*jobs, running}
 
     # nor does it for a job manager that is started after it was set
@@ -88,7 +88,7 @@ def test_a_job_that_ended_by_a_clock_of_the_future_expires_too(ended):
     dispatcher = second_dispatcher(manager, Clock(current_time_ms() - 7_200_000), steady)
 
     steady.now += 3_600_000
-    dispatcher.tidy_up()
+    dispatcher.expire_jobs()
 
     assert [job.job_id for job in dispatcher.jobs()] == [running], jobs
 
@@ -117,7 +117,7 @@ def test_a_job_whose_folder_can_not_be_deleted_stays_listed_until_it_can(ended, 
     assert {job.job_id for job in dispatcher.jobs()} == {*jobs, running}
 
     monkeypatch.setattr(Path, "rename", rename)
-    dispatcher.tidy_up()
+    dispatcher.expire_jobs()
 
     assert [job.job_id for job in dispatcher.jobs()] == [running]
 

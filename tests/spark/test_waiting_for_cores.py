@@ -6,7 +6,7 @@ import pytest
 
 from pystate.common.errors import JobExecutionError, SparkLostError
 from pystate.spark.application import CoreWatch
-from pystate.spark.application_fate import ApplicationFate, application_fate, cores_sentence
+from pystate.spark.application_state import ApplicationState, application_state, cores_sentence
 from pystate.spark.standalone_master import Application, MasterView
 
 MASTER = "spark://10.0.0.1:7077"
@@ -49,20 +49,20 @@ class Cluster:
 @pytest.mark.parametrize(
     ("cores", "view", "when", "fate"),
     [
-        (0, FORGETFUL, EARLY, ApplicationFate.LOST),  # the master was restarted
-        (0, FORGETFUL, {"timed_out": False, "restart": False}, ApplicationFate.LOST),
-        (4, FORGETFUL, EARLY, ApplicationFate.WAITS),  # executors that are there are not given up
-        (0, FREE, EARLY, ApplicationFate.WAITS),
-        (0, None, EARLY, ApplicationFate.WAITS),
-        (0, None, OVERDUE, ApplicationFate.LOST),  # nobody says why
-        (0, FREE, OVERDUE, ApplicationFate.LOST),  # there are cores, and yet no executor comes
-        (0, FULL, OVERDUE, ApplicationFate.TOO_FEW),  # a new application would wait behind this one
-        (2, None, OVERDUE, ApplicationFate.TOO_FEW),
-        (0, None, {"timed_out": True, "restart": False}, ApplicationFate.TOO_FEW),  # for who starts it to see
+        (0, FORGETFUL, EARLY, ApplicationState.LOST),  # the master was restarted
+        (0, FORGETFUL, {"timed_out": False, "restart": False}, ApplicationState.LOST),
+        (4, FORGETFUL, EARLY, ApplicationState.WAITS),  # executors that are there are not given up
+        (0, FREE, EARLY, ApplicationState.WAITS),
+        (0, None, EARLY, ApplicationState.WAITS),
+        (0, None, OVERDUE, ApplicationState.LOST),  # nobody says why
+        (0, FREE, OVERDUE, ApplicationState.LOST),  # there are cores, and yet no executor comes
+        (0, FULL, OVERDUE, ApplicationState.TOO_FEW),  # a new application would wait behind this one
+        (2, None, OVERDUE, ApplicationState.TOO_FEW),
+        (0, None, {"timed_out": True, "restart": False}, ApplicationState.TOO_FEW),  # for who starts it to see
     ],
 )
 def test_an_application_is_given_up_only_where_no_executor_can_come_to_it(cores, view, when, fate):
-    assert application_fate(OURS.application_id, cores, view, **when) is fate
+    assert application_state(OURS.application_id, cores, view, **when) is fate
 
 
 def test_a_master_that_has_forgotten_the_application_is_noticed_in_seconds():

@@ -19,7 +19,7 @@ from pystate.driver.early_check import key_type_refusal, vertices_of
 from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
-from pystate.spark.micro_batch.source_words import source_words
+from pystate.spark.micro_batch.source_progress import source_progress
 from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET
 from pystate.state.base.keys import key_type_name
 
@@ -193,7 +193,7 @@ def _sources(graph: StreamGraph, uids: Mapping[int, str], snapshot: Snapshot, *,
     read = []
     if position is not None:
         with snapshot.location.open(position.files) as archive:
-            read = source_words(position, archive.read())
+            read = source_progress(position, archive.read())
     # a source may be made of several streams of Spark's
     for uid in dict.fromkeys(one.uid for one in read):
         before = {"position": "; ".join(one.words for one in read if one.uid == uid)}

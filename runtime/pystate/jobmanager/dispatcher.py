@@ -131,19 +131,19 @@ class Dispatcher:
         return SupervisedJob(record, directory, self._services)
 
     def _end_unstarted(self, job: SupervisedJob, message: str) -> None:
-        job.runner.see_to("the end", lambda: job.runner.give_up(message))
+        job.runner.run_step("the end", lambda: job.runner.give_up(message))
 
-    def keep_house(self) -> None:
+    def expire_periodically(self) -> None:
         """Forget expired jobs, from time to time, on a thread of its own until `close`."""
-        self._store.keep_house(self._closed)
+        self._store.expire_periodically(self._closed)
 
-    def tidy_up(self) -> None:
+    def expire_jobs(self) -> None:
         """Forget expired jobs now.
 
         Raises:
             LeadershipLostError: Another job manager leads.
         """
-        self._store.tidy_up()
+        self._store.expire_jobs()
 
     def jobs(self) -> list[SupervisedJob]:
         """Return all jobs, the oldest first."""

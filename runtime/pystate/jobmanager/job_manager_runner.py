@@ -67,7 +67,7 @@ class JobManagerRunner:
         if record.current.cancel_requested:
             self._cancelled.set()
 
-    def see_to(self, what: str, act: Callable[[], object]) -> None:
+    def run_step(self, what: str, act: Callable[[], object]) -> None:
         """Do a step for the job now, or on a thread of its own as soon as the operating system lets it.
 
         Args:
@@ -77,7 +77,7 @@ class JobManagerRunner:
         Raises:
             LeadershipLostError: Another job manager leads.
         """
-        self._steps.do_now_or_later(f"{what} of job {self._job_id}", act, f"step-{self._job_id}")
+        self._steps.run_or_retry(f"{what} of job {self._job_id}", act, f"step-{self._job_id}")
 
     # -- a driver runs
 

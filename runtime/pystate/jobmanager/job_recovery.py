@@ -62,7 +62,7 @@ class JobRecovery:
         steps = self._services.steps
         steps.do("making sure that this job manager leads", self._leadership.check)
         steps.do("preparing the folders of the jobs", self._folders.prepare)
-        steps.do_now_or_later("deleting old secrets", self._home.remove_old_secrets, "old-secrets")
+        steps.run_or_retry("deleting old secrets", self._home.remove_old_secrets, "old-secrets")
         job_ids = steps.do("listing the jobs", self._folders.job_ids)
         # those who share their jobs share drivers on one machine; alone, no other home is any of our business
         running = self._launcher.find_running(() if self._leadership.token is None else job_ids)
@@ -70,7 +70,7 @@ class JobRecovery:
             what = f"taking over job {job_id}"
             take_over = partial(self._recover, job_id, running.get(job_id), complete_term)
             if self._leadership.token is None:
-                steps.do_now_or_later(what, take_over, f"recover-{job_id}")
+                steps.run_or_retry(what, take_over, f"recover-{job_id}")
             else:  # once all are said to be taken over, a job with an older record counts as one that nobody was told of
                 steps.do(what, take_over)
 
@@ -135,19 +135,19 @@ class JobRecovery:
         elsewhere = record.machine is not None and record.machine != this_machine()
         if record.phase is RecordPhase.ENDED:
             # we may have been killed in front of that
-            runner.see_to("deleting the secrets", runner.delete_secrets)
+            runner.run_step("deleting the secrets", runner.delete_secrets)
         elif process is not None:
             logger.info("job %s goes on in process %d", record.job_id, process.pid)
             runner.watch(process)
         elif elsewhere and self._leadership.token is not None:
             message = "The job manager on the machine of the job's driver is gone."
             claim = partial(self._folders.claim, record.job_id)
-            runner.see_to("the takeover", lambda: runner.take_over(message, claim))
+            runner.run_step("the takeover", lambda: runner.take_over(message, claim))
         elif record.phase is RecordPhase.SUBMITTED:
             message = "The job manager ended before it had started the job's driver."
-            runner.see_to("the end", lambda: runner.give_up(message))
+            runner.run_step("the end", lambda: runner.give_up(message))
         elif record.phase is RecordPhase.RESTARTING:
             runner.restart()
         else:
             message = "The driver process has ended, and no job manager saw how."
-            runner.see_to("the restart", lambda: runner.driver_died(message))
+            runner.run_step("the restart", lambda: runner.driver_died(message))

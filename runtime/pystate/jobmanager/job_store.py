@@ -94,7 +94,7 @@ class JobStore:
         self._seen_ended: dict[str, int] = {}
         self._refused: set[str] = set()
 
-    def keep_house(self, closed: threading.Event) -> None:
+    def expire_periodically(self, closed: threading.Event) -> None:
         """Forget expired jobs, from time to time, on a thread of its own.
 
         Args:
@@ -104,7 +104,7 @@ class JobStore:
         def keep() -> None:
             while not closed.wait(_HOUSEKEEPING_SECONDS):
                 try:
-                    self.tidy_up()
+                    self.expire_jobs()
                 except LeadershipInDoubtError:
                     continue
                 except LeadershipLostError:
@@ -114,7 +114,7 @@ class JobStore:
 
         threading.Thread(target=keep, name="housekeeping", daemon=True).start()
 
-    def tidy_up(self) -> None:
+    def expire_jobs(self) -> None:
         """Delete the folders of expired jobs.
 
         What the operating system refuses is done the next time, and keeps nothing else from being done.

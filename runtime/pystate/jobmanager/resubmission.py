@@ -101,7 +101,7 @@ def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | N
     job_id = dispatcher.submit(changed, found.environment)
     told = replace(found, successor=job_id)
     # the successor runs: an error would make the client start another one
-    job.runner.see_to("noting the successor", lambda: told.write_to(job.directory.resubmission))
+    job.runner.run_step("noting the successor", lambda: told.write_to(job.directory.resubmission))
     return job_id
 
 

@@ -64,7 +64,7 @@ class RetriedSteps:
                 raise JobManagerEndsError(message)
             delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
 
-    def do_now_or_later(self, what: str, act: Callable[[], object], thread: str) -> None:
+    def run_or_retry(self, what: str, act: Callable[[], object], thread: str) -> None:
         """Do a step; where it fails, go on with it on a thread, so that nobody else has to wait.
 
         Args:

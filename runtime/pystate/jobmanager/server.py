@@ -172,7 +172,7 @@ class _Jobs:
         """Serve the home's jobs, which no other job manager serves."""
         dispatcher = self._dispatcher()
         dispatcher.recover()
-        dispatcher.keep_house()
+        dispatcher.expire_periodically()
         try:
             yield self._app(dispatcher)
         finally:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pystate.common.errors import ConfigurationError, JobExecutionError, SparkLostError
 from pystate.common.execution_target import local_threads
 from pystate.common.options import SparkOptions
-from pystate.spark.application_fate import ApplicationFate, application_fate, cores_sentence, is_blocked, lost_sentence
+from pystate.spark.application_state import ApplicationState, application_state, cores_sentence, is_blocked, lost_sentence
 from pystate.spark.session import least_cores, needed_cores
 from pystate.spark.standalone_master import (
     DEFAULT_MASTER_PORT,
@@ -171,11 +171,11 @@ class CoreWatch:
         self._look_again_s = waited + _LOOK_EVERY_S
         view = self._executors.view()
         application, master = self._executors.application_id, self._executors.master
-        fate = application_fate(application, cores, view, timed_out=timed_out, restart=self._restart)
-        if fate is ApplicationFate.LOST:
+        state = application_state(application, cores, view, timed_out=timed_out, restart=self._restart)
+        if state is ApplicationState.LOST:
             raise SparkLostError(lost_sentence(application, master, view, self._timeout_s), where=SparkOptions.MASTER.key)
         found = cores_sentence(application, master, cores, view)
-        if fate is ApplicationFate.TOO_FEW:
+        if state is ApplicationState.TOO_FEW:
             raise _too_few(self._parallelism, self._needed, cores, master, found)
         worth_telling = waited >= _SLOW_S or is_blocked(application, view)
         if worth_telling and found != self._said:

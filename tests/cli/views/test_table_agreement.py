@@ -121,7 +121,7 @@ def test_savepoints(tmp_path):
     from pystate.catalog.listing import find_snapshots
     from pystate.catalog.source_difference import compare_sources
     from pystate.catalog.summary import read_snapshot
-    from pystate.spark.micro_batch.source_words import source_words
+    from pystate.spark.micro_batch.source_progress import source_progress
 
     before = write_savepoint(tmp_path, snapshot_id="aaaa11112222", message="one", minutes=1)
     after = write_savepoint(tmp_path, snapshot_id="bbbb11112222", minutes=2, parallelism=3, parent=before.uri)
@@ -134,7 +134,7 @@ def test_savepoints(tmp_path):
         sides.append(inspect_operators(location, metadata))
         assert metadata.source_position is not None
         with location.open(metadata.source_position.files) as archive:
-            sources.append(source_words(metadata.source_position, archive.read()))
+            sources.append(source_progress(metadata.source_position, archive.read()))
     check(STATES, ((StateRow(one, state), state.to_json()) for one in sides[0] for state in one.states))
     check(
         CHANGES,

@@ -65,7 +65,7 @@ def test_the_death_of_a_driver_moves_a_replaced_job_manager_to_nothing(world):
         lambda: job.runner.give_up("It was killed."),
         lambda: job.runner.take_over("It was lost."),
         job.runner.cancel,
-        old.tidy_up,
+        old.expire_jobs,
     ):
         with pytest.raises(LeadershipLostError):
             act()

@@ -4,7 +4,7 @@ import pytest
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError
-from pystate.jobmanager.high_availability.lease import Candidacy, HeldLease, LeaseTerms, SignOfLife
+from pystate.jobmanager.high_availability.lease import Candidacy, HeldLease, LeaseTerms, ObservedLease
 
 TERMS = LeaseTerms(duration=15, renew_deadline=10, retry_period=2)
 
@@ -25,23 +25,23 @@ def test_a_lease_that_nobody_ever_held_is_free():
 
 
 def test_a_candidate_counts_from_the_moment_it_saw_the_sign_of_life():
-    candidacy = Candidacy(None, 0).after(SignOfLife(7, "a"), 1000)
+    candidacy = Candidacy(None, 0).after(ObservedLease(7, "a"), 1000)
 
-    assert not candidacy.after(SignOfLife(7, "a"), 1014).may_take(TERMS, 1014)
-    assert candidacy.after(SignOfLife(7, "a"), 1015).may_take(TERMS, 1015)
+    assert not candidacy.after(ObservedLease(7, "a"), 1014).may_take(TERMS, 1014)
+    assert candidacy.after(ObservedLease(7, "a"), 1015).may_take(TERMS, 1015)
     assert candidacy.next_token == 8
 
 
-@pytest.mark.parametrize("sign", [SignOfLife(7, "b"), SignOfLife(8, "a")])
-def test_another_sign_of_life_begins_the_wait_anew(sign):
-    candidacy = Candidacy(None, 0).after(SignOfLife(7, "a"), 1000).after(sign, 1014)
+@pytest.mark.parametrize("seen", [ObservedLease(7, "b"), ObservedLease(8, "a")])
+def test_a_renewal_begins_the_wait_anew(seen):
+    candidacy = Candidacy(None, 0).after(ObservedLease(7, "a"), 1000).after(seen, 1014)
 
     assert not candidacy.may_take(TERMS, 1028)
     assert candidacy.may_take(TERMS, 1029)
 
 
 def test_a_lease_that_was_given_back_is_free_at_once():
-    assert Candidacy(None, 0).after(SignOfLife(7, "a", released=True), 1).may_take(TERMS, 1)
+    assert Candidacy(None, 0).after(ObservedLease(7, "a", released=True), 1).may_take(TERMS, 1)
 
 
 def test_the_terms_come_from_the_configuration():

@@ -33,7 +33,7 @@ def test_a_renewal_is_a_put_and_a_deletion_and_the_question_who_leads_a_list(pla
     assert kinds(place) == ["PUT", "DELETE"]
     assert lease.highest_token() == 1
     assert kinds(place) == ["LIST"]
-    lease.sign_of_life()
+    lease.observed()
     assert kinds(place) == ["LIST"]
 
 

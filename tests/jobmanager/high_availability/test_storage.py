@@ -10,7 +10,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError
 from pystate.file_systems.places import parse_location
 from pystate.file_systems.stores import S3Store, store_of
-from pystate.jobmanager.high_availability.lease import SignOfLife
+from pystate.jobmanager.high_availability.lease import ObservedLease
 from pystate.jobmanager.high_availability.lease_files import LeaseFiles, LeaseStore, host_and_port
 from pystate.jobmanager.high_availability.lease_objects import LeaseObjects
 from pystate.jobmanager.high_availability.object_storage import ObjectStorage
@@ -170,17 +170,17 @@ def test_a_token_is_given_to_one_of_many_who_ask_at_the_same_time(lease):
 
 
 def test_each_renewal_is_another_sign_of_life(lease):
-    assert (lease.highest_token(), lease.sign_of_life(), lease.leader()) == (0, None, None)
+    assert (lease.highest_token(), lease.observed(), lease.leader()) == (0, None, None)
     lease.take(1, ENTRY)
-    seen = [lease.sign_of_life()]
-    assert seen == [SignOfLife(1, "")]
+    seen = [lease.observed()]
+    assert seen == [ObservedLease(1, "")]
     for _ in range(3):
         lease.renew(1)
-        assert lease.sign_of_life() not in seen
-        seen.append(lease.sign_of_life())
-    assert lease.sign_of_life() == seen[-1]
+        assert lease.observed() not in seen
+        seen.append(lease.observed())
+    assert lease.observed() == seen[-1]
     lease.release(1)
-    assert lease.sign_of_life().released
+    assert lease.observed().released
     assert lease.leader() is None
 
 

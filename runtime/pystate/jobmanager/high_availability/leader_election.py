@@ -55,7 +55,7 @@ class Term:
             raise LeadershipLostError(message, hint="pystate cluster status")
 
     def renew(self) -> None:
-        """Give a sign of life.
+        """Renew the lease.
 
         Raises:
             OSError: The storage failed; it may be tried again until the deadline.
@@ -147,7 +147,7 @@ class LeaderElection:
 
     def _try_to_take(self) -> None:
         now = self._clock()
-        self._candidacy = self._candidacy.after(self._store.sign_of_life(), now)
+        self._candidacy = self._candidacy.after(self._store.observed(), now)
         if not self._candidacy.may_take(self._terms, now):
             return
         token = self._candidacy.next_token

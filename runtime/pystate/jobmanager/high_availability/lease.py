@@ -18,7 +18,7 @@ class LeaseTerms:
     """Times in milliseconds.
 
     Attributes:
-        duration: Without a sign of life for so long, the lease may be taken.
+        duration: Without a renewal for so long, the lease may be taken.
         renew_deadline: So long after its last renewal the holder still acts.
         retry_period: The time between two renewals, and between two looks.
     """
@@ -71,8 +71,8 @@ class HeldLease:
 
 
 @dataclass(frozen=True)
-class SignOfLife:
-    """What the holder has written last.
+class ObservedLease:
+    """The lease as a candidate sees it: the holder's latest renewal.
 
     Attributes:
         token: The holder's.
@@ -90,22 +90,22 @@ class Candidacy:
     """What one that waits for the lease has seen.
 
     Attributes:
-        sign: The last sign of life; None where there never was a holder.
+        seen: The latest renewal; None where there never was a holder.
         since: Since when it has been the last one, on the candidate's own clock.
     """
 
-    sign: SignOfLife | None
+    seen: ObservedLease | None
     since: int
 
-    def after(self, sign: SignOfLife | None, now: int) -> Candidacy:
+    def after(self, seen: ObservedLease | None, now: int) -> Candidacy:
         """Return the candidacy after another look."""
-        return self if sign == self.sign else Candidacy(sign, now)
+        return self if seen == self.seen else Candidacy(seen, now)
 
     def may_take(self, terms: LeaseTerms, now: int) -> bool:
         """Return whether the lease is free."""
-        return self.sign is None or self.sign.released or now >= self.since + terms.duration
+        return self.seen is None or self.seen.released or now >= self.since + terms.duration
 
     @property
     def next_token(self) -> int:
         """The token to take the lease with."""
-        return 1 if self.sign is None else self.sign.token + 1
+        return 1 if self.seen is None else self.seen.token + 1

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from pystate.common.home import read_json, write_json
 from pystate.common.job_files import NO_SPACE
-from pystate.jobmanager.high_availability.lease import SignOfLife
+from pystate.jobmanager.high_availability.lease import ObservedLease
 
 _FILE = re.compile(r"(\d{20})\.(leader|renewed|complete|released)")
 
@@ -35,14 +35,14 @@ class LeaseStore(Protocol):
     def highest_token(self) -> int:
         """Return the token of the latest leader; 0 where there never was one."""
 
-    def sign_of_life(self) -> SignOfLife | None:
+    def observed(self) -> ObservedLease | None:
         """Return what the latest leader has written last."""
 
     def take(self, token: int, entry: dict[str, Any]) -> bool:
         """Become the leader with a token; return False where another one has been faster."""
 
     def renew(self, token: int) -> None:
-        """Give a sign of life."""
+        """Renew the lease."""
 
     def complete(self, token: int) -> None:
         """Write down that the leader has taken all jobs over."""
@@ -77,13 +77,13 @@ class LeaseFiles:
         """Return the token of the latest leader; 0 where there never was one."""
         return max(self._tokens("leader"), default=0)
 
-    def sign_of_life(self) -> SignOfLife | None:
+    def observed(self) -> ObservedLease | None:
         """Return what the latest leader has written last."""
         token = self.highest_token()
         if token == 0:
             return None
         mark = (read_json(self._file(token, "renewed")) or {}).get("mark", "")
-        return SignOfLife(token, mark, self._file(token, "released").exists())
+        return ObservedLease(token, mark, self._file(token, "released").exists())
 
     def take(self, token: int, entry: dict[str, Any]) -> bool:
         """Become the leader with a token; return False where another one has been faster."""
@@ -105,7 +105,7 @@ class LeaseFiles:
         return self.highest_token() == token
 
     def renew(self, token: int) -> None:
-        """Give a sign of life; in place where the disk has no room for another file.
+        """Renew the lease; in place where the disk has no room for another file.
 
         Each mark has as many bytes as the one before, so that whoever reads while it is written sees a new one, too.
         """

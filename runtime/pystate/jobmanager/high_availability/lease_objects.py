@@ -16,7 +16,7 @@ from typing import Any
 
 from pystate.file_systems.places import join
 from pystate.file_systems.stores import store_of
-from pystate.jobmanager.high_availability.lease import SignOfLife
+from pystate.jobmanager.high_availability.lease import ObservedLease
 
 _FILE = re.compile(r"(\d{20})\.(leader|complete|released|renewed-[0-9a-f]{16})")
 _DRAFT = "draft"
@@ -34,20 +34,20 @@ class LeaseObjects:
         self._fs = fs
         self._store = store_of(fs)
         self._folder = folder
-        self._renewed: str | None = None  # our own last sign of life
+        self._renewed: str | None = None  # our own latest renewal
 
     def highest_token(self) -> int:
         """Return the token of the latest leader; 0 where there never was one."""
         return max(self._tokens("leader"), default=0)
 
-    def sign_of_life(self) -> SignOfLife | None:
+    def observed(self) -> ObservedLease | None:
         """Return what the latest leader has written last."""
         files = self._files()
         token = max((token for token, kind in files if kind == "leader"), default=0)
         if token == 0:
             return None
         kinds = sorted(kind for other, kind in files if other == token)
-        return SignOfLife(token, ",".join(kind for kind in kinds if kind.startswith("renewed-")), "released" in kinds)
+        return ObservedLease(token, ",".join(kind for kind in kinds if kind.startswith("renewed-")), "released" in kinds)
 
     def take(self, token: int, entry: dict[str, Any]) -> bool:
         """Become the leader with a token; return False where another one has been faster."""
@@ -63,7 +63,7 @@ class LeaseObjects:
         return self.highest_token() == token
 
     def renew(self, token: int) -> None:
-        """Give a sign of life."""
+        """Renew the lease."""
         earlier, name = self._renewed, self._path(token, f"renewed-{secrets.token_hex(8)}")
         self._store.create(name, b"{}")
         self._renewed = name

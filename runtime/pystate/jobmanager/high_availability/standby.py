@@ -66,7 +66,7 @@ class StandbyJobManager:
                 self._lease.complete(term.token)
 
             dispatcher.steps.do("writing down that all jobs are taken over", complete)
-            dispatcher.keep_house()
+            dispatcher.expire_periodically()
             self._gate.lead(term, self._new_app(dispatcher))
             logger.info("term %d: all jobs are taken over", term.token)
         except LeadershipLostError as error:

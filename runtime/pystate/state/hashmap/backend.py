@@ -120,7 +120,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
             table = registered.store.table
             if table.layers:
                 if frozen:
-                    table.melt()
+                    table.merge_layers()
                 else:
                     table.merge()
         for state, changes in prepared:

@@ -14,7 +14,7 @@ from typing import Any
 from pystate.common.key_groups import KeyGroupRange
 
 MAX_LAYERS = 4
-"""More layers than this are melted into one, so that reads stay quick while snapshots overlap without end."""
+"""More layers than this are merged_layer into one, so that reads stay quick while snapshots overlap without end."""
 
 GroupTable = dict[Hashable, Any]
 Layer = dict[int, GroupTable]
@@ -132,21 +132,21 @@ class StateTable:
             _merge_into(self.base, layer, drop_removed=True)
         self.layers.clear()
 
-    def melt(self) -> None:
+    def merge_layers(self) -> None:
         """Make one frozen layer of many, with an open one over it. Open views keep the old ones."""
         if len(self.layers) > MAX_LAYERS:
-            melted: Layer = {}
+            merged_layer: Layer = {}
             for layer in self.layers:
-                _merge_into(melted, layer, drop_removed=False)
-            self.layers[:] = [melted, {}]  # views share the values in the melted one, so none of them is owned
+                _merge_into(merged_layer, layer, drop_removed=False)
+            self.layers[:] = [merged_layer, {}]  # views share the values in the merged_layer one, so none of them is owned
 
     def __len__(self) -> int:
         """Return the number of stored values."""
         count = sum(map(len, self.base.values()))
-        melted: Layer = {}
+        merged_layer: Layer = {}
         for layer in self.layers:
-            _merge_into(melted, layer, drop_removed=False)
-        for key_group, group in melted.items():
+            _merge_into(merged_layer, layer, drop_removed=False)
+        for key_group, group in merged_layer.items():
             base = self.base[key_group]
             for key, stored in group.items():
                 count += (stored is not None) - (key in base)

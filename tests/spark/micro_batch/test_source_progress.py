@@ -4,7 +4,7 @@ import pytest
 
 from pystate.common.errors import CorruptSnapshotError
 from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.micro_batch.source_words import SourceWords, check_logs, source_words, words
+from pystate.spark.micro_batch.source_progress import SourceProgress, check_logs, source_progress, words
 from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET, pack_archive
 from tests.snapshot.snapshots import source_position
 
@@ -48,19 +48,19 @@ def test_each_source_is_told(tmp_path):
     with location.open(position.files) as file:
         archive = file.read()
 
-    assert source_words(position, archive) == [
-        SourceWords("files", "3 files read (log offset 1)", '{"logOffset":1}'),
-        SourceWords("kafka", "topic orders: partitions 0 at 1,234, 1 at 7", '{"orders":{"1":7,"0":1234}}'),
+    assert source_progress(position, archive) == [
+        SourceProgress("files", "3 files read (log offset 1)", '{"logOffset":1}'),
+        SourceProgress("kafka", "topic orders: partitions 0 at 1,234, 1 at 7", '{"orders":{"1":7,"0":1234}}'),
     ]
     with pytest.raises(CorruptSnapshotError, match="no readable entry for batch 8"):
         check_logs(replace(position, epoch=8), archive)
     with pytest.raises(CorruptSnapshotError, match="about 2 sources, the metadata about 1"):
         check_logs(replace(position, sources=position.sources[:1]), archive)
     with pytest.raises(CorruptSnapshotError):
-        source_words(position, archive[:-1])
+        source_progress(position, archive[:-1])
 
 
 def test_a_job_that_has_read_nothing_has_no_sources(tmp_path):
     position = replace(source_position(SnapshotLocation(str(tmp_path))), epoch=-1, sources=[], query_id="")
 
-    assert source_words(position, pack_archive({})) == []
+    assert source_progress(position, pack_archive({})) == []

@@ -1,4 +1,4 @@
-"""How far sources were read, in a person's words. No Spark is needed for it."""
+"""Source positions as text for people. No Spark is needed for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOG_ENTRY = re.compile(r"sources/(\d+)/(\d+)(\.compact)?")
 
 
 @dataclass(frozen=True)
-class SourceWords:
+class SourceProgress:
     """A source.
 
     Attributes:
@@ -54,7 +54,7 @@ def check_logs(position: SourcePosition, archive: bytes) -> dict[str, bytes]:
     return files
 
 
-def source_words(position: SourcePosition, archive: bytes) -> list[SourceWords]:
+def source_progress(position: SourcePosition, archive: bytes) -> list[SourceProgress]:
     """Say of each source how far it was read.
 
     Args:
@@ -70,7 +70,9 @@ def source_words(position: SourcePosition, archive: bytes) -> list[SourceWords]:
     for number, source in enumerate(position.sources):
         offset = str(source.get("offset") or NO_OFFSET)
         log = logs[number] if number < len(logs) else -1
-        told.append(SourceWords(str(source.get("uid") or source.get("index") or number), words(offset, files, log), offset))
+        told.append(
+            SourceProgress(str(source.get("uid") or source.get("index") or number), words(offset, files, log), offset)
+        )
     return told
 
 

@@ -1,4 +1,4 @@
-"""What becomes of an application that waits for cores: decisions and sentences, free of Spark."""
+"""The state of an application that waits for cores: decisions and messages, free of Spark."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from enum import Enum
 from pystate.spark.standalone_master import MasterView
 
 
-class ApplicationFate(Enum):
-    """Whether waiting for executors makes sense."""
+class ApplicationState(Enum):
+    """The state of an application that waits for executors."""
 
     WAITS = "waits"  # they may still come
     TOO_FEW = "too few"  # the application is sound, the cluster has no more for it
     LOST = "lost"  # none will ever come to this application
 
 
-def application_fate(
+def application_state(
     application_id: str, cores: int, view: MasterView | None, *, timed_out: bool, restart: bool
-) -> ApplicationFate:
+) -> ApplicationState:
     """Return what becomes of an application that has too few cores.
 
     Args:
@@ -28,15 +28,15 @@ def application_fate(
         restart: Whether the job has run before; what speaks against a first start is told to who starts it.
     """
     if cores == 0 and view is not None and not view.knows(application_id):
-        return ApplicationFate.LOST
+        return ApplicationState.LOST
     if not timed_out:
-        return ApplicationFate.WAITS
+        return ApplicationState.WAITS
     if cores > 0 or not restart:
-        return ApplicationFate.TOO_FEW
+        return ApplicationState.TOO_FEW
     if view is not None and view.cores_used >= view.cores:
         # others hold them; a new application would stand behind this one in the queue
-        return ApplicationFate.TOO_FEW
-    return ApplicationFate.LOST
+        return ApplicationState.TOO_FEW
+    return ApplicationState.LOST
 
 
 def is_blocked(application_id: str, view: MasterView | None) -> bool:
