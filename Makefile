@@ -22,7 +22,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo test test-slow test-slow-in-ci test-all lint format types conf lock clean
+.PHONY: help setup java servers demo test test-slow test-slow-in-ci test-all lint format types conf docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ types: $(INSTALLED) ## Check types with mypy --strict
 
 conf: $(INSTALLED) ## Write conf/flink-conf.toml from the definitions of the options
 	$(BIN)/python -m pystate.common.conf_template conf/flink-conf.toml
+
+docs: $(INSTALLED) ## Write what docs/rest.md says of routes and fields from their definitions
+	$(BIN)/python -m pystate.jobmanager.rest.document docs/rest.md
 
 lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGRADE=1: take the newest versions)
 	$(UV_COMPILE) requirements/build.in -o requirements/build.lock

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import PystateHome
 from pystate.common.job_status import JobStatus
+from pystate.rest.jobs import JobStatusInfo
 from pystate_cli.client.job_manager import find_job_manager
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.console import Console
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import typer
 
     from pystate.common.configuration import LoadedConfiguration
+    from pystate.rest.job_details import JobDetailsInfo, JobExecutionResult
 
 
 class Session:
@@ -79,26 +81,50 @@ class Session:
 
 def job_state(client: RestClient, job_id: str) -> JobStatus:
     """Return where a job stands."""
-    return JobStatus(client.get(f"/jobs/{job_id}/status")["status"])
+    return client.get(f"/jobs/{job_id}/status", JobStatusInfo).status
+
+
+def job_result(client: RestClient, job_id: str) -> JobExecutionResult:
+    """Return how a job has ended.
+
+    Raises:
+        UnreadableAnswerError: It has not.
+    """
+    from pystate.rest.job_details import JobExecutionResultResponseBody
+    from pystate.rest.message import UnreadableAnswerError
+
+    result = client.get(f"/jobs/{job_id}/execution-result", JobExecutionResultResponseBody).job_execution_result
+    if result is None:
+        message = f"The job manager says nothing of the end of job {job_id}."
+        raise UnreadableAnswerError(message)
+    return result
 
 
 def job_failure(client: RestClient, job_id: str) -> PystateError:
     """Return the error of a job that has FAILED."""
+    from pystate.rest.message import UnreadableAnswerError
+    from pystate.rest.our_jobs import DriverInfo
     from pystate_cli.client.failures import failure_of
 
-    error = failure_of(client.get(f"/jobs/{job_id}/execution-result")["job-execution-result"]["failure-cause"])
+    cause = job_result(client, job_id).failure_cause
+    if cause is None:
+        message = f"The job manager says nothing of the failure of job {job_id}."
+        raise UnreadableAnswerError(message)
+    error = failure_of(cause.pystate, cause.stack_trace)
     if error.hint is None:
-        error.hint = f"see {client.get(f'/pystate/jobs/{job_id}')['log']}"
+        error.hint = f"see {client.get(f'/pystate/jobs/{job_id}', DriverInfo).log}"
     return error
 
 
 def show_warnings(console: Console, client: RestClient, job_id: str) -> None:
     """Tell what the job's plan warns of."""
-    for warning in client.get(f"/jobs/{job_id}")["pystate"]["warnings"]:
+    from pystate.rest.job_details import JobDetailsInfo
+
+    for warning in client.get(f"/jobs/{job_id}", JobDetailsInfo).pystate.warnings:
         console.warning(warning)
 
 
-def restart_sentence(details: dict[str, Any], attempt: int) -> str:
+def restart_sentence(details: JobDetailsInfo, attempt: int) -> str:
     """Say that a job was restarted, and what its attempt failed of.
 
     Args:
@@ -106,11 +132,11 @@ def restart_sentence(details: dict[str, Any], attempt: int) -> str:
         attempt: The attempt that failed.
     """
     sentence = f"attempt {attempt} failed and the job restarts"
-    cause = details["pystate"]["failure"]
+    cause = details.pystate.failure
     if cause is None:
         return sentence
     from pystate_cli.client.failures import failure_of
 
-    error = failure_of(cause)
+    error = failure_of(cause.pystate, cause.stack_trace)
     error.hint = None
     return f"{sentence}: {error}"

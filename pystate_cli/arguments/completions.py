@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from pystate.common.errors import PystateError
+from pystate.rest.checkpoints import CheckpointingStatistics
+from pystate.rest.jobs import MultipleJobsDetails
 
 if TYPE_CHECKING:
     from pystate_cli.client.rest_client import RestClient
@@ -26,7 +28,6 @@ _MOST = 50
 # names that a shell would have to quote are left out: what it does with them differs, and the id is there
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+-]*")
 _UNHARMLESS = re.compile(r"[^\w .,;@%+=/-]")
-_ENDED = ("FINISHED", "CANCELED", "FAILED")
 
 Completion = tuple[str, str]
 """A word and what it stands for."""
@@ -79,25 +80,26 @@ def _is_safe(word: str) -> bool:
 
 def _job_words(context: typer.Context, *, ended: bool) -> Iterator[Completion]:
     jobs = sorted(
-        _client(context).get("/jobs/overview")["jobs"], key=lambda job: (job["state"] in _ENDED, -job["start-time"])
+        _client(context).get("/jobs/overview", MultipleJobsDetails).jobs,
+        key=lambda job: (job.state.is_terminal, -job.start_time),
     )
-    jobs = [job for job in jobs if ended or job["state"] not in _ENDED]
+    jobs = [job for job in jobs if ended or not job.state.is_terminal]
     for job in jobs:
-        yield job["name"], _harmless(f"{job['state']} {job['jid']}")
+        yield job.name, _harmless(f"{job.state.value} {job.jid}")
     for job in jobs:
-        yield job["jid"], _harmless(f"{job['state']} {job['name']}")
+        yield job.jid, _harmless(f"{job.state.value} {job.name}")
 
 
 def _savepoint_words(context: typer.Context) -> Iterator[Completion]:
     client = _client(context)
-    jobs = sorted(client.get("/jobs/overview")["jobs"], key=lambda job: -job["start-time"])[:10]
+    jobs = sorted(client.get("/jobs/overview", MultipleJobsDetails).jobs, key=lambda job: -job.start_time)[:10]
     for job in jobs:
-        for entry in client.get(f"/jobs/{job['jid']}/checkpoints")["history"]:
-            if entry["status"] == "COMPLETED" and entry.get("external_path") and not entry.get("discarded"):
-                kind = "savepoint" if entry["is_savepoint"] else "checkpoint"
+        for entry in client.get(f"/jobs/{job.jid}/checkpoints", CheckpointingStatistics).history:
+            if entry.external_path and not entry.discarded:
+                kind = "savepoint" if entry.is_savepoint else "checkpoint"
                 # bash breaks words at a colon, and a plain path means the same
-                path = re.sub("^file:(//)?(?=/)", "", entry["external_path"])
-                yield path, _harmless(f"{kind} {entry['id']} of {job['name']}")
+                path = re.sub("^file:(//)?(?=/)", "", entry.external_path)
+                yield path, _harmless(f"{kind} {entry.id} of {job.name}")
 
 
 def _harmless(meaning: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, UsageError
-from pystate.common.job_status import JobStatus
+from pystate.rest.jobs import JobDetails, MultipleJobsDetails
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.formats import format_flink_time, printable
 
@@ -19,8 +19,6 @@ _PREFIX = re.compile(r"[0-9a-fA-F]{4,31}")
 _SHOWN = 10
 _LIST_ALL = "pystate list -a"
 
-Job: TypeAlias = dict[str, Any]
-"""An entry of GET /jobs/overview."""
 Tell: TypeAlias = Callable[[str], object]
 
 
@@ -44,7 +42,7 @@ def find_job(client: RestClient, text: str, *, changes: bool = False, tell: Tell
     """
     if JOB_ID.fullmatch(text):
         return text.lower()
-    return choose_job(text, client.get("/jobs/overview")["jobs"], changes=changes, tell=tell)
+    return choose_job(text, client.get("/jobs/overview", MultipleJobsDetails).jobs, changes=changes, tell=tell)
 
 
 def connect_to_job(
@@ -83,9 +81,9 @@ def selected_job(
     """Return the id of the job that is named by JOBID, by its Spark application, or by both; see `connect_to_job`."""
     if application_id is None:
         return find_job(client, text or "", changes=changes, tell=tell)
-    jobs = client.get("/jobs/overview")["jobs"]
+    jobs = client.get("/jobs/overview", MultipleJobsDetails).jobs
     # a driver that takes over makes an application of its own; a word of Spark may be used twice on two machines
-    found = [job for job in jobs if (job.get("pystate") or {}).get("application-id") == application_id]
+    found = [job for job in jobs if job.pystate.application_id == application_id]
     if not found:
         message = f'No job is the Spark application "{printable(application_id)}".'
         raise JobNotFoundError(message, hint="pystate list -a --json shows each job's application-id")
@@ -96,7 +94,7 @@ def selected_job(
     return job_id
 
 
-def may_mean_job(text: str, jobs: Iterable[Job]) -> bool:
+def may_mean_job(text: str, jobs: Iterable[JobDetails]) -> bool:
     """Whether a word is the name of a job, or at least 4 digits that an id begins with.
 
     Args:
@@ -104,10 +102,10 @@ def may_mean_job(text: str, jobs: Iterable[Job]) -> bool:
         jobs: Entries of GET /jobs/overview.
     """
     is_prefix = _PREFIX.fullmatch(text) is not None
-    return any(job["name"] == text or (is_prefix and job["jid"].startswith(text.lower())) for job in jobs)
+    return any(job.name == text or (is_prefix and job.jid.startswith(text.lower())) for job in jobs)
 
 
-def choose_job(text: str, jobs: Iterable[Job], *, changes: bool = False, tell: Tell = _say_nothing) -> str:
+def choose_job(text: str, jobs: Iterable[JobDetails], *, changes: bool = False, tell: Tell = _say_nothing) -> str:
     """Return the id of the job meant: the one that runs; where none runs, the one that ended last.
 
     Who changes a job must not hit another one than is meant: a name is then that of a job that runs, and digits must be
@@ -120,9 +118,9 @@ def choose_job(text: str, jobs: Iterable[Job], *, changes: bool = False, tell: T
         tell: Is told which of several ended jobs was chosen.
     """
     jobs = list(jobs)
-    named = [job for job in jobs if job["name"] == text]
+    named = [job for job in jobs if job.name == text]
     is_prefix = _PREFIX.fullmatch(text) is not None
-    begun = [job for job in jobs if is_prefix and job["jid"].startswith(text.lower()) and job not in named]
+    begun = [job for job in jobs if is_prefix and job.jid.startswith(text.lower()) and job not in named]
     if named and begun:
         raise _ambiguous(text, [*(_running(named) or named), *begun])
     if named:
@@ -141,32 +139,32 @@ def choose_job(text: str, jobs: Iterable[Job], *, changes: bool = False, tell: T
     raise UsageError(message, hint=_LIST_ALL)
 
 
-def _running_or_last(text: str, found: list[Job], *, changes: bool, tell: Tell) -> str:
+def _running_or_last(text: str, found: list[JobDetails], *, changes: bool, tell: Tell) -> str:
     """Return the one that runs, else the one that ended last; who changes a job gets only the first."""
     running = _running(found)
     if len(running) > 1:
         raise _ambiguous(text, running)
     if running:
-        return str(running[0]["jid"])
-    last = max(found, key=lambda job: (job["end-time"], job["start-time"]))
-    ended = f"{last['jid']} ({last['state']}, {format_flink_time(last['end-time'])})"
+        return running[0].jid
+    last = max(found, key=lambda job: (job.end_time, job.start_time))
+    ended = f"{last.jid} ({last.state.value}, {format_flink_time(last.end_time)})"
     if changes:
         message = f'No job "{printable(text)}" runs. The one that ended last is {ended}.'
         raise JobTerminatedError(message, hint=_LIST_ALL)
     if len(found) > 1:
         tell(f'{len(found)} jobs "{printable(text)}" have ended. This is the last: {ended}.')
-    return str(last["jid"])
+    return last.jid
 
 
-def _running(jobs: list[Job]) -> list[Job]:
-    return [job for job in jobs if not JobStatus(job["state"]).is_terminal]
+def _running(jobs: list[JobDetails]) -> list[JobDetails]:
+    return [job for job in jobs if not job.state.is_terminal]
 
 
-def _ambiguous(text: str, found: list[Job]) -> UsageError:
+def _ambiguous(text: str, found: list[JobDetails]) -> UsageError:
     # the latest are the likely ones
-    found = sorted(found, key=lambda job: (JobStatus(job["state"]).is_terminal, -job["start-time"]))
+    found = sorted(found, key=lambda job: (job.state.is_terminal, -job.start_time))
     lines = [f'"{printable(text)}" may mean any of {len(found)} jobs:']
-    lines += [f"  {job['jid']}  {printable(job['name'])}  {job['state']}" for job in found[:_SHOWN]]
+    lines += [f"  {job.jid}  {printable(job.name)}  {job.state.value}" for job in found[:_SHOWN]]
     if len(found) > _SHOWN:
         lines.append(f"  and {len(found) - _SHOWN} more")
     return UsageError("\n".join(lines), hint="give the id, or more digits of it")

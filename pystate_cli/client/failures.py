@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pystate.common.errors import PystateError, UserFunctionError, error_from_dict
+from pystate.common.errors import PystateError, UserFunctionError
 from pystate.common.user_frames import add_user_frame
+from pystate.rest.failures import OurError
 
 
 class JobStackTrace(Exception):
@@ -16,15 +15,10 @@ class JobStackTrace(Exception):
         self.text = text
 
 
-def failure_of(cause: dict[str, Any]) -> PystateError:
-    """Return the error in a failure cause, with its stack trace as the cause and the user's own last frame in its place."""
-    trace = str(cause.get("stack-trace") or "")
-    ours = cause.get("pystate")
-    if not isinstance(ours, dict):
-        return PystateError((trace or str(cause.get("class") or "unknown failure")).splitlines()[0])
-    error = error_from_dict(ours)
-    name = ours.get("class")
-    foreign = type(error) is PystateError and name not in (None, PystateError.__name__)
+def failure_of(ours: OurError, trace: str) -> PystateError:
+    """Return an error with its stack trace of there as the cause, and the user's own last frame in its place."""
+    error, name = ours.error(), ours.class_name
+    foreign = type(error) is PystateError and name != PystateError.__name__
     if foreign:
         # somebody else's exception: its message alone may say little
         error = PystateError(f"{name}: {error.message}", where=error.where, hint=error.hint)

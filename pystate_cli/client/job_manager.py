@@ -19,6 +19,7 @@ from pystate.common.processes import is_alive, signal_process, started_at
 from pystate.common.regular_files import NotRegularError, open_to_write
 from pystate.common.tokens import read_home_token
 from pystate.logs.reader import log_extent, read_log
+from pystate.rest.cluster import ITSELF, StandbyConfiguration
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ logger = logging.getLogger(__name__)
 JOB_MANAGER_COMMAND = (sys.executable, "-m", "pystate.jobmanager")
 VERSION = pystate.__version__
 _ALREADY_RUNNING_EXIT_CODE = 3
-_LEADER_FIELD = "pystate-leader"
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _LOG_LINES = 10
@@ -62,11 +62,9 @@ def find_job_manager(
     """
     if address is not None:
         host, port = parse_address(address)
-        client = RestClient(
-            host, port, timeout=timeout, token=_token(home, configuration), **_configured_security(configuration)
-        )
+        client = _remote_client(host, port, timeout, configuration, token=_token(home, configuration))
         hint = "call the pystate that it came with, or another one with -m"
-        found = client.get("/config")
+        found = client.get("/config", StandbyConfiguration)
         _check_version(found, f"job manager at {client.address}", hint)
         return _leading(client, found, home, configuration, timeout)
     running = _healthy(home, timeout)
@@ -76,14 +74,8 @@ def find_job_manager(
     storage = _shared_storage(configuration)
     leader = None if storage is None else storage.lease.leader()
     if storage is not None and leader is not None:
-        return RestClient(
-            str(leader["address"]),
-            int(leader["port"]),
-            timeout=timeout,
-            token=storage.token(),
-            instance=str(leader["instance"]),
-            **_configured_security(configuration),
-        )
+        host, port, instance = str(leader["address"]), int(leader["port"]), str(leader["instance"])
+        return _remote_client(host, port, timeout, configuration, token=storage.token(), instance=instance)
     from pystate_cli.client.absent_job_manager import absent_job_manager
 
     raise absent_job_manager(home)
@@ -108,9 +100,9 @@ def ensure_job_manager(
     deadline = time.monotonic() + _START_SECONDS
     while True:
         try:
-            leading = _leading(client, client.get("/config"), home, configuration, timeout)
+            leading = _leading(client, client.get("/config", StandbyConfiguration), home, configuration, timeout)
             if leading is not client:
-                leading.get("/config")  # it may have died, and nobody has taken over yet
+                leading.get("/config", StandbyConfiguration)  # it may have died, and nobody has taken over yet
             return leading
         except NoJobManagerError:
             if time.monotonic() > deadline:
@@ -265,7 +257,11 @@ def _shared_storage(configuration: Configuration | None) -> HighAvailabilityStor
 
 
 def _leading(
-    client: RestClient, found: dict[str, Any], home: PystateHome, configuration: Configuration | None, timeout: float
+    client: RestClient,
+    found: StandbyConfiguration,
+    home: PystateHome,
+    configuration: Configuration | None,
+    timeout: float,
 ) -> RestClient:
     """Return a client of the job manager that leads.
 
@@ -276,24 +272,17 @@ def _leading(
         configuration: Says where the storage for high availability is.
         timeout: Seconds an answer may take.
     """
-    if _LEADER_FIELD not in found:
+    leader = found.pystate_leader
+    if leader == ITSELF:
         return client
-    leader = found[_LEADER_FIELD]
     if leader is None:
         message = f"The job manager at {client.address} does not lead, and nor does another one at the moment."
         raise NoLeaderError(message, hint="try again in a moment; pystate cluster status")
-    host, port = parse_address(leader["address"])
-    return RestClient(
-        host,
-        port,
-        timeout=timeout,
-        token=_token(home, configuration),
-        instance=str(leader["instance"]),
-        **_configured_security(configuration),
-    )
+    host, port = parse_address(leader.address)
+    return _remote_client(host, port, timeout, configuration, token=_token(home, configuration), instance=leader.instance)
 
 
-def _healthy(home: PystateHome, timeout: float) -> tuple[RestClient, dict[str, Any]] | None:
+def _healthy(home: PystateHome, timeout: float) -> tuple[RestClient, StandbyConfiguration] | None:
     """Return a client if the home's job manager answers, and its answer to GET /config.
 
     A stale file, or a foreign program on its port, is none.
@@ -307,7 +296,7 @@ def _healthy(home: PystateHome, timeout: float) -> tuple[RestClient, dict[str, A
     try:
         if not probe.is_there():
             return None
-        config = client.get("/config")
+        config = client.get("/config", StandbyConfiguration)
     except NoJobManagerError:
         return None
     hint = f"kill {entry['pid']} ends it, its jobs go on; the next pystate run starts one of version {VERSION}"
@@ -315,8 +304,8 @@ def _healthy(home: PystateHome, timeout: float) -> tuple[RestClient, dict[str, A
     return client, config
 
 
-def _check_version(config: dict[str, object], where: str, hint: str) -> None:
-    version = config.get("pystate-version")
+def _check_version(config: StandbyConfiguration, where: str, hint: str) -> None:
+    version = config.pystate_version
     if version != VERSION:
         named = f"has version {version}" if version else "is not one of pystate"
         message = f"The job manager {named}; this command has version {VERSION}."
@@ -333,13 +322,22 @@ def _client(entry: dict[str, Any], timeout: float, token: str | None) -> RestCli
     return RestClient(entry["address"], entry["port"], timeout=timeout, token=token, instance=entry["instance"], tls=tls)
 
 
-def _configured_security(configuration: Configuration | None) -> dict[str, Any]:
-    """Return the arguments of a client of a job manager that is not found by the home."""
+def _remote_client(
+    host: str,
+    port: int,
+    timeout: float,
+    configuration: Configuration | None,
+    *,
+    token: str | None,
+    instance: str | None = None,
+) -> RestClient:
+    """Return a client of a job manager that is not found by the home."""
     if configuration is None:
-        return {}
+        return RestClient(host, port, timeout=timeout, token=token, instance=instance)
     from pystate_cli.client.rest_security import configured_tls, configured_token
 
-    return {"tls": configured_tls(configuration), "rest_token": configured_token(configuration)}
+    tls, rest_token = configured_tls(configuration), configured_token(configuration)
+    return RestClient(host, port, timeout=timeout, token=token, instance=instance, rest_token=rest_token, tls=tls)
 
 
 def _token(home: PystateHome, configuration: Configuration | None = None) -> str | None:

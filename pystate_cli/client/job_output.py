@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from pystate.logs.reader import LogGoneError
+from pystate.rest.our_jobs import DriverInfo
 from pystate_cli.client.rest_client import RestClient
 
 _POLL_SECONDS = 0.2
@@ -85,7 +86,7 @@ class JobOutput:
         return start + position + 1 if lines else size
 
     def _extent(self) -> tuple[int, int]:
-        begin, end = self._client.get(self._job)["extents"][self._name]
+        begin, end = getattr(self._client.get(self._job, DriverInfo).extents, self._name)
         return int(begin), int(end)
 
     def _read(self, begin: int, end: int) -> bytes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
+from pystate.rest.job_details import JobDetailsInfo, JobExceptionsInfoWithHistory, RootExceptionInfo
+from pystate.rest.our_jobs import DriverInfo
 from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient
 
@@ -16,10 +16,9 @@ _END_SECONDS = 2.0
 _POLL_SECONDS = 0.1
 
 
-def exception_of(entry: Mapping[str, Any]) -> PystateError:
+def exception_of(entry: RootExceptionInfo) -> PystateError:
     """Return the error of an entry of GET /jobs/:id/exceptions."""
-    cause = {"class": entry["exceptionName"], "stack-trace": entry["stacktrace"], "pystate": entry.get("pystate")}
-    return failure_of(cause)
+    return failure_of(entry.pystate, entry.stacktrace)
 
 
 def program_failure(client: RestClient, job_id: str, seconds: float = _END_SECONDS) -> PystateError | None:
@@ -30,14 +29,17 @@ def program_failure(client: RestClient, job_id: str, seconds: float = _END_SECON
         job_id: The job.
         seconds: How long to wait for the program's end, where it goes on.
     """
-    details = client.get(f"/jobs/{job_id}")
-    if details["state"] != JobStatus.FINISHED.value:
+    details = client.get(f"/jobs/{job_id}", JobDetailsInfo)
+    if details.state is not JobStatus.FINISHED:
         return None
     deadline = time.monotonic() + seconds
     while True:
-        goes_on = client.get(f"/pystate/jobs/{job_id}")["driver_running"]  # asked first: its last words are then there
-        last = next(iter(client.get(f"/jobs/{job_id}/exceptions")["exceptionHistory"]["entries"]), None)
-        if last is not None and last["timestamp"] >= details["end-time"]:
+        goes_on = client.get(
+            f"/pystate/jobs/{job_id}", DriverInfo
+        ).driver_running  # asked first: its last words are then there
+        failures = client.get(f"/jobs/{job_id}/exceptions", JobExceptionsInfoWithHistory).exception_history
+        last = next(iter(failures.entries), None)
+        if last is not None and last.timestamp >= details.end_time:
             error = exception_of(last)
             error.message = f"The program failed after its job had finished: {error.message}"
             return error

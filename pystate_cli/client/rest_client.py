@@ -5,16 +5,20 @@ from __future__ import annotations
 import http.client
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import pystate
 from pystate.common.errors import ControlError, PystateError, UsageError, error_from_dict
+from pystate.rest.cluster import StandbyConfiguration
+from pystate.rest.message import RestMessage
 
 if TYPE_CHECKING:
     import ssl
 
 logger = logging.getLogger(__name__)
+
+Message = TypeVar("Message", bound=RestMessage)
 
 DEFAULT_PORT = 8081
 INSTANCE_HEADER = "pystate-instance"
@@ -97,7 +101,7 @@ class RestClient:
             ControlError: Somebody accepts the connection and says nothing.
         """
         try:
-            self.get("/config")
+            self.get("/config", StandbyConfiguration)
         except NoJobManagerError:
             return False
         except ControlError:
@@ -106,21 +110,21 @@ class RestClient:
             logger.debug("%s: %s", self.address, error.message)
         return True
 
-    def get(self, path: str) -> Any:
-        """Return the JSON at a path."""
-        return self._json("GET", path, None)
+    def get(self, path: str, kind: type[Message]) -> Message:
+        """Return what is at a path."""
+        return kind.from_plain(self._json("GET", path, None))
 
-    def post(self, path: str, body: Any) -> Any:
-        """Send JSON and return the answer's."""
-        return self._json("POST", path, body)
+    def post(self, path: str, body: RestMessage, kind: type[Message]) -> Message:
+        """Send something and return the answer."""
+        return kind.from_plain(self._json("POST", path, body.to_plain()))
 
-    def patch(self, path: str) -> Any:
-        """Send a PATCH without a body and return the answer's JSON."""
-        return self._json("PATCH", path, None)
+    def patch(self, path: str) -> None:
+        """Send a PATCH without a body."""
+        self._json("PATCH", path, None)
 
-    def delete(self, path: str) -> Any:
-        """Send a DELETE and return the answer's JSON."""
-        return self._json("DELETE", path, None)
+    def delete(self, path: str) -> None:
+        """Send a DELETE."""
+        self._json("DELETE", path, None)
 
     def read(self, path: str) -> tuple[bytes, bool]:
         """Return a piece of a job's output, and whether it is the last one."""

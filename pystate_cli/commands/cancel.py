@@ -10,6 +10,9 @@ import typer
 
 from pystate.common.errors import JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
+from pystate.rest.jobs import MultipleJobsDetails
+from pystate.rest.operations import SavepointResult, TriggerResponse
+from pystate.rest.requests import SavepointTriggerRequestBody
 from pystate_cli.arguments.completions import complete_running_job
 from pystate_cli.arguments.job_selection import JOB_ID, connect_to_job, may_mean_job
 from pystate_cli.arguments.options import (
@@ -122,7 +125,7 @@ def split_arguments(arguments: list[str], means_job: Callable[[str], bool]) -> t
 
 
 def _means_job(session: Session, job_manager: str | None, argument: str) -> bool:
-    return may_mean_job(argument, session.connect(job_manager).get("/jobs/overview")["jobs"])
+    return may_mean_job(argument, session.connect(job_manager).get("/jobs/overview", MultipleJobsDetails).jobs)
 
 
 def _cancel(session: Session, client: RestClient, job_id: str, *, as_json: bool) -> None:
@@ -153,16 +156,10 @@ def _cancel_with_savepoint(
     target = None if directory is None else absolute_path(directory)
     where = "default savepoint directory" if target is None else target
     session.console.info(f"Cancelling job {job_id} with {chosen} savepoint to {where}.")
-    body = {
-        "target-directory": target,
-        "cancel-job": True,
-        "formatType": chosen,
-        "triggerId": None,
-        "message": message,
-    }
-    request_id = client.post(f"/jobs/{job_id}/savepoints", body)["request-id"]
+    body = SavepointTriggerRequestBody(target_directory=target, cancel_job=True, format_type=chosen, message=message)
+    request_id = client.post(f"/jobs/{job_id}/savepoints", body, TriggerResponse).request_id
     with session.console.progress("The savepoint is being written", waiter="The savepoint") as show:
-        path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
+        path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", SavepointResult, show).outcome
     with session.console.waiting("The job is ending"):
         state = await_end(client, job_id)
     if as_json:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from pystate.rest.operations import CheckpointResult, TriggerResponse
+from pystate.rest.requests import CheckpointTriggerRequestBody
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import (
     ApplicationOption,
@@ -48,18 +50,18 @@ def checkpoint(
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=trigger_id is None)
     operations = f"/jobs/{job_id}/checkpoints"
     if trigger_id is not None:
-        tell_operation(session, client, f"{operations}/{trigger_id}", "checkpointId", wait=wait, as_json=as_json)
+        tell_operation(session, client, f"{operations}/{trigger_id}", CheckpointResult, wait=wait, as_json=as_json)
         return
     mode = "in detached mode " if detached else ""
     console.info(f"Triggering checkpoint {mode}for job {job_id}.")
-    body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": None}
-    request_id = client.post(operations, body)["request-id"]
+    body = CheckpointTriggerRequestBody(checkpoint_type="FULL" if full else "CONFIGURED")
+    request_id = client.post(operations, body, TriggerResponse).request_id
     if detached:
         tell_trigger_id(session, "manual checkpoint", request_id, "checkpoint", job_id, as_json=as_json)
         return
     console.info("Waiting for response...")
     with console.progress("The checkpoint is being written") as show:
-        checkpoint_id = await_operation(client, f"{operations}/{request_id}", show)["checkpointId"]
+        checkpoint_id = await_operation(client, f"{operations}/{request_id}", CheckpointResult, show).outcome
     console.info(f"Checkpoint{'(FULL)' if full else ''} {checkpoint_id} for job {job_id} completed.")
     console.info("You can resume your program from this checkpoint with the run command.")
     if as_json:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
 from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
+from pystate.rest.checkpoints import (
+    CheckpointingStatistics,
+    CheckpointStatistics,
+    TaskCheckpointStatisticsWithSubtaskDetails,
+)
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.client.rest_client import RestClient
@@ -53,27 +58,23 @@ def checkpoints(
         message = "--summary is of all checkpoints, and an ID names one."
         raise UsageError(message, hint="leave one of them out")
     client, job_id = connect_to_job(session, job_manager, job, application_id)
-    kind: Callable[[dict[str, Any]], _View]
-    if checkpoint_id is not None:
-        kind, read = _Details, _details_reader(client, job_id, checkpoint_id)
-    else:
-        kind, read = (_Summary if summary else _List), lambda: dict(client.get(f"/jobs/{job_id}/checkpoints"))
+    path = f"/jobs/{job_id}/checkpoints"
+
+    def read() -> _View:
+        if checkpoint_id is not None:
+            details = client.get(f"{path}/details/{checkpoint_id}", CheckpointStatistics)
+            subtasks = f"{path}/details/{checkpoint_id}/subtasks"
+            kind = TaskCheckpointStatisticsWithSubtaskDetails
+            return _Details(details, {vertex: client.get(f"{subtasks}/{vertex}", kind) for vertex in details.tasks})
+        statistics = client.get(path, CheckpointingStatistics)
+        return _Summary(statistics) if summary else _List(statistics)
+
     if watched:
-        watch(console, lambda: _Look(client, job_id, kind, read, unicode=console.has_unicode), seconds)
+        watch(console, lambda: _Look(client, job_id, read, unicode=console.has_unicode), seconds)
     elif as_json:
-        answer = read()
-        console.result_json({"counts": answer["counts"], "summary": answer["summary"]} if summary else answer)
+        console.result_json(read().json())
     else:
-        _show(console, kind(read()))
-
-
-def _details_reader(client: RestClient, job_id: str, checkpoint_id: int) -> Callable[[], dict[str, Any]]:
-    def read() -> dict[str, Any]:
-        path = f"/jobs/{job_id}/checkpoints/details/{checkpoint_id}"
-        details = dict(client.get(path))
-        return {**details, "tasks": {vertex: client.get(f"{path}/subtasks/{vertex}") for vertex in details["tasks"]}}
-
-    return read
+        _show(console, read())
 
 
 class _View(Protocol):
@@ -82,6 +83,9 @@ class _View(Protocol):
     @property
     def is_final(self) -> bool:
         """Whether it can't change any more, although the job goes on."""
+
+    def json(self) -> Any:
+        """Return what `--json` prints."""
 
     def plain(self) -> list[str]:
         """Return the lines for a pipe."""
@@ -101,15 +105,18 @@ class _List:
 
     is_final = False
 
-    def __init__(self, statistics: dict[str, Any]) -> None:
+    def __init__(self, statistics: CheckpointingStatistics) -> None:
         self._statistics = statistics
-        self._rows = [CheckpointRow.of(entry) for entry in statistics["history"]]
+        self._rows = [CheckpointRow.of(entry) for entry in statistics.history]
+
+    def json(self) -> Any:
+        return self._statistics
 
     def plain(self) -> list[str]:
         return CHECKPOINTS.plain(self._rows)
 
     def sentence(self) -> str:
-        return summary_line(self._statistics)
+        return summary_line(self._statistics.counts)
 
     def waits(self) -> list[str]:
         return wait_lines(self._rows)
@@ -118,7 +125,7 @@ class _List:
         from rich.text import Text
 
         rows = self._rows if height is None else self._rows[: max(1, height - _OTHER_LINES)]
-        paths = path_lines(self._rows, self._statistics, width)
+        paths = path_lines(self._rows, self._statistics.latest.restored, width)
         if height is not None:
             paths = paths[: max(0, height - _OTHER_LINES - len(rows))]
             if paths and paths[-1].endswith(":"):
@@ -132,14 +139,17 @@ class _Summary:
 
     is_final = False
 
-    def __init__(self, statistics: dict[str, Any]) -> None:
+    def __init__(self, statistics: CheckpointingStatistics) -> None:
         self._statistics = statistics
 
+    def json(self) -> Any:
+        return {"counts": self._statistics.counts, "summary": self._statistics.summary}
+
     def plain(self) -> list[str]:
-        return SUMMARY.plain(summary_rows(self._statistics, all_figures=True))
+        return SUMMARY.plain(summary_rows(self._statistics.summary, all_figures=True))
 
     def sentence(self) -> str:
-        return summary_title(self._statistics)
+        return summary_title(self._statistics.counts.completed)
 
     def waits(self) -> list[str]:
         return []
@@ -149,16 +159,22 @@ class _Summary:
 
         del height
         title = Text(self.sentence())
-        if not self._statistics["counts"]["completed"]:
+        if not self._statistics.counts.completed:
             return [title]
-        return [title, Text(""), SUMMARY.table(summary_rows(self._statistics), width, unicode=unicode)]
+        return [title, Text(""), SUMMARY.table(summary_rows(self._statistics.summary), width, unicode=unicode)]
 
 
 class _Details:
     """One checkpoint."""
 
-    def __init__(self, answer: dict[str, Any]) -> None:
-        self._details = CheckpointDetails.of(answer)
+    def __init__(
+        self, answer: CheckpointStatistics, tasks: Mapping[str, TaskCheckpointStatisticsWithSubtaskDetails]
+    ) -> None:
+        self._answer, self._tasks = answer, tasks
+        self._details = CheckpointDetails.of(answer, tasks)
+
+    def json(self) -> Any:
+        return {**self._answer.to_plain(), "tasks": self._tasks}
 
     @property
     def is_final(self) -> bool:
@@ -195,15 +211,14 @@ class _Look:
         self,
         client: RestClient,
         job_id: str,
-        kind: Callable[[dict[str, Any]], _View],
-        read: Callable[[], dict[str, Any]],
+        read: Callable[[], _View],
         *,
         unicode: bool,
     ) -> None:
         self._job_id = job_id
         self._unicode = unicode
         self._state: JobStatus = job_state(client, job_id)  # asked first: the last answer is that behind the end
-        self._view = kind(read())
+        self._view = read()
 
     @property
     def is_last(self) -> bool:

@@ -11,6 +11,8 @@ from pystate.common.errors import ControlError, PystateError
 from pystate.common.job_manager_entry import read_job_manager
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
+from pystate.rest.cluster import ITSELF, StandbyConfiguration
+from pystate.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
 from pystate_cli.client.job_manager import find_job_manager, own_job_manager, start_job_manager, stop_job_manager
@@ -162,25 +164,24 @@ def _facts(
 
 def _role(client: RestClient | None) -> tuple[str, str | None]:
     """Return leader or standby and, for a standby, where the leader is."""
-    found = {} if client is None else client.get("/config")
-    if client is None or "pystate-leader" not in found:
-        return ("unknown" if client is None else "leader"), None
-    leader = found["pystate-leader"]
-    return "standby", None if leader is None else str(leader["address"])
+    if client is None:
+        return "unknown", None
+    leader = client.get("/config", StandbyConfiguration).pystate_leader
+    return ("leader", None) if leader == ITSELF else ("standby", None if leader is None else leader.address)
 
 
 def _jobs_of_leader(session: Session, configuration: Configuration) -> dict[str, int] | None:
     """Return the jobs by state; None where the leader does not answer: what ours says of itself holds without it."""
     try:
         client = find_job_manager(session.home, None, min(_timeout(configuration), _LEADER_TIMEOUT_SECONDS), configuration)
-        counts = Counter(job["status"] for job in client.get("/jobs")["jobs"])
+        counts = Counter(job.status for job in client.get("/jobs", JobIdsWithStatusOverview).jobs)
     except ControlError:
         return None
-    return {state.value: counts[state.value] for state in JobStatus if counts[state.value]}
+    return {state.value: counts[state] for state in JobStatus if counts[state]}
 
 
 def _running(client: RestClient) -> list[str]:
-    return [job["id"] for job in client.get("/jobs")["jobs"] if not JobStatus(job["status"]).is_terminal]
+    return [job.id for job in client.get("/jobs", JobIdsWithStatusOverview).jobs if not job.status.is_terminal]
 
 
 def _cancel(session: Session, client: RestClient, jobs: list[str]) -> None:

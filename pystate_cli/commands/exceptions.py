@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from pystate.rest.job_details import JobExceptionsInfoWithHistory
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.session import Session
@@ -22,12 +23,12 @@ def exceptions(
     session = Session.of(context)
     console = session.console
     client, job_id = connect_to_job(session, job_manager, job, application_id)
-    answer = client.get(f"/jobs/{job_id}/exceptions")
+    answer = client.get(f"/jobs/{job_id}/exceptions", JobExceptionsInfoWithHistory)
     if as_json:
         console.result_json(answer)
         return
-    history = answer["exceptionHistory"]
-    rows = [FailureRow.of(entry, job_id) for entry in history["entries"]]
+    history = answer.exception_history
+    rows = [FailureRow.of(entry, job_id) for entry in history.entries]
     if not console.is_terminal:
         for line in FAILURES.plain(rows):
             console.result(line)
@@ -40,5 +41,5 @@ def exceptions(
         console.result(line)
     if not rows:
         console.info("Nothing has failed.")
-    elif history["truncated"]:
+    elif history.truncated:
         console.info(f"These are the last {len(rows)}; there were more.")

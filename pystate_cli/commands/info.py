@@ -14,6 +14,7 @@ import typer
 
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.home import read_json, write_json
+from pystate.rest.failures import OurError
 from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JOB_MANAGER_NAMES, JSON_NAMES, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
@@ -179,5 +180,5 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         raise JobGraphError(message, where=str(request["job_file"]))
     failure = answer.get("failure")
     if failure is not None:
-        raise failure_of({"class": failure["class"], "stack-trace": failure["stack_trace"], "pystate": failure})
+        raise failure_of(OurError.from_plain(failure), failure["stack_trace"])
     return answer

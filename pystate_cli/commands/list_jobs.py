@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pystate.common.job_status import JobStatus
+from pystate.rest.jobs import JobDetails, MultipleJobsDetails
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.doctor.low_disks import low_disks
@@ -41,7 +42,7 @@ def list_jobs(
 
     def groups() -> JobGroups:
         return group_jobs(
-            client.get("/jobs/overview")["jobs"],
+            client.get("/jobs/overview", MultipleJobsDetails).jobs,
             running=running or everything or not scheduled,
             scheduled=scheduled or everything or not running,
             terminated=everything,
@@ -97,12 +98,12 @@ def first_jobs(groups: JobGroups, count: int) -> tuple[JobGroups, int]:
     return JobGroups(*kept), len(groups.all()) - (count - room)
 
 
-def group_jobs(jobs: list[dict[str, Any]], *, running: bool, scheduled: bool, terminated: bool) -> JobGroups:
+def group_jobs(jobs: list[JobDetails], *, running: bool, scheduled: bool, terminated: bool) -> JobGroups:
     """Sort the entries of GET /jobs/overview into the groups that are asked for, each by start time."""
     groups = JobGroups([] if running else None, [] if scheduled else None, [] if terminated else None)
-    for job in sorted(jobs, key=lambda entry: (entry["start-time"], entry["jid"])):
-        state = JobStatus(job["state"])
-        group = groups.scheduled if state in _SCHEDULED else groups.terminated if state.is_terminal else groups.running
+    for job in sorted(jobs, key=lambda entry: (entry.start_time, entry.jid)):
+        is_scheduled, has_ended = job.state in _SCHEDULED, job.state.is_terminal
+        group = groups.scheduled if is_scheduled else groups.terminated if has_ended else groups.running
         if group is not None:
             group.append(job)
     return groups

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pystate.common.job_status import JobStatus
+from pystate.rest.metrics import JobMetrics
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
@@ -43,7 +44,7 @@ def metrics(
     client, job_id = connect_to_job(session, job_manager, job, application_id)
 
     def look() -> _Look:
-        return _Look(client.get(f"/pystate/jobs/{job_id}/metrics"), pattern, unicode=console.has_unicode)
+        return _Look(client.get(f"/pystate/jobs/{job_id}/metrics", JobMetrics), pattern, unicode=console.has_unicode)
 
     if watched:
         watch(console, look, seconds)
@@ -56,7 +57,7 @@ def metrics(
     else:
         for line in seen.block():
             console.result(line)
-    if not seen.answer["up"] and not seen.is_last:
+    if not seen.answer.up and not seen.is_last:
         console.warning("the job's driver does not answer; these are the metrics that stand in its files")
     if pattern is not None and not seen.rows:
         console.info(f"No metric of the job matches {pattern!r}.")
@@ -71,19 +72,19 @@ class _Look:
         unicode: Whether the terminal shows more than ASCII.
     """
 
-    def __init__(self, answer: dict[str, Any], pattern: str | None, *, unicode: bool) -> None:
-        self._all = [MetricRow.of(entry) for entry in answer["metrics"]]
+    def __init__(self, answer: JobMetrics, pattern: str | None, *, unicode: bool) -> None:
+        self._all = [MetricRow.of(entry) for entry in answer.metrics]
         self._filtered = pattern is not None
         self._unicode = unicode
         self.rows = matching(self._all, pattern)
         wanted = set(map(id, self.rows))
-        chosen = [entry for entry, row in zip(answer["metrics"], self._all, strict=True) if id(row) in wanted]
-        self.answer = {**answer, "metrics": chosen}
+        chosen = [entry for entry, row in zip(answer.metrics, self._all, strict=True) if id(row) in wanted]
+        self.answer = replace(answer, metrics=chosen)
 
     @property
     def is_last(self) -> bool:
         """Whether the job has ended."""
-        return JobStatus(self.answer["state"]).is_terminal
+        return self.answer.state.is_terminal
 
     def block(self) -> list[str]:
         """Return the lines for a pipe."""

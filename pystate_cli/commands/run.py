@@ -12,6 +12,8 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
+from pystate.rest.our_jobs import JobSubmitResponseBody
+from pystate.rest.requests import JobSubmitRequestBody
 from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JSON_NAMES, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
@@ -161,20 +163,20 @@ def run(
         )
     else:
         client = find_job_manager(session.home, job_manager, timeout, configuration)
-    submission = {
-        "job_file": str(path),
-        "arguments": arguments or [],
-        "working_directory": os.getcwd(),
-        "parallelism": parallelism,
-        "savepoint_path": starting,
-        "allow_non_restored_state": allow_non_restored_state,
-        "configuration": configuration.to_dict(),
-        "job_name": job_name,
-        "attached": not detached,
-        "python": sys.executable,
-        "environment": dict(os.environ),
-    }
-    job_id = str(client.post("/pystate/jobs", submission)["job_id"])
+    submission = JobSubmitRequestBody(
+        job_file=str(path),
+        arguments=arguments or [],
+        working_directory=os.getcwd(),
+        parallelism=parallelism,
+        savepoint_path=starting,
+        allow_non_restored_state=allow_non_restored_state,
+        configuration=configuration.to_dict(),
+        job_name=job_name,
+        attached=not detached,
+        python=sys.executable,
+        environment=dict(os.environ),
+    )
+    job_id = client.post("/pystate/jobs", submission, JobSubmitResponseBody).job_id
     session.console.info(f"Job has been submitted with JobID {job_id}")
     if detached:
         state = DetachedStart(session.console, client, job_id, start_timeout).wait()

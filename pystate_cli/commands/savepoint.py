@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from pystate.common.errors import UsageError
+from pystate.rest.operations import SavepointResult, TriggerResponse
+from pystate.rest.requests import SavepointTriggerRequestBody
 from pystate_cli.arguments.completions import complete_running_job, complete_savepoint
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import (
@@ -79,23 +81,17 @@ def savepoint(
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=trigger_id is None)
     if trigger_id is not None:
         path = f"/jobs/{job_id}/savepoints/{trigger_id}"
-        tell_operation(session, client, path, "location", wait=wait, as_json=as_json)
+        tell_operation(session, client, path, SavepointResult, wait=wait, as_json=as_json)
         return
     session.console.info(f"Triggering savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
-    body = {
-        "target-directory": target,
-        "cancel-job": False,
-        "formatType": chosen,
-        "triggerId": None,
-        "message": said,
-    }
-    request_id = client.post(f"/jobs/{job_id}/savepoints", body)["request-id"]
+    body = SavepointTriggerRequestBody(target_directory=target, format_type=chosen, message=said)
+    request_id = client.post(f"/jobs/{job_id}/savepoints", body, TriggerResponse).request_id
     if detached:
         tell_trigger_id(session, "manual savepoint", request_id, "savepoint", job_id, as_json=as_json)
         return
     session.console.info("Waiting for response...")
     with session.console.progress("The savepoint is being written", waiter="The savepoint") as show:
-        path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
+        path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", SavepointResult, show).outcome
     session.console.info(f"Savepoint completed. Path: {path}")
     session.console.info("You can resume your program from this savepoint with the run command.")
     if as_json:

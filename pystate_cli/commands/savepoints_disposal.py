@@ -9,6 +9,8 @@ import typer
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.time import current_time_ms
+from pystate.rest.operations import DisposalResult, TriggerResponse
+from pystate.rest.requests import SavepointDisposalRequest
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import DirectoryArgument, SnapshotArgument, directories, find_snapshot
 from pystate_cli.client.rest_client import NoJobManagerError
@@ -51,9 +53,10 @@ def dispose(session: Session, text: str, job_manager: str | None, *, as_json: bo
         if client is None:
             delete(session.home, location)
         else:
-            request_id = client.post("/savepoint-disposal", {"savepoint-path": path})["request-id"]
+            body = SavepointDisposalRequest(savepoint_path=path)
+            request_id = client.post("/savepoint-disposal", body, TriggerResponse).request_id
             console.info("Waiting for response...")
-            await_operation(client, f"/savepoint-disposal/{request_id}")
+            await_operation(client, f"/savepoint-disposal/{request_id}", DisposalResult)
     except PystateError:
         console.info(f"Failed to dispose the savepoint '{path}'.")
         raise

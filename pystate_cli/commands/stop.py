@@ -8,6 +8,8 @@ import typer
 
 from pystate.common.errors import JobTerminatedError
 from pystate.common.job_status import JobStatus
+from pystate.rest.operations import SavepointResult, TriggerResponse
+from pystate.rest.requests import StopWithSavepointRequestBody
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import (
     ApplicationOption,
@@ -59,20 +61,14 @@ def stop(
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=True)
     console.info(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a {chosen} savepoint.')
     console.info(f"Triggering stop-with-savepoint {'in detached mode ' if detached else ''}for job {job_id}.")
-    body = {
-        "targetDirectory": target,
-        "drain": drain,
-        "formatType": chosen,
-        "triggerId": None,
-        "message": said,
-    }
-    request_id = client.post(f"/jobs/{job_id}/stop", body)["request-id"]
+    body = StopWithSavepointRequestBody(target_directory=target, drain=drain, format_type=chosen, message=said)
+    request_id = client.post(f"/jobs/{job_id}/stop", body, TriggerResponse).request_id
     if detached:
         tell_trigger_id(session, "stop-with-savepoint in detached mode", request_id, "savepoint", job_id, as_json=as_json)
         return
     console.info("Waiting for response...")
     with console.progress("The savepoint is being written", waiter="The savepoint") as show:
-        path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", show)["location"]
+        path = await_operation(client, f"/jobs/{job_id}/savepoints/{request_id}", SavepointResult, show).outcome
     with console.waiting("The job is ending"):
         state = await_end(client, job_id)
     console.info(f"Savepoint completed. Path: {path}")

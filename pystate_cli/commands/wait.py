@@ -11,6 +11,7 @@ import typer
 
 from pystate.common.errors import JobCancelledError, JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
+from pystate.rest.checkpoints import CheckpointingStatistics
 from pystate_cli.arguments.completions import complete_job
 from pystate_cli.arguments.job_selection import find_job, selected_job
 from pystate_cli.arguments.options import ApplicationOption, JobManagerOption, JsonOption, VerboseOption
@@ -161,8 +162,8 @@ class _Fate:
         if self.event is Event.RUNNING:
             return state is JobStatus.RUNNING
         if self.event is Event.CHECKPOINT:
-            latest = client.get(f"/jobs/{self.job_id}/checkpoints")["latest"]["completed"]
-            self.checkpoint_id = None if latest is None else int(latest["id"])
+            latest = client.get(f"/jobs/{self.job_id}/checkpoints", CheckpointingStatistics).latest.completed
+            self.checkpoint_id = None if latest is None else latest.id
         return self.checkpoint_id is not None
 
     def to_plain(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pystate.common.errors import ControlError
-from pystate.common.job_status import JobStatus
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.client.rest_client import RestClient
@@ -93,7 +92,7 @@ class _Look:
 
     @property
     def is_last(self) -> bool:
-        return self._silence is None and JobStatus(self._look.progress["state"]).is_terminal
+        return self._silence is None and self._look.progress.state.is_terminal
 
     def block(self) -> list[str]:
         if self._silence is not None:
@@ -109,5 +108,5 @@ class _Look:
         if self._silence is not None:
             end = Text(f"{self._silence}  (q: quit)", style="yellow")
         elif self.is_last:
-            end = Text(f"Job {self._look.job_id} is {self._look.progress['state']}.", style="dim")
+            end = Text(f"Job {self._look.job_id} is {self._look.progress.state.value}.", style="dim")
         return Group(watch_view(self._look, width, height - 1, unicode=self._unicode), end)

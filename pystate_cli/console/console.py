@@ -73,9 +73,10 @@ class Console:
         """Print the result as JSON, with our spelling of its keys."""
         import json
 
+        from pystate.common.plain_data import to_plain
         from pystate_cli.console.json_keys import with_our_keys
 
-        self.result(json.dumps(with_our_keys(data), indent=2))
+        self.result(json.dumps(with_our_keys(to_plain(data)), indent=2))
 
     def raw(self, data: bytes) -> None:
         """Hand bytes on as they are; above a live view on the same terminal only whole lines, and a very long one broken."""

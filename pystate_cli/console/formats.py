@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 _SIZE_UNITS = ("B", "KB", "MB", "GB", "TB")
 UNKNOWN = "-"
@@ -45,18 +43,19 @@ def format_millis(millis: int | None) -> str:
     raise AssertionError(seconds)
 
 
-def waiting_text(entry: Mapping[str, Any], now: int) -> str | None:
-    """Say that a checkpoint's barrier waits for the end of an epoch, `waits_for_epoch` and `waits_since` in REST.
+def waiting_text(epoch: int | None, since: int | None, now: int, running: int | None = None) -> str | None:
+    """Say that a checkpoint's barrier waits for the end of an epoch.
 
     Args:
-        entry: Of a checkpoint, or of a savepoint's progress.
+        epoch: Which, `waits_for_epoch` in REST.
+        since: Since when, ms since 1970.
         now: Milliseconds since 1970.
+        running: For how many ms the epoch has run.
 
     Returns:
         `waits for the end of epoch 2, since 9.0 s`, or `, which has run for 9.0 s` of a savepoint's progress; None where it
         doesn't wait.
     """
-    epoch, since, running = entry.get("waits_for_epoch"), entry.get("waits_since"), entry.get("epoch_running")
     if epoch is None:
         return None
     if running is not None:

@@ -36,13 +36,14 @@ def check_home(home: PystateHome) -> Finding:
 def check_job_manager(home: PystateHome, configuration: Configuration, address: str | None) -> Iterator[Finding]:
     """Ask the job manager, and where there is none look at the port it would take."""
     from pystate.common.service_options import ClientOptions, RestOptions
+    from pystate.rest.jobs import MultipleJobsDetails
     from pystate_cli.client.job_manager import find_job_manager
     from pystate_cli.doctor.low_disks import low_disks
 
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     try:
         client = find_job_manager(home, address, timeout, configuration)
-        jobs = client.get("/jobs/overview")["jobs"]
+        jobs = client.get("/jobs/overview", MultipleJobsDetails).jobs
         low = low_disks(client)
     except NoJobManagerError as error:
         if address is not None:
@@ -54,7 +55,7 @@ def check_job_manager(home: PystateHome, configuration: Configuration, address: 
     except PystateError as error:
         yield fail("job manager", error.message, error.hint)
     else:
-        running = sum(job["end-time"] < 0 for job in jobs)
+        running = sum(job.end_time < 0 for job in jobs)
         yield ok("job manager", f"answers at {client.address}; {running} of {len(jobs)} jobs run")
         for sentence in low:
             yield warn("its disks", sentence, "make room; pystate savepoints gc finds old files")

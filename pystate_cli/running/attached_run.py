@@ -7,6 +7,8 @@ import time
 
 from pystate.common.errors import JobCancelledError, JobExecutionError, PystateError
 from pystate.common.job_status import JobStatus
+from pystate.rest.job_details import JobDetailsInfo
+from pystate.rest.our_jobs import DriverInfo
 from pystate_cli.client.job_output import JobOutput, lost_sentence
 from pystate_cli.client.program_end import program_failure
 from pystate_cli.client.rest_client import RestClient
@@ -14,7 +16,7 @@ from pystate_cli.console.console import Console, OutputError
 from pystate_cli.console.live_region import LiveRegion
 from pystate_cli.running.waiting import await_end
 from pystate_cli.sampling.job_sampler import JobSampler
-from pystate_cli.session import job_failure, job_state, restart_sentence
+from pystate_cli.session import job_failure, job_result, job_state, restart_sentence
 
 INTERRUPTED = 130
 _POLL_SECONDS = 0.1
@@ -96,35 +98,34 @@ class AttachedRun:
         now = time.monotonic()
         if now < self._next_news:
             return
-        details = self._client.get(f"/jobs/{self._job_id}")
-        if not self._warned and details["state"] == JobStatus.RUNNING.value:
+        details = self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
+        if not self._warned and details.state is JobStatus.RUNNING:
             self._warned = True
-            for warning in details["pystate"]["warnings"]:
+            for warning in details.pystate.warnings:
                 self._console.warning(warning)
-        attempt = details["pystate"]["attempt"]
+        attempt = details.pystate.attempt
         if attempt > self._attempt:
             self._attempt = attempt
             self._console.warning(restart_sentence(details, attempt - 1))
         self._next_news = now + (_NEWS_SECONDS if self._warned else 0)
 
     def _report(self) -> int:
-        result = self._client.get(f"/jobs/{self._job_id}/execution-result")["job-execution-result"]
-        driver = self._client.get(f"/pystate/jobs/{self._job_id}")
-        outcome = result["application-status"]
-        if outcome == "FAILED":
+        result = job_result(self._client, self._job_id)
+        driver = self._client.get(f"/pystate/jobs/{self._job_id}", DriverInfo)
+        if result.application_status == "FAILED":
             raise job_failure(self._client, self._job_id)
-        if outcome == "CANCELED":
+        if result.application_status == "CANCELED":
             message = "Job was cancelled."
             raise JobCancelledError(message, where=f"job {self._job_id}")
         self._console.info("Program execution finished")
         self._console.info(f"Job with JobID {self._job_id} has finished.")
-        self._console.info(f"Job Runtime: {result['net-runtime']} ms")
+        self._console.info(f"Job Runtime: {result.net_runtime} ms")
         failure = program_failure(self._client, self._job_id, 0.0)
         if failure is not None:
             raise failure
-        if driver["exit_code"]:
-            message = f"The program ended with exit code {driver['exit_code']} after its job had finished."
-            raise JobExecutionError(message, hint=f"see {driver['log']}")
+        if driver.exit_code:
+            message = f"The program ended with exit code {driver.exit_code} after its job had finished."
+            raise JobExecutionError(message, hint=f"see {driver.log}")
         return 0
 
     def _interrupted(self) -> int:

@@ -6,6 +6,7 @@ import time
 
 from pystate.common.errors import JobCancelledError, JobExecutionError
 from pystate.common.job_status import JobStatus
+from pystate.rest.job_details import JobDetailsInfo
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.console import Console
 from pystate_cli.console.formats import printable
@@ -76,12 +77,12 @@ class DetachedStart:
         if now < self._next_news and state is not JobStatus.RUNNING:
             return
         self._next_news = now + _NEWS_SECONDS
-        details = self._client.get(f"/jobs/{self._job_id}")
-        attempt = details["pystate"]["attempt"]
+        details = self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
+        attempt = details.pystate.attempt
         if attempt > self._attempt:
             self._attempt = attempt
             self._console.warning(restart_sentence(details, attempt - 1))
-        waits_for = details["pystate"].get("waits-for")
-        if waits_for not in (None, self._waits_for):
+        waits_for = details.pystate.waits_for
+        if waits_for is not None and waits_for != self._waits_for:
             self._console.warning(printable(waits_for))
         self._waits_for = waits_for

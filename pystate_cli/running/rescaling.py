@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
 
 from pystate.common.errors import JobExecutionError, JobNotFoundError, JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
+from pystate.rest.checkpoints import CheckpointingStatistics
+from pystate.rest.job_details import JobDetailsInfo
+from pystate.rest.operations import SavepointResult, TriggerResponse
+from pystate.rest.our_jobs import JobSubmitResponseBody, ResubmissionInfo
+from pystate.rest.requests import ResubmissionRequestBody, ResubmitRequestBody, StopWithSavepointRequestBody
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.running.waiting import await_end, await_operation
 from pystate_cli.session import Session, job_failure, job_state, show_warnings
@@ -68,17 +72,18 @@ class Rescaling:
 
     def _check(self) -> bool:
         """Refuse what can't work while the job still runs; return whether there is anything to do."""
-        details = self._client.get(f"/jobs/{self._job_id}")
-        state, wanted = details["state"], self._parallelism
-        if state != JobStatus.RUNNING.value:
-            message = f"Job {self._job_id} is {state}; only a job that is RUNNING can be rescaled."
+        details = self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
+        wanted = self._parallelism
+        if details.state is not JobStatus.RUNNING:
+            message = f"Job {self._job_id} is {details.state.value}; only a job that is RUNNING can be rescaled."
             raise JobTerminatedError(message, hint=f"pystate watch {self._job_id}")
-        most = details["maxParallelism"]
+        most = details.max_parallelism
         if 0 < most < wanted:
             message = f"The parallelism can't be above the max parallelism of the job's state, which is {most}."
             raise UsageError(message, where=f"job {self._job_id}", hint=f"-p {most}")
-        subtasks = [vertex["parallelism"] for vertex in details["vertices"]]
-        submitted = self._client.post(self._kept, {"parallelism": wanted})["submitted-parallelism"]
+        subtasks = [vertex.parallelism for vertex in details.vertices]
+        kept = self._client.post(self._kept, ResubmissionRequestBody(parallelism=wanted), ResubmissionInfo)
+        submitted = kept.submitted_parallelism
         if submitted == wanted and wanted in subtasks:
             self._forget()
             self._console.info(f"Job {self._job_id} has parallelism {wanted} already. Nothing was done.")
@@ -95,14 +100,14 @@ class Rescaling:
     # -- step 1
 
     def _stopped(self, directory: str | None) -> str:
-        body = {"targetDirectory": directory, "drain": False, "formatType": "CANONICAL", "triggerId": None, "message": None}
+        body = StopWithSavepointRequestBody(target_directory=directory)
         try:
             self._console.info(f"1/2 Stopping job {self._job_id} with a savepoint.")
             self._console.info(f"    If this command should die: {self._go_on}")
-            request_id = self._client.post(f"/jobs/{self._job_id}/stop", body)["request-id"]
+            request_id = self._client.post(f"/jobs/{self._job_id}/stop", body, TriggerResponse).request_id
             with self._console.progress("The savepoint is being written", waiter="The savepoint") as show:
-                operation = await_operation(self._client, f"/jobs/{self._job_id}/savepoints/{request_id}", show)
-            path = str(operation["location"])
+                operation = f"/jobs/{self._job_id}/savepoints/{request_id}"
+                path = await_operation(self._client, operation, SavepointResult, show).outcome
             with self._console.waiting("The job is ending"):
                 state = await_end(self._client, self._job_id)
         except KeyboardInterrupt:
@@ -123,18 +128,18 @@ class Rescaling:
     def _resumed(self) -> tuple[str, str | None]:
         """Take up what another command has begun; return the savepoint, and the successor where one runs."""
         try:
-            kept = self._client.get(self._kept)
+            kept = self._client.get(self._kept, ResubmissionInfo)
         except PystateError as error:
             state = job_state(self._client, self._job_id)
             message = f"Job {self._job_id} has ended ({state.value}), and no rescale of it was under way."
             raise JobTerminatedError(message, hint="pystate run -s SAVEPOINT -p N starts it from a savepoint") from error
-        statistics = self._client.get(f"/jobs/{self._job_id}/checkpoints")
-        last = (statistics.get("latest") or {}).get("savepoint")
-        if last is None or not last.get("external_path"):
+        statistics = self._client.get(f"/jobs/{self._job_id}/checkpoints", CheckpointingStatistics)
+        last = statistics.latest.savepoint
+        if last is None or not last.external_path:
             message = f"Job {self._job_id} has ended without a savepoint."
             raise JobTerminatedError(message, hint=f"pystate checkpoints {self._job_id}")
-        self._console.info(f"Going on with the rescale of job {self._job_id} from {last['external_path']}.")
-        return str(last["external_path"]), self._followed(kept["successor"], int(kept["parallelism"]))
+        self._console.info(f"Going on with the rescale of job {self._job_id} from {last.external_path}.")
+        return last.external_path, self._followed(kept.successor, kept.parallelism)
 
     def _followed(self, successor: str | None, parallelism: int) -> str | None:
         """Return the successor that another command has started, once it runs; None where none is alive.
@@ -185,9 +190,10 @@ class Rescaling:
 
     def _resubmitted(self, savepoint: str, parallelism: int | None) -> tuple[str | None, PystateError | None]:
         """Start the job; return its id, and why it does not run."""
-        body = {"savepoint_path": savepoint, "parallelism": parallelism}
+        body = ResubmitRequestBody(savepoint_path=savepoint, parallelism=parallelism)
         try:
-            successor = str(self._client.post(f"/pystate/jobs/{self._job_id}/resubmit", body)["job_id"])
+            resubmit = f"/pystate/jobs/{self._job_id}/resubmit"
+            successor = self._client.post(resubmit, body, JobSubmitResponseBody).job_id
         except PystateError as error:
             return None, error
         self._console.info(f"    Job has been submitted with JobID {successor}")
@@ -198,13 +204,13 @@ class Rescaling:
         deadline = time.monotonic() + self._timeout
         with self._console.waiting("The job restores its state"):
             while True:
-                details = self._client.get(f"/jobs/{job_id}")
-                state = JobStatus(details["state"])
+                details = self._client.get(f"/jobs/{job_id}", JobDetailsInfo)
+                state = details.state
                 if state is JobStatus.FAILED:
                     return job_failure(self._client, job_id)
                 if state.is_terminal:
                     return JobExecutionError(f"Job {job_id} ended before it ran: {state.value}.")
-                if state is JobStatus.RUNNING and not details["pystate"]["attempt"]:
+                if state is JobStatus.RUNNING and not details.pystate.attempt:
                     return None
                 if state not in _STARTING:  # RESTARTING: what fails at its start would go on failing
                     reason = self._reason(job_id, details)
@@ -219,18 +225,18 @@ class Rescaling:
             await_end(self._client, job_id)
         return reason
 
-    def _reason(self, job_id: str, details: dict[str, Any]) -> PystateError:
+    def _reason(self, job_id: str, details: JobDetailsInfo) -> PystateError:
         from pystate_cli.client.failures import failure_of
 
-        cause = details["pystate"]["failure"]
+        cause = details.pystate.failure
         if cause is None:
             return JobExecutionError(f"Job {job_id} failed before it ran.", hint=f"pystate logs {job_id}")
-        return failure_of(cause)
+        return failure_of(cause.pystate, cause.stack_trace)
 
     def _done(self, successor: str) -> None:
         show_warnings(self._console, self._client, successor)
         self._forget()
-        subtasks = [vertex["parallelism"] for vertex in self._client.get(f"/jobs/{successor}")["vertices"]]
+        subtasks = [one.parallelism for one in self._client.get(f"/jobs/{successor}", JobDetailsInfo).vertices]
         self._console.info(f"Job {successor} runs; its operators have parallelism {_several(subtasks)}.")
 
     def _forget(self) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import typer
 
 from pystate.common.errors import UsageError
-from pystate.common.time import current_time_ms
+from pystate.rest.operations import CheckpointResult, OperationProgress, SavepointResult
 from pystate_cli.arguments.job_selection import JOB_ID
 from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient
-from pystate_cli.console.formats import printable, waiting_text
-from pystate_cli.running.waiting import await_operation
+from pystate_cli.console.formats import printable
+from pystate_cli.running.waiting import await_operation, progress_waits
 from pystate_cli.session import Session
+
+Snapshot = TypeVar("Snapshot", SavepointResult, CheckpointResult)
 
 TriggerIdOption = Annotated[
     str | None,
@@ -51,7 +53,7 @@ def refuse_beside_trigger_id(trigger_id: str | None, wait: bool, others: dict[st
 
 
 def tell_operation(
-    session: Session, client: RestClient, path: str, result: str, *, wait: bool, as_json: bool = False
+    session: Session, client: RestClient, path: str, kind: type[Snapshot], *, wait: bool, as_json: bool = False
 ) -> None:
     """Print the result of a triggered operation, or that it is in progress.
 
@@ -59,7 +61,7 @@ def tell_operation(
         session: The command's.
         client: The job manager.
         path: Where it answers for the operation.
-        result: The field of the result: `location` or `checkpointId`.
+        kind: What it answers.
         wait: Wait until it is complete.
         as_json: Print the whole answer.
 
@@ -68,28 +70,25 @@ def tell_operation(
     """
     console = session.console
     if wait:
-        waiter = "The savepoint" if result == "location" else None
+        waiter = "The savepoint" if kind is SavepointResult else None
         with console.progress("Waiting for the result", waiter=waiter) as show:
-            operation: dict[str, Any] | None = await_operation(client, path, show)
-        answer: dict[str, Any] = {"status": {"id": "COMPLETED"}, "operation": operation}
+            answer = await_operation(client, path, kind, show)
     else:
-        answer = client.get(path)
-        operation = answer["operation"]
-    cause = (operation or {}).get("failure-cause") or (operation or {}).get("failureCause")
+        answer = client.get(path, kind)
     if as_json:
         console.result_json(answer)
-    elif operation is None:
-        progress = answer.get("pystate") or {}
-        waits = waiting_text(progress, current_time_ms())
+    elif answer.operation is None:
+        progress = answer.pystate or OperationProgress()
+        waits = progress_waits(progress)
         if waits is not None:
             console.info(f"It {waits}.")
-        elif progress.get("total"):
-            console.info(f"{progress['acknowledged']} of {progress['total']} subtasks have acknowledged.")
+        elif progress.total:
+            console.info(f"{progress.acknowledged} of {progress.total} subtasks have acknowledged.")
         console.result(IN_PROGRESS)
-    elif cause is None:
-        console.result(str(operation[result]))
-    if cause is not None:
-        raise failure_of(cause)
+    elif answer.failure_cause is None:
+        console.result(str(answer.outcome))
+    if answer.failure_cause is not None:
+        raise failure_of(answer.failure_cause.pystate, answer.failure_cause.stack_trace)
 
 
 def tell_trigger_id(session: Session, what: str, request_id: str, command: str, job_id: str, *, as_json: bool) -> None:

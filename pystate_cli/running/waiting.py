@@ -4,44 +4,51 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeVar
 
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
+from pystate.rest.operations import CheckpointResult, DisposalResult, OperationProgress, SavepointResult
 from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.console import ShowProgress
 from pystate_cli.console.formats import waiting_text
 from pystate_cli.session import job_state
 
+Result = TypeVar("Result", SavepointResult, CheckpointResult, DisposalResult)
+
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.03, 0.3
 
 
-def await_operation(client: RestClient, path: str, show: ShowProgress | None = None) -> dict[str, Any]:
+def await_operation(client: RestClient, path: str, kind: type[Result], show: ShowProgress | None = None) -> Result:
     """Return the result of a triggered operation.
 
     Args:
         client: The job manager.
         path: Where it answers for the operation.
+        kind: What it answers.
         show: Is told how far it is.
 
     Raises:
         PystateError: It failed.
     """
     for pause in pauses():
-        answer = client.get(path)
-        if answer["status"]["id"] == "COMPLETED":
-            operation = dict(answer["operation"])
-            cause = operation.get("failure-cause") or operation.get("failureCause")
-            if cause is not None:
-                raise failure_of(cause)
-            return operation
+        answer = client.get(path, kind)
+        if answer.status.is_completed:
+            if answer.failure_cause is not None:
+                raise failure_of(answer.failure_cause.pystate, answer.failure_cause.stack_trace)
+            return answer
         if show is not None:
-            progress = answer.get("pystate") or {}
-            waits = waiting_text(progress, current_time_ms()) or ""
-            show(progress.get("acknowledged", 0), progress.get("total", 0), progress.get("bytes", 0), waits)
+            progress = answer.pystate or OperationProgress()
+            show(progress.acknowledged or 0, progress.total or 0, progress.bytes or 0, progress_waits(progress) or "")
         time.sleep(pause)
     raise AssertionError(path)
+
+
+def progress_waits(progress: OperationProgress) -> str | None:
+    """Say what the barrier of a snapshot under way waits for; None where it doesn't."""
+    epoch, since, running = progress.waits_for_epoch, progress.waits_since, progress.epoch_running
+    return waiting_text(epoch, since, current_time_ms(), running)
 
 
 def await_end(client: RestClient, job_id: str) -> JobStatus:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from pystate.rest.checkpoints import CheckpointingStatistics
+from pystate.rest.job_details import JobDetailsInfo, JobVertexDetails
+from pystate.rest.our_jobs import JobProgress
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.sampling.rates import RateMeter
 
@@ -46,8 +47,8 @@ class JobLook:
     """
 
     job_id: str
-    progress: Mapping[str, Any]
-    statistics: Mapping[str, Any]
+    progress: JobProgress
+    statistics: CheckpointingStatistics
     operators: tuple[OperatorFigures, ...]
     rate_in: tuple[float | None, ...]
     rate_out: tuple[float | None, ...]
@@ -83,35 +84,37 @@ class JobHistory:
         Raises:
             PystateError: The job manager doesn't answer, or not with the job.
         """
-        details = client.get(f"/jobs/{self._job_id}")
-        statistics = client.get(f"/jobs/{self._job_id}/checkpoints")
-        progress = client.get(f"/pystate/jobs/{self._job_id}/progress")
+        details = client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
+        statistics = client.get(f"/jobs/{self._job_id}/checkpoints", CheckpointingStatistics)
+        progress = client.get(f"/pystate/jobs/{self._job_id}/progress", JobProgress)
         moment = time.monotonic() if moment is None else moment
-        self._under_way = progress.get("epoch-running") is not None
-        self._rates["in"].append(self._rate("in", moment, progress.get("records-in")))
-        self._rates["out"].append(self._rate("out", moment, progress.get("records-out")))
-        self._rates["backlog"].append(progress.get("backlog"))
+        self._under_way = progress.epoch_running is not None
+        self._rates["in"].append(self._rate("in", moment, progress.records_in))
+        self._rates["out"].append(self._rate("out", moment, progress.records_out))
+        self._rates["backlog"].append(progress.backlog)
         return JobLook(
             job_id=self._job_id,
             progress=progress,
             statistics=statistics,
-            operators=tuple(self._operator(vertex, moment) for vertex in details["vertices"]),
+            operators=tuple(self._operator(vertex, moment) for vertex in details.vertices),
             rate_in=tuple(self._rates["in"]),
             rate_out=tuple(self._rates["out"]),
             backlog=tuple(self._rates["backlog"]),
-            epochs=tuple(progress.get("epoch-durations") or ()),
-            max_parallelism=details["maxParallelism"],
+            epochs=progress.epoch_durations,
+            max_parallelism=details.max_parallelism,
             busy=self._busy(progress),
         )
 
-    def _operator(self, vertex: Mapping[str, Any], moment: float) -> OperatorFigures:
-        read, written = (_known(vertex.get("metrics") or {}, name) for name in ("read-records", "write-records"))
+    def _operator(self, vertex: JobVertexDetails, moment: float) -> OperatorFigures:
+        # what its driver has not told is 0 there, and said not to be complete
+        read = vertex.metrics.read_records if vertex.metrics.read_records_complete else None
+        written = vertex.metrics.write_records if vertex.metrics.write_records_complete else None
         return OperatorFigures(
-            name=vertex["name"],
-            parallelism=vertex["parallelism"],
-            status=vertex["status"],
-            rate_in=self._rate(f"in {vertex['id']}", moment, read),
-            rate_out=self._rate(f"out {vertex['id']}", moment, written),
+            name=vertex.name,
+            parallelism=vertex.parallelism,
+            status=vertex.status.value,
+            rate_in=self._rate(f"in {vertex.id}", moment, read),
+            rate_out=self._rate(f"out {vertex.id}", moment, written),
             rows_in=read,
             rows_out=written,
         )
@@ -121,15 +124,10 @@ class JobHistory:
         meter.add(moment, count, under_way=self._under_way)
         return meter.rate
 
-    def _busy(self, progress: Mapping[str, Any]) -> float | None:
+    def _busy(self, progress: JobProgress) -> float | None:
         """Return the share of looks that met an epoch under way: what is between epochs is idle."""
-        if "epoch-running" not in progress or progress.get("epoch") is None:
+        if progress.epoch is None:
             return None
-        self._running.append(progress["epoch-running"] is not None)
+        self._running.append(progress.epoch_running is not None)
         recent = list(self._running)[-30:]
         return sum(recent) / len(recent)
-
-
-def _known(metrics: Mapping[str, Any], name: str) -> int | None:
-    """Return a figure of a vertex; what its driver has not told is 0 there, and said not to be complete."""
-    return metrics.get(name) if metrics.get(f"{name}-complete", True) else None

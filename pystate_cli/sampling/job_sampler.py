@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
 
 from pystate.common.errors import PystateError
+from pystate.rest.checkpoints import CheckpointingStatistics
+from pystate.rest.our_jobs import JobProgress
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.sampling.rates import RateMeter, RunSample
 
@@ -27,7 +28,7 @@ class JobSampler(threading.Thread):
         self._client = client
         self._job_id = job_id
         self._stopped = threading.Event()
-        self._rates = {"records-in": RateMeter(), "records-out": RateMeter()}
+        self._rate_in, self._rate_out = RateMeter(), RateMeter()
         self.latest: RunSample | None = None
 
     def stop(self) -> None:
@@ -36,23 +37,22 @@ class JobSampler(threading.Thread):
 
     def run(self) -> None:
         """Sample until stopped; what can't be learnt now is asked for again."""
-        statistics: dict[str, Any] = {}
+        statistics: CheckpointingStatistics | None = None
         number = 0
         while True:
             try:
-                progress = self._client.get(f"/pystate/jobs/{self._job_id}/progress")
+                progress = self._client.get(f"/pystate/jobs/{self._job_id}/progress", JobProgress)
                 moment = time.monotonic()
                 if number % _CHECKPOINTS_EVERY == 0:
-                    statistics = self._client.get(f"/jobs/{self._job_id}/checkpoints")
+                    statistics = self._client.get(f"/jobs/{self._job_id}/checkpoints", CheckpointingStatistics)
             except PystateError:
                 # whoever follows the job learns of it where it matters
                 pass
             else:
                 number += 1
-                under_way = progress.get("epoch-running") is not None
-                for name, meter in self._rates.items():
-                    meter.add(moment, progress[name], under_way=under_way)
-                rate_in, rate_out = (meter.rate for meter in self._rates.values())
-                self.latest = RunSample(self._job_id, progress, rate_in, rate_out, statistics)
+                under_way = progress.epoch_running is not None
+                self._rate_in.add(moment, progress.records_in, under_way=under_way)
+                self._rate_out.add(moment, progress.records_out, under_way=under_way)
+                self.latest = RunSample(self._job_id, progress, self._rate_in.rate, self._rate_out.rate, statistics)
             if self._stopped.wait(_INTERVAL_SECONDS):
                 return

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from pystate.rest.checkpoints import CheckpointingStatistics
+from pystate.rest.our_jobs import JobProgress
 
 _WINDOW_SECONDS = 5.0
 
@@ -56,11 +57,11 @@ class RunSample:
         progress: The answer to GET /pystate/jobs/:id/progress.
         rate_in: Rows read per second.
         rate_out: Rows written per second.
-        statistics: The answer to GET /jobs/:id/checkpoints.
+        statistics: The answer to GET /jobs/:id/checkpoints; None before there is one.
     """
 
     job_id: str
-    progress: Mapping[str, Any]
+    progress: JobProgress
     rate_in: float | None
     rate_out: float | None
-    statistics: Mapping[str, Any]
+    statistics: CheckpointingStatistics | None

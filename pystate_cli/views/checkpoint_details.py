@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pystate.common.time import current_time_ms
+from pystate.rest.checkpoints import (
+    CheckpointStatistics,
+    CompletedSubtaskCheckpointStatistics,
+    PendingSubtaskCheckpointStatistics,
+    StatsSummaryDto,
+    TaskCheckpointStatisticsWithSubtaskDetails,
+)
 from pystate_cli.console.formats import UNKNOWN, format_millis, format_moment, format_size, printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import flowing, labelled
@@ -20,7 +27,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-FIGURES = ("min", "avg", "max")
+FIGURES: dict[str, Callable[[StatsSummaryDto], int]] = {
+    "min": lambda one: one.min,
+    "avg": lambda one: one.avg,
+    "max": lambda one: one.max,
+}
 _LINES_ABOVE = 4
 """Above the subtasks of an operator: a gap, its name, the heading, a rule."""
 
@@ -55,19 +66,19 @@ class OperatorRow:
     subtasks: tuple[SubtaskRow, ...]
 
     @staticmethod
-    def of(vertex_id: str, entry: Mapping[str, Any]) -> OperatorRow:
+    def of(vertex_id: str, entry: TaskCheckpointStatisticsWithSubtaskDetails) -> OperatorRow:
         """Read an answer to GET /jobs/:id/checkpoints/details/:cid/subtasks/:vertexid."""
         return OperatorRow(
             vertex_id=vertex_id,
-            name=printable(str(entry.get("name") or vertex_id)),
-            uid=printable(str(entry.get("uid") or UNKNOWN)),
-            acknowledged=entry["num_acknowledged_subtasks"],
-            count=entry["num_subtasks"],
-            latest_ack=entry.get("latest_ack_timestamp"),
-            duration=entry.get("end_to_end_duration"),
+            name=printable(entry.name or vertex_id),
+            uid=printable(entry.uid or UNKNOWN),
+            acknowledged=entry.num_acknowledged_subtasks,
+            count=entry.num_subtasks,
+            latest_ack=entry.latest_ack_timestamp,
+            duration=entry.end_to_end_duration,
             measured=Measured.of(entry),
-            figures=_figures(entry) if entry["num_acknowledged_subtasks"] > 1 else (),
-            subtasks=tuple(_subtask(one) for one in entry["subtasks"]),
+            figures=_figures(entry) if entry.num_acknowledged_subtasks > 1 else (),
+            subtasks=tuple(_subtask(one) for one in entry.subtasks),
         )
 
 
@@ -90,14 +101,16 @@ class CheckpointDetails:
     operators: tuple[OperatorRow, ...]
 
     @staticmethod
-    def of(details: Mapping[str, Any]) -> CheckpointDetails:
-        """Read an answer to GET /jobs/:id/checkpoints/details/:cid, each task in it replaced by that of its subtasks."""
+    def of(
+        details: CheckpointStatistics, tasks: Mapping[str, TaskCheckpointStatisticsWithSubtaskDetails]
+    ) -> CheckpointDetails:
+        """Read the answers to GET /jobs/:id/checkpoints/details/:cid and, by vertex, to .../subtasks/:vertexid."""
         return CheckpointDetails(
             row=CheckpointRow.of(details),
-            epoch=details.get("epoch"),
-            savepoint_format=details.get("savepointFormat"),
-            restored=details.get("restore_timestamp"),
-            operators=tuple(OperatorRow.of(vertex_id, task) for vertex_id, task in details["tasks"].items()),
+            epoch=details.epoch,
+            savepoint_format=details.savepoint_format,
+            restored=details.restore_timestamp,
+            operators=tuple(OperatorRow.of(vertex_id, task) for vertex_id, task in tasks.items()),
         )
 
     @property
@@ -106,31 +119,29 @@ class CheckpointDetails:
         return self.row.status == "IN_PROGRESS"
 
 
-def _subtask(entry: Mapping[str, Any]) -> SubtaskRow:
-    return SubtaskRow(
-        index=str(entry["index"]),
-        status=entry["status"],
-        ack_timestamp=entry.get("ack_timestamp"),
-        duration=entry.get("end_to_end_duration"),
-        measured=Measured.of_subtask(entry),
-    )
+def _subtask(entry: CompletedSubtaskCheckpointStatistics | PendingSubtaskCheckpointStatistics) -> SubtaskRow:
+    index, status = str(entry.index), entry.status
+    if isinstance(entry, PendingSubtaskCheckpointStatistics):
+        return SubtaskRow(index, status, None, None, Measured(None, None, None, None, None, None))
+    return SubtaskRow(index, status, entry.ack_timestamp, entry.end_to_end_duration, Measured.of_subtask(entry))
 
 
-def _figures(entry: Mapping[str, Any]) -> tuple[SubtaskRow, ...]:
-    summary = entry["summary"]
+def _figures(entry: TaskCheckpointStatisticsWithSubtaskDetails) -> tuple[SubtaskRow, ...]:
+    summary = entry.summary
     # an alignment that no subtask knows has a summary of nothing
-    knows_alignment = any((one.get("alignment") or {}).get("duration", -1) >= 0 for one in entry["subtasks"])
+    completed = [one for one in entry.subtasks if isinstance(one, CompletedSubtaskCheckpointStatistics)]
+    knows_alignment = any(one.alignment.duration >= 0 for one in completed)
     rows = []
-    for name in FIGURES:
+    for name, of in FIGURES.items():
         measured = Measured(
-            full_size=summary["state_size"][name],
-            incremental_size=summary["checkpointed_size"][name],
-            start_delay=summary["start_delay"][name],
-            alignment=summary["alignment"]["duration"][name] if knows_alignment else None,
-            sync=summary["checkpoint_duration"]["sync"][name],
-            asynchronous=summary["checkpoint_duration"]["async"][name],
+            full_size=of(summary.state_size),
+            incremental_size=of(summary.checkpointed_size),
+            start_delay=of(summary.start_delay),
+            alignment=of(summary.alignment.duration) if knows_alignment else None,
+            sync=of(summary.checkpoint_duration.sync),
+            asynchronous=of(summary.checkpoint_duration.asynchronous),
         )
-        rows.append(SubtaskRow(name, "", None, summary["end_to_end_duration"][name], measured))
+        rows.append(SubtaskRow(name, "", None, of(summary.end_to_end_duration), measured))
     return tuple(rows)
 
 

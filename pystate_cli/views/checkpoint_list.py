@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pystate.common.time import current_time_ms
+from pystate.rest.checkpoints import CheckpointCounts, CheckpointStatistics, RestoredCheckpointStatistics
 from pystate_cli.console.formats import UNKNOWN, format_millis, waiting_text
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled
@@ -36,22 +36,22 @@ class CheckpointRow:
     waits_since: int | None = None
 
     @staticmethod
-    def of(entry: Mapping[str, Any]) -> CheckpointRow:
-        """Read an entry of the history in GET /jobs/:id/checkpoints."""
+    def of(entry: CheckpointStatistics) -> CheckpointRow:
+        """Read a checkpoint of GET /jobs/:id/checkpoints."""
         return CheckpointRow(
-            checkpoint_id=entry["id"],
-            is_savepoint=entry["is_savepoint"],
-            status=entry["status"],
-            trigger_timestamp=entry["trigger_timestamp"],
-            duration=entry.get("end_to_end_duration"),
+            checkpoint_id=entry.id,
+            is_savepoint=entry.is_savepoint,
+            status=entry.status.value,
+            trigger_timestamp=entry.trigger_timestamp,
+            duration=entry.end_to_end_duration,
             measured=Measured.of(entry),
-            acknowledged=entry.get("num_acknowledged_subtasks", 0),
-            subtasks=entry.get("num_subtasks", 0),
-            path=entry.get("external_path"),
-            discarded=bool(entry.get("discarded", False)),
-            failure=entry.get("failure_message"),
-            waits_for_epoch=entry.get("waits_for_epoch"),
-            waits_since=entry.get("waits_since"),
+            acknowledged=entry.num_acknowledged_subtasks,
+            subtasks=entry.num_subtasks,
+            path=entry.external_path,
+            discarded=bool(entry.discarded),
+            failure=entry.failure_message,
+            waits_for_epoch=entry.waits_for_epoch,
+            waits_since=entry.waits_since,
         )
 
     @property
@@ -65,22 +65,21 @@ class CheckpointRow:
 
     def waits(self, now: int) -> str | None:
         """Say which epoch's end it waits for; None where it doesn't."""
-        return waiting_text(vars(self), now)
+        return waiting_text(self.waits_for_epoch, self.waits_since, now)
 
 
-def summary_line(statistics: Mapping[str, Any]) -> str:
+def summary_line(counts: CheckpointCounts) -> str:
     """Return the counts in a sentence."""
-    counts = statistics["counts"]
-    if not counts.get("total") and not counts.get("restored"):
+    if not counts.total and not counts.restored:
         return "No checkpoint yet."
-    parts = [f"{counts['completed']} completed", f"{counts['in_progress']} in progress", f"{counts['failed']} failed"]
-    if counts["restored"]:
-        parts.append(f"restored {counts['restored']} time{'' if counts['restored'] == 1 else 's'}")
-    return f"{counts['total']} triggered: {', '.join(parts)}"
+    parts = [f"{counts.completed} completed", f"{counts.in_progress} in progress", f"{counts.failed} failed"]
+    if counts.restored:
+        parts.append(f"restored {counts.restored} time{'' if counts.restored == 1 else 's'}")
+    return f"{counts.total} triggered: {', '.join(parts)}"
 
 
 def path_lines(
-    rows: Sequence[CheckpointRow], statistics: Mapping[str, Any], width: int, now: int | None = None
+    rows: Sequence[CheckpointRow], restored: RestoredCheckpointStatistics | None, width: int, now: int | None = None
 ) -> list[str]:
     """Say where each snapshot that can be restored is, what others wait for or failed of, and what the job began with.
 
@@ -96,9 +95,8 @@ def path_lines(
             pairs.append((f"{row.kind} {row.checkpoint_id}", row.path))
         elif row.failure:
             pairs.append((f"{row.kind} {row.checkpoint_id} failed", row.failure.splitlines()[0]))
-    restored = (statistics.get("latest") or {}).get("restored")
     if restored is not None:
-        pairs.append((f"restored from {restored['id']}", restored.get("external_path") or UNKNOWN))
+        pairs.append((f"restored from {restored.id}", restored.external_path or UNKNOWN))
     return labelled(pairs, width)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from pystate.rest.checkpoints import CheckpointsSummary, StatsSummaryDto
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import MILLIS, NUMBER, SIZE, TEXT, Kind, Look
 from pystate_cli.tables.table_spec import TableSpec
@@ -33,7 +32,7 @@ class SummaryRow:
     """One figure over all completed checkpoints, as `name` in REST; no values where none has completed."""
 
     name: str
-    values: Mapping[str, Any]
+    values: StatsSummaryDto | None
 
     @property
     def kind(self) -> Kind:
@@ -46,25 +45,25 @@ class SummaryRow:
         return f"{self.name}_{next(unit for unit, kind in _UNITS.items() if kind is self.kind)}"
 
 
-def summary_rows(statistics: Mapping[str, Any], *, all_figures: bool = False) -> list[SummaryRow]:
-    """Return a row per figure of GET /jobs/:id/checkpoints.
+def summary_rows(summary: CheckpointsSummary, *, all_figures: bool = False) -> list[SummaryRow]:
+    """Return a row per figure.
 
     Args:
-        statistics: The answer.
+        summary: That of GET /jobs/:id/checkpoints.
         all_figures: Also those that are of no use to people: nothing was in flight.
     """
     rows = []
     for name in _FIGURES:
-        figures = statistics["summary"].get(name, {})
-        if all_figures or (figures and (name not in _ONLY_IF_ANY or figures["max"])):
+        figures: StatsSummaryDto = getattr(summary, name)
+        if all_figures or name not in _ONLY_IF_ANY or figures.max:
             # of nothing percentiles are "NaN", and minimum, average and maximum 0, which they are not
-            rows.append(SummaryRow(name, figures if isinstance(figures.get("p50"), (int, float)) else {}))
+            rows.append(SummaryRow(name, figures if figures.has_percentiles else None))
     return rows
 
 
 def _statistic(name: str, heading: str, priority: int | None = None) -> Column[SummaryRow]:
     def value(row: SummaryRow) -> float | None:
-        return row.values.get(name)
+        return None if row.values is None else getattr(row.values, name)
 
     def shown(row: SummaryRow, look: Look) -> str:
         return row.kind.shown(value(row), look)
@@ -93,9 +92,8 @@ SUMMARY: TableSpec[SummaryRow] = TableSpec(
 """`pystate checkpoints --summary JOBID`; JSON is a figure of `summary`."""
 
 
-def summary_title(statistics: Mapping[str, Any]) -> str:
+def summary_title(completed: int) -> str:
     """Say of how many checkpoints the summary is."""
-    completed = statistics["counts"]["completed"]
     if not completed:
         return "No checkpoint has completed yet."
     if completed == 1:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pystate.common.time import current_time_ms
+from pystate.rest.job_details import RootExceptionInfo
 from pystate_cli.client.program_end import exception_of
-from pystate_cli.console.formats import UNKNOWN, format_moment, printable
+from pystate_cli.console.formats import format_moment, printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
 from pystate_cli.tables.table_spec import TableSpec
@@ -19,9 +19,9 @@ _MESSAGE_CHARACTERS = 600
 
 @dataclass(frozen=True)
 class FailureRow:
-    """One failure. `place` and `hint` are what the user can do with it; `attempt` is None where it is not known."""
+    """One failure. `place` and `hint` are what the user can do with it."""
 
-    attempt: int | None
+    attempt: int
     timestamp: int
     name: str
     message: str
@@ -30,26 +30,20 @@ class FailureRow:
     stack_trace: str
 
     @staticmethod
-    def of(entry: Mapping[str, Any], job_id: str) -> FailureRow:
+    def of(entry: RootExceptionInfo, job_id: str) -> FailureRow:
         """Read an entry of GET /jobs/:id/exceptions."""
-        ours = entry.get("pystate")
         error = exception_of(entry)
         return FailureRow(
-            attempt=ours.get("attempt") if isinstance(ours, dict) else None,
-            timestamp=entry["timestamp"],
-            name=printable(str(entry["exceptionName"])),
+            attempt=entry.pystate.attempt,
+            timestamp=entry.timestamp,
+            name=printable(entry.exception_name),
             message=shortened("\n".join(_harmless(error.message))),
             place=None
             if error.where in (None, f"job {job_id}")
             else "\n".join(line.strip() for line in _harmless(error.where or "")),
             hint=None if error.hint is None else printable(error.hint),
-            stack_trace=str(entry["stacktrace"]),
+            stack_trace=entry.stacktrace,
         )
-
-    @property
-    def shown_attempt(self) -> str:
-        """The attempt for people."""
-        return UNKNOWN if self.attempt is None else str(self.attempt)
 
     @property
     def told(self) -> str:
@@ -60,7 +54,7 @@ class FailureRow:
 def trace_lines(row: FailureRow, now: int | None = None) -> list[str]:
     """Return the stack trace of a failure below a line that says of which."""
     now = current_time_ms() if now is None else now
-    title = f"attempt {row.shown_attempt}, {format_moment(row.timestamp, now)}:"
+    title = f"attempt {row.attempt}, {format_moment(row.timestamp, now)}:"
     return ["", title, *(f"  {line}" for line in _harmless(row.stack_trace))]
 
 

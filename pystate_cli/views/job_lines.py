@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from pystate.rest.jobs import JobDetails
 from pystate_cli.console.formats import format_flink_time, printable
 
 _WIDTH = 62  # of the flink client's rules
@@ -14,11 +14,11 @@ _WIDTH = 62  # of the flink client's rules
 class JobGroups:
     """Entries of GET /jobs/overview; None for a group nobody asked for."""
 
-    running: list[dict[str, Any]] | None
-    scheduled: list[dict[str, Any]] | None
-    terminated: list[dict[str, Any]] | None
+    running: list[JobDetails] | None
+    scheduled: list[JobDetails] | None
+    terminated: list[JobDetails] | None
 
-    def all(self) -> list[dict[str, Any]]:
+    def all(self) -> list[JobDetails]:
         """Return the entries of all groups."""
         return [*(self.running or ()), *(self.scheduled or ()), *(self.terminated or ())]
 
@@ -40,10 +40,10 @@ def plain_lines(groups: JobGroups) -> list[str]:
     return lines
 
 
-def _block(title: str, jobs: list[dict[str, Any]]) -> list[str]:
+def _block(title: str, jobs: list[JobDetails]) -> list[str]:
     left = (_WIDTH - len(title)) // 2
     rule = f"{'-' * left}{title}{'-' * (_WIDTH - len(title) - left)}"
     entries = [
-        f"{format_flink_time(job['start-time'])} : {job['jid']} : {printable(job['name'])} ({job['state']})" for job in jobs
+        f"{format_flink_time(job.start_time)} : {job.jid} : {printable(job.name)} ({job.state.value})" for job in jobs
     ]
     return [rule, *entries, "-" * _WIDTH]

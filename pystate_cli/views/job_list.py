@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pystate.rest.jobs import JobDetails
 from pystate_cli.console.formats import printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, MILLIS, TEXT, Look
@@ -25,23 +25,22 @@ STATE_STYLES = {
 }
 
 
-def _shown_state(job: Mapping[str, Any], look: Look) -> str:
-    state = str(job["state"])
-    restarts = (job.get("pystate") or {}).get("restarts", 0)
+def _shown_state(job: JobDetails, look: Look) -> str:
+    state, restarts = job.state.value, job.pystate.restarts
     told = f"{state} ({restarts})" if state == "RESTARTING" and restarts else state
     return f"● {told}" if look.unicode and look.wide else told
 
 
-JOBS: TableSpec[Mapping[str, Any]] = TableSpec(
+JOBS: TableSpec[JobDetails] = TableSpec(
     (
-        Column("id", lambda job: job["jid"], TEXT, "Job ID", json="jobId"),  # half an id would be of no use
-        Column("name", lambda job: job["name"], TEXT, "Name", json="name", least=8, most=96,
-               shown=lambda job, _: printable(job["name"])),
-        Column("state", lambda job: job["state"], TEXT, "State", json="state", shown=_shown_state,
-               style=lambda job: STATE_STYLES.get(job["state"], "dim")),
-        Column("started", lambda job: job["start-time"], INSTANT, "Started", json="startTime", priority=2),
-        Column("duration", lambda job: job["duration"], MILLIS, "Duration", json="duration", priority=1),
-        Column("tasks", lambda job: f"{job['tasks']['running']}/{job['tasks']['total']}", TEXT, "Tasks",
+        Column("id", lambda job: job.jid, TEXT, "Job ID", json="jobId"),  # half an id would be of no use
+        Column("name", lambda job: job.name, TEXT, "Name", json="name", least=8, most=96,
+               shown=lambda job, _: printable(job.name)),
+        Column("state", lambda job: job.state.value, TEXT, "State", json="state", shown=_shown_state,
+               style=lambda job: STATE_STYLES.get(job.state.value, "dim")),
+        Column("started", lambda job: job.start_time, INSTANT, "Started", json="startTime", priority=2),
+        Column("duration", lambda job: job.duration, MILLIS, "Duration", json="duration", priority=1),
+        Column("tasks", lambda job: f"{job.tasks.running}/{job.tasks.total}", TEXT, "Tasks",
                left=False, wide_only=True),
     )
 )  # fmt: skip

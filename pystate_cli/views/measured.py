@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from pystate.rest.checkpoints import CheckpointFigures, CompletedSubtaskCheckpointStatistics
 from pystate_cli.tables.column import Column, Row
 from pystate_cli.tables.kinds import MILLIS, SIZE
 
@@ -26,28 +26,27 @@ class Measured:
     asynchronous: int | None
 
     @staticmethod
-    def of(entry: Mapping[str, Any]) -> Measured:
+    def of(entry: CheckpointFigures) -> Measured:
         """Read them from a checkpoint, or from an operator's part of one."""
         return Measured(
-            full_size=entry.get("state_size"),
-            incremental_size=entry.get("checkpointed_size"),
-            start_delay=entry.get("start_delay"),
-            alignment=entry.get("alignment_duration"),
-            sync=entry.get("sync_duration"),
-            asynchronous=entry.get("async_duration"),
+            full_size=entry.state_size,
+            incremental_size=entry.checkpointed_size,
+            start_delay=entry.start_delay,
+            alignment=entry.alignment_duration,
+            sync=entry.sync_duration,
+            asynchronous=entry.async_duration,
         )
 
     @staticmethod
-    def of_subtask(entry: Mapping[str, Any]) -> Measured:
-        """Read them from a subtask, or from one figure of all subtasks: in both they stand in Flink's nested fields."""
-        durations = entry.get("checkpoint") or {}
+    def of_subtask(entry: CompletedSubtaskCheckpointStatistics) -> Measured:
+        """Read them from a subtask."""
         return Measured(
-            full_size=entry.get("state_size"),
-            incremental_size=entry.get("checkpointed_size"),
-            start_delay=entry.get("start_delay"),
-            alignment=(entry.get("alignment") or {}).get("duration"),
-            sync=durations.get("sync"),
-            asynchronous=durations.get("async"),
+            full_size=entry.state_size,
+            incremental_size=entry.checkpointed_size,
+            start_delay=entry.start_delay,
+            alignment=entry.alignment.duration,
+            sync=entry.checkpoint.sync,
+            asynchronous=entry.checkpoint.asynchronous,
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystate.common.time import current_time_ms
+from pystate.rest.metrics import JobMetric, JobMetrics
 from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_moment, format_size, printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import NUMBER, TEXT, Kind
@@ -26,9 +27,9 @@ class MetricRow:
     value: Any
 
     @staticmethod
-    def of(entry: Mapping[str, Any]) -> MetricRow:
+    def of(entry: JobMetric) -> MetricRow:
         """Read it from an entry of the answer."""
-        return MetricRow(entry["task"], entry["operator"], entry["subtask"], entry["name"], entry["unit"], entry["value"])
+        return MetricRow(entry.task, entry.operator, entry.subtask, entry.name, entry.unit, entry.value)
 
     @property
     def where(self) -> str:
@@ -77,11 +78,11 @@ def matching(rows: Iterable[MetricRow], pattern: str | None) -> list[MetricRow]:
     ]
 
 
-def head_line(answer: Mapping[str, Any], rows: Iterable[MetricRow]) -> str:
+def head_line(answer: JobMetrics, rows: Iterable[MetricRow]) -> str:
     """Return what is to be said of the job as a whole."""
     job = {row.name: row for row in rows if row.subtask is None}
-    parts = [f"{printable(str(answer['name']))}: {answer['state']}"]
-    if not answer["up"]:
+    parts = [f"{printable(answer.name)}: {answer.state.value}"]
+    if not answer.up:
         parts.append("its driver does not answer")
     if "numRestarts" in job and job["numRestarts"].value:
         parts.append(f"{job['numRestarts'].shown()} restarts")

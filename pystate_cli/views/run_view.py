@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pystate.common.time import current_time_ms
+from pystate.rest.our_jobs import RestoreProgress
 from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, printable
 from pystate_cli.sampling.rates import RunSample
 from pystate_cli.tables.facts import flowing
@@ -27,33 +27,33 @@ def run_view(sample: RunSample, width: int, *, unicode: bool, now: int | None = 
     from rich.text import Text
 
     now = current_time_ms() if now is None else now
-    state = str(sample.progress["state"])
-    title = Text(printable(str(sample.progress["name"])), style="bold")
+    state = sample.progress.state.value
+    title = Text(printable(sample.progress.name), style="bold")
     title.append(f"  {sample.job_id}", style="dim not bold")
     facts = [
         Text(f"● {state}" if unicode else state, style=STATE_STYLES.get(state, "dim")),
         *(Text(fact) for fact in _facts(sample, now)),
     ]
     parts: list[RenderableType] = [Rule(style="dim", characters="─" if unicode else "-"), title, *flowing(facts, width)]
-    restore = sample.progress.get("restore")
+    restore = sample.progress.restore
     if restore:
         parts.append(_restore_bar(restore, unicode=unicode))
-    rows = [CheckpointRow.of(entry) for entry in sample.statistics.get("history", ())][:_CHECKPOINTS]
-    counts = sample.statistics.get("counts")
-    if counts:
-        parts.append(Text(f"checkpoints: {summary_line(sample.statistics)}" if rows else summary_line(sample.statistics)))
+    statistics = sample.statistics
+    rows = [] if statistics is None else [CheckpointRow.of(entry) for entry in statistics.history[:_CHECKPOINTS]]
+    if statistics is not None:
+        parts.append(Text(f"{'checkpoints: ' if rows else ''}{summary_line(statistics.counts)}"))
     if rows:
         parts.append(CHECKPOINTS.table(rows, width, unicode=unicode, now=now))
     return Group(*parts)
 
 
-def _restore_bar(restore: Mapping[str, Any], *, unicode: bool) -> Text:
+def _restore_bar(restore: RestoreProgress, *, unicode: bool) -> Text:
     from rich.text import Text
 
-    done, total = int(restore["bytes"]), int(restore["total"])
+    done, total = restore.bytes or 0, restore.total or 0
     filled = _BAR_WIDTH * done // total if total else 0
     full, empty = ("━", "━") if unicode else ("#", "-")
-    line = Text(f"restoring checkpoint {restore['checkpoint-id']}  ")
+    line = Text(f"restoring checkpoint {restore.checkpoint_id}  ")
     line.append(full * filled, style="cyan")
     line.append(empty * (_BAR_WIDTH - filled), style="dim")
     return line.append(f"  {format_size(done)} of {format_size(total)}")
@@ -61,17 +61,17 @@ def _restore_bar(restore: Mapping[str, Any], *, unicode: bool) -> Text:
 
 def _facts(sample: RunSample, now: int) -> list[str]:
     progress = sample.progress
-    epoch = progress.get("epoch")
+    epoch = progress.epoch
     facts = [
-        f"uptime {format_millis(now - progress['start-time'])}",
+        f"uptime {format_millis(now - progress.start_time)}",
         f"epoch {UNKNOWN if epoch is None or epoch < 0 else epoch}",
         f"in {_rate(sample.rate_in)} rows/s",
         f"out {_rate(sample.rate_out)} rows/s",
-        f"rows in {format_count(progress.get('records-in'))}",
-        f"rows out {format_count(progress.get('records-out'))}",
+        f"rows in {format_count(progress.records_in)}",
+        f"rows out {format_count(progress.records_out)}",
     ]
-    if progress.get("attempt"):
-        facts.insert(1, f"attempt {progress['attempt']}")
+    if progress.attempt:
+        facts.insert(1, f"attempt {progress.attempt}")
     return facts
 
 

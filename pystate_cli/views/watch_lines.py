@@ -9,7 +9,7 @@ from pystate.common.time import current_time_ms
 from pystate_cli.sampling.job_history import JobLook
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
-from pystate_cli.tables.table_spec import TableSpec, value_at
+from pystate_cli.tables.table_spec import TableSpec
 
 
 def _last(values: Sequence[float | None]) -> int | None:
@@ -17,25 +17,26 @@ def _last(values: Sequence[float | None]) -> int | None:
     return None if value is None else round(value)
 
 
-def _progress(name: str) -> Any:
-    return lambda look: look.progress.get(name)
+def _last_checkpoint(look: JobLook) -> int | None:
+    completed = look.statistics.latest.completed
+    return None if completed is None else completed.id
 
 
 LOOKS: TableSpec[JobLook] = TableSpec(
     (
         Column("time", lambda _: current_time_ms(), INSTANT, plain="time", width=29),
-        Column("state", _progress("state"), TEXT, plain="state", width=12, json="progress.state"),
+        Column("state", lambda look: look.progress.state.value, TEXT, plain="state", width=12, json="progress.state"),
         Column(
-            "attempt", lambda look: look.progress.get("attempt") or 0, NUMBER,
+            "attempt", lambda look: look.progress.attempt, NUMBER,
             plain="attempt", width=7, json="progress.attempt",
         ),
-        Column("epoch", _progress("epoch"), NUMBER, plain="epoch", width=8, json="progress.epoch"),
+        Column("epoch", lambda look: look.progress.epoch, NUMBER, plain="epoch", width=8, json="progress.epoch"),
         Column("epoch_ms", lambda look: _last(look.epochs), NUMBER, plain="epoch_ms", width=8),
         Column("rows_in", lambda look: _last(look.rate_in), NUMBER, plain="rows_in_s", width=10),
         Column("rows_out", lambda look: _last(look.rate_out), NUMBER, plain="rows_out_s", width=10),
-        Column("backlog", _progress("backlog"), NUMBER, plain="backlog", width=10, json="progress.backlog"),
+        Column("backlog", lambda look: look.progress.backlog, NUMBER, plain="backlog", width=10, json="progress.backlog"),
         Column(
-            "checkpoint", lambda look: value_at(look.statistics, "latest.completed.id"), NUMBER,
+            "checkpoint", _last_checkpoint, NUMBER,
             plain="checkpoint", json="checkpoints.latest.completed.id",
         ),
     )
@@ -46,7 +47,7 @@ def look_json(look: JobLook) -> dict[str, Any]:
     """Return a look as `--json` prints it: more than a line has, and no rates, which need two looks."""
     return {
         "job_id": look.job_id,
-        "progress": dict(look.progress),
+        "progress": look.progress,
         "operators": [
             {
                 "name": operator.name,
@@ -58,5 +59,5 @@ def look_json(look: JobLook) -> dict[str, Any]:
             for operator in look.operators
         ],
         "max_parallelism": look.max_parallelism,
-        "checkpoints": {"counts": look.statistics["counts"], "latest": look.statistics["latest"]},
+        "checkpoints": {"counts": look.statistics.counts, "latest": look.statistics.latest},
     }

@@ -44,7 +44,7 @@ def watch_view(look: JobLook, width: int, height: int, *, unicode: bool, now: in
     head = [*_title(look, width, now, unicode=unicode), Text("")]
     head += _restore(look, width, unicode=unicode)
     head += _figures(look, width, unicode=unicode)
-    rows = [CheckpointRow.of(entry) for entry in look.statistics.get("history", ())]
+    rows = [CheckpointRow.of(entry) for entry in look.statistics.history]
     room = max(0, height - len(head) - 2)  # a gap and the line of counts
     operators = _operators(look, width, unicode=unicode)
     # checkpoints tell more than the tenth operator does
@@ -52,11 +52,9 @@ def watch_view(look: JobLook, width: int, height: int, *, unicode: bool, now: in
     if for_operators > 1:
         head += [Text(""), *operators[:for_operators]]
         room -= for_operators + 1
-    counts = look.statistics.get("counts")
-    if counts:
-        title = Text("checkpoints", style="bold")
-        title.append(f"  {summary_line(look.statistics)}", style="not bold dim")
-        head += [Text(""), title]
+    title = Text("checkpoints", style="bold")
+    title.append(f"  {summary_line(look.statistics.counts)}", style="not bold dim")
+    head += [Text(""), title]
     checkpoints = _checkpoints(rows[: max(0, room - 2)], width, now, unicode=unicode)
     return Group(*[*head, *checkpoints][: max(1, height)])
 
@@ -65,27 +63,27 @@ def _title(look: JobLook, width: int, now: int, *, unicode: bool) -> list[Text]:
     from rich.text import Text
 
     known = look.progress
-    state = str(known["state"])
+    state = known.state.value
     room = width - len(look.job_id) - 2
-    titles = [Text(shortened(printable(str(known["name"])), room if room >= _SHORTEST_NAME else width, unicode=unicode))]
+    titles = [Text(shortened(printable(known.name), room if room >= _SHORTEST_NAME else width, unicode=unicode))]
     titles[0].stylize("bold")
     if room >= _SHORTEST_NAME:
         titles[0].append(" " * (width - titles[0].cell_len - len(look.job_id)) + look.job_id, style="dim not bold")
     else:
         titles.append(Text(look.job_id, style="dim"))
-    end = known["end-time"] if known["end-time"] >= 0 else now
-    epoch = known.get("epoch")
+    end = known.end_time if known.end_time >= 0 else now
+    epoch = known.epoch
     facts = [
         Text(f"● {state}" if unicode else state, style=STATE_STYLES.get(state, "dim")),
-        Text(f"uptime {format_millis(end - known['start-time'])}"),
+        Text(f"uptime {format_millis(end - known.start_time)}"),
         Text(f"epoch {UNKNOWN if epoch is None or epoch < 0 else format_count(epoch)}"),
     ]
     if look.operators:
         widths = sorted({operator.parallelism for operator in look.operators})
         most = f" (max {look.max_parallelism})" if look.max_parallelism > 0 else ""
         facts.append(Text(f"parallelism {', '.join(map(str, widths))}{most}"))
-    if known.get("attempt"):
-        facts.append(Text(f"attempt {known['attempt']}", style="yellow"))
+    if known.attempt:
+        facts.append(Text(f"attempt {known.attempt}", style="yellow"))
     return [*titles, *flowing(facts, width)]
 
 
@@ -93,13 +91,13 @@ def _restore(look: JobLook, width: int, *, unicode: bool) -> list[Text]:
     """Return how far the restore of the state is, while one is under way."""
     from rich.text import Text
 
-    restore = look.progress.get("restore")
-    if not restore:
+    restore = look.progress.restore
+    if restore is None:
         return []
-    done, total = restore["bytes"], restore["total"]
+    done, total = restore.bytes or 0, restore.total or 0
     figures = f"{format_size(done)} of {format_size(total)}"
     line = _label("restore")
-    source = f"checkpoint {restore['checkpoint-id']}"
+    source = f"checkpoint {restore.checkpoint_id}"
     line.append(f"{source:>{_FIGURE}}  ")
     full, rest = progress(done, total, max(8, width - line.cell_len - len(figures) - 2), unicode=unicode)
     line.append(full, style="magenta")
@@ -112,16 +110,16 @@ def _figures(look: JobLook, width: int, *, unicode: bool) -> list[Text]:
     known, epochs = look.progress, look.epochs
     last = epochs[-1] if epochs else None
     lines = [
-        _line("rows in", _rate(look.rate_in), look.rate_in, f"{format_count(known.get('records-in'))} in all"),
-        _line("rows out", _rate(look.rate_out), look.rate_out, f"{format_count(known.get('records-out'))} in all"),
-        _line("epoch time", format_millis(last), epochs, _epoch_summary(epochs, is_over=known["end-time"] >= 0)),
+        _line("rows in", _rate(look.rate_in), look.rate_in, f"{format_count(known.records_in)} in all"),
+        _line("rows out", _rate(look.rate_out), look.rate_out, f"{format_count(known.records_out)} in all"),
+        _line("epoch time", format_millis(last), epochs, _epoch_summary(epochs, is_over=known.end_time >= 0)),
     ]
     backlog = look.backlog[-1] if look.backlog else None
     if backlog is not None:
         lines.append(_line("backlog", f"{format_count(int(backlog))} rows", look.backlog, _trend(look.backlog)))
     drawn = [_spark(*line, width, unicode=unicode) for line in lines]
     if look.busy is not None:
-        drawn.append(_busy(look.busy, look.progress.get("epoch-running"), width, unicode=unicode))
+        drawn.append(_busy(look.busy, look.progress.epoch_running, width, unicode=unicode))
     return drawn
 
 

@@ -11,7 +11,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from pystate.common.errors import UsageError
+from pystate.common.plain_data import entries
 from pystate.jobmanager.rest.app import ROUTES
+from pystate.jobmanager.rest.document import attributes, heading, messages, with_routes
 from pystate.jobmanager.rest.route import RestRoute
 from tests.checkpoint.stats.statistics import COUNT, Statistics
 from tests.jobmanager.harness import REPOSITORY, eventually
@@ -22,10 +25,6 @@ SECTIONS = dict(re.findall(r"^### ([A-Z]+ \S+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTI
 BLOCK = re.compile(r"^```(json|)\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 ENDS_A_JOB = ("PATCH /jobs/:jobid", "POST /jobs/:jobid/stop")
 CHECKPOINT = "1"
-
-
-def heading(route: RestRoute) -> str:
-    return f"{route.method} " + re.sub(r"{(\w+)}", lambda found: ":" + found[1].replace("_", ""), route.path)
 
 
 class Example:
@@ -42,6 +41,20 @@ class Example:
 
 def test_the_page_has_a_section_for_every_route_and_no_other():
     assert sorted(SECTIONS) == sorted(map(heading, ROUTES))
+
+
+def test_the_page_says_what_follows_from_the_routes():
+    assert with_routes(PAGE) == PAGE, "make docs writes it"
+
+
+def test_a_route_without_a_section_is_named():
+    with pytest.raises(UsageError, match="no section for GET /overview"):
+        with_routes(PAGE.replace("### GET /overview\n", "### GET /elsewhere\n"))
+
+
+@pytest.mark.parametrize("kind", sorted(messages(ROUTES), key=lambda kind: kind.__name__))
+def test_docstrings_of_messages_name_their_fields_only(kind):
+    assert attributes(kind).keys() <= entries(kind).keys() | {"missing_is_default"}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=heading)

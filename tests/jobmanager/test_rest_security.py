@@ -10,6 +10,7 @@ from pystate.common.errors import ConfigurationError, PystateError
 from pystate.common.home import PystateHome, read_json
 from pystate.jobmanager.rest.app import ROUTES
 from pystate.jobmanager.rest_security import RestSecurity, is_loopback
+from pystate.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.client.job_manager import find_job_manager
 from pystate_cli.client.rest_client import RestClient
 from tests.jobmanager.harness import ManagerThread
@@ -228,16 +229,19 @@ def test_commands_speak_tls_and_show_the_token(tmp_path, certificate, token_file
         address = f"127.0.0.1:{manager.port}"
         assert read_json(manager.home.jobmanager)["scheme"] == "https"
         # found by the home: the home's token does, and the root is known from there
-        assert find_job_manager(manager.home, None, 10).get("/jobs") == {"jobs": []}
+        assert find_job_manager(manager.home, None, 10).get("/jobs", JobIdsWithStatusOverview).jobs == []
         # found by its address: the options say what to show
         elsewhere = PystateHome(tmp_path / "elsewhere")
-        assert find_job_manager(elsewhere, address, 10, Configuration(options)).get("/jobs") == {"jobs": []}
+        assert (
+            find_job_manager(elsewhere, address, 10, Configuration(options)).get("/jobs", JobIdsWithStatusOverview).jobs
+            == []
+        )
         with pytest.raises(PystateError, match="asks for a token") as caught:
             find_job_manager(elsewhere, address, 10, Configuration({ENABLED: "true", CA: pem}))
         assert "pystate.rest.token-file" in caught.value.hint
         with pytest.raises(PystateError, match="CERTIFICATE_VERIFY_FAILED"):
             find_job_manager(elsewhere, address, 10, Configuration({ENABLED: "true"}))
         with pytest.raises(PystateError, match="No job manager answers"):
-            RestClient("127.0.0.1", manager.port, timeout=10).get("/jobs")
+            RestClient("127.0.0.1", manager.port, timeout=10).get("/jobs", JobIdsWithStatusOverview)
     finally:
         manager.stop()

@@ -69,13 +69,14 @@ def entry(name: str, default: Any = MISSING) -> Any:
     return field(default=default, metadata={_ENTRY: name})
 
 
-def unless_none(name: str | None = None) -> Any:
+def unless_none(name: str | None = None, *, default: None = None) -> Any:
     """Return a field of a dataclass that has an entry only where its value is not None, which is its default.
 
     Args:
         name: What the entry is called; None: as the field.
+        default: Said for type checkers.
     """
-    return field(default=None, metadata={_UNLESS_NONE: True} if name is None else {_UNLESS_NONE: True, _ENTRY: name})
+    return field(default=default, metadata={_UNLESS_NONE: True} if name is None else {_UNLESS_NONE: True, _ENTRY: name})
 
 
 def left_out(default: Any = MISSING, *, default_factory: Any = MISSING) -> Any:
@@ -248,11 +249,11 @@ def _one_of(readers: list[Reader], *, or_nothing: bool) -> Reader:
     def read(value: Any) -> Any:
         if value is None and or_nothing:
             return None
-        failed: PlainDataError | None = None
+        failed: ValueError | None = None
         for one in readers:
             try:
                 return one(value)
-            except PlainDataError as error:
+            except ValueError as error:  # a PlainDataError, or what a class makes of it
                 failed = failed or error
         raise failed or PlainDataError(_unlike(value, "known"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
@@ -18,7 +17,6 @@ class CheckpointStatsStatus(Enum):
     FAILED = "FAILED"
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointFigures(RestMessage):
     """What the subtasks of a checkpoint, or of one operator in it, say together.
 
@@ -59,7 +57,6 @@ class CheckpointFigures(RestMessage):
     alignment_duration: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class TaskCheckpointStatistics(CheckpointFigures):
     """An operator's part of a checkpoint; `uid` and `name` are ours.
 
@@ -72,7 +69,6 @@ class TaskCheckpointStatistics(CheckpointFigures):
     name: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointStatistics(CheckpointFigures):
     """A checkpoint; `epoch`, `path`, `restore_timestamp` and `waits_...` are ours.
 
@@ -97,18 +93,17 @@ class CheckpointStatistics(CheckpointFigures):
     trigger_timestamp: int
     checkpoint_type: Literal["CHECKPOINT", "SAVEPOINT"] = "CHECKPOINT"
     tasks: dict[str, TaskCheckpointStatistics]
-    external_path: str | None = unless_none()
-    discarded: bool | None = unless_none()
-    failure_timestamp: int | None = unless_none()
-    failure_message: str | None = unless_none()
-    waits_for_epoch: int | None = unless_none()
-    waits_since: int | None = unless_none()
+    external_path: str | None = unless_none(default=None)
+    discarded: bool | None = unless_none(default=None)
+    failure_timestamp: int | None = unless_none(default=None)
+    failure_message: str | None = unless_none(default=None)
+    waits_for_epoch: int | None = unless_none(default=None)
+    waits_since: int | None = unless_none(default=None)
     epoch: int | None = None
     path: str | None = None
     restore_timestamp: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatsSummaryDto(RestMessage):
     """A figure over several: percentiles are of the last 10,000, and "NaN" where they would say nothing.
 
@@ -131,7 +126,6 @@ class StatsSummaryDto(RestMessage):
         return self.p50 != "NaN"
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointsSummary(RestMessage):
     """Figures over all completed checkpoints."""
 
@@ -147,7 +141,6 @@ class CheckpointsSummary(RestMessage):
     alignment_duration: StatsSummaryDto
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointCounts(RestMessage):
     """How many checkpoints and savepoints there were.
 
@@ -162,7 +155,6 @@ class CheckpointCounts(RestMessage):
     failed: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class RestoredCheckpointStatistics(RestMessage):
     """The last restore."""
 
@@ -172,7 +164,6 @@ class RestoredCheckpointStatistics(RestMessage):
     external_path: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class LatestCheckpoints(RestMessage):
     """The last ones; null where there is none.
 
@@ -189,7 +180,6 @@ class LatestCheckpoints(RestMessage):
     restored: RestoredCheckpointStatistics | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointingStatistics(RestMessage):
     """A job's checkpoints.
 
@@ -206,7 +196,6 @@ class CheckpointingStatistics(RestMessage):
     history: list[CheckpointStatistics]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointDuration(RestMessage):
     """How long the two parts of a checkpoint took, in ms.
 
@@ -219,7 +208,6 @@ class CheckpointDuration(RestMessage):
     asynchronous: int = entry("async")
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointAlignment(RestMessage):
     """What happened while barriers were aligned.
 
@@ -236,7 +224,6 @@ class CheckpointAlignment(RestMessage):
     duration: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class CompletedSubtaskCheckpointStatistics(RestMessage):
     """A subtask that has acknowledged.
 
@@ -259,7 +246,6 @@ class CompletedSubtaskCheckpointStatistics(RestMessage):
     status: Literal["completed"] = "completed"
 
 
-@dataclass(frozen=True, kw_only=True)
 class PendingSubtaskCheckpointStatistics(RestMessage):
     """A subtask that has not acknowledged, or never will."""
 
@@ -268,7 +254,6 @@ class PendingSubtaskCheckpointStatistics(RestMessage):
     status: Literal["pending_or_failed"] = "pending_or_failed"
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointDurationSummary(RestMessage):
     """How long the two parts of a checkpoint took, in ms.
 
@@ -281,7 +266,6 @@ class CheckpointDurationSummary(RestMessage):
     asynchronous: StatsSummaryDto = entry("async")
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointAlignmentSummary(RestMessage):
     """What happened while barriers were aligned."""
 
@@ -291,7 +275,6 @@ class CheckpointAlignmentSummary(RestMessage):
     duration: StatsSummaryDto
 
 
-@dataclass(frozen=True, kw_only=True)
 class TaskCheckpointSummary(RestMessage):
     """Figures over the subtasks of an operator."""
 
@@ -303,7 +286,6 @@ class TaskCheckpointSummary(RestMessage):
     start_delay: StatsSummaryDto
 
 
-@dataclass(frozen=True, kw_only=True)
 class TaskCheckpointStatisticsWithSubtaskDetails(TaskCheckpointStatistics):
     """An operator's part of a checkpoint, subtask by subtask.
 
@@ -316,7 +298,6 @@ class TaskCheckpointStatisticsWithSubtaskDetails(TaskCheckpointStatistics):
     subtasks: list[CompletedSubtaskCheckpointStatistics | PendingSubtaskCheckpointStatistics]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExternalizedCheckpointInfo(RestMessage):
     """What is kept of checkpoints when the job ends.
 
@@ -329,7 +310,6 @@ class ExternalizedCheckpointInfo(RestMessage):
     delete_on_cancellation: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointConfigInfo(RestMessage):
     """How a job's checkpoints are configured.
 

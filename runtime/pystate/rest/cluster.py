@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pystate.common.plain_data import entry
 from pystate.rest.message import RestMessage
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClusterOverview(RestMessage):
     """Jobs and slots, counted.
 
@@ -34,7 +31,6 @@ class ClusterOverview(RestMessage):
     pystate_version: str = entry("pystate-version")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Features(RestMessage):
     """What a web page may offer."""
 
@@ -44,7 +40,6 @@ class Features(RestMessage):
     web_history: bool = entry("web-history", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Leader(RestMessage):
     """The job manager that leads.
 
@@ -57,7 +52,6 @@ class Leader(RestMessage):
     instance: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class DashboardConfiguration(RestMessage):
     """What a web page needs to know.
 
@@ -84,7 +78,6 @@ ITSELF = Leader(address="", instance="")
 """Who leads, as a job manager has it that does: it doesn't say so."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class StandbyConfiguration(DashboardConfiguration):
     """The same of a job manager that doesn't lead.
 
@@ -95,7 +88,6 @@ class StandbyConfiguration(DashboardConfiguration):
     pystate_leader: Leader | None = entry("pystate-leader", default=ITSELF)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClusterConfigurationInfoEntry(RestMessage):
     """An option in force.
 
@@ -108,7 +100,6 @@ class ClusterConfigurationInfoEntry(RestMessage):
     value: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class LogInfo(RestMessage):
     """A log file.
 
@@ -123,14 +114,12 @@ class LogInfo(RestMessage):
     mtime: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class LogListInfo(RestMessage):
     """The job manager's log files."""
 
     logs: list[LogInfo]
 
 
-@dataclass(frozen=True, kw_only=True)
 class DiskInfo(RestMessage):
     """A disk.
 
@@ -149,7 +138,6 @@ class DiskInfo(RestMessage):
     low: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class DisksInfo(RestMessage):
     """The disks that the job manager and its jobs write to."""
 

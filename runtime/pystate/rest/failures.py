@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pystate.common.errors import PystateError, error_from_dict
 from pystate.common.plain_data import entry, unless_none
 from pystate.rest.message import RestMessage
 
 
-@dataclass(frozen=True, kw_only=True)
 class OurError(RestMessage):
     """An error as people see it.
 
@@ -25,14 +22,13 @@ class OurError(RestMessage):
     message: str
     where: str | None = None
     hint: str | None = None
-    table: list[list[str]] | None = unless_none()
+    table: list[list[str]] | None = unless_none(default=None)
 
     def error(self) -> PystateError:
         """Return it as an error of this process; one of an unknown class as a plain `PystateError`."""
         return error_from_dict(self.to_plain())
 
 
-@dataclass(frozen=True, kw_only=True)
 class AttemptError(OurError):
     """The failure of an execution attempt.
 
@@ -43,7 +39,6 @@ class AttemptError(OurError):
     attempt: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class ErrorResponseBody(RestMessage):
     """What every refused request is answered with.
 
@@ -53,10 +48,9 @@ class ErrorResponseBody(RestMessage):
     """
 
     errors: list[str]
-    pystate: OurError | None = unless_none()
+    pystate: OurError | None = unless_none(default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class FailureCause(RestMessage):
     """Why something failed.
 

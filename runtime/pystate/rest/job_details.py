@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, Literal
 
@@ -28,7 +28,6 @@ class TaskState(str, Enum):
     RECONCILING = "RECONCILING"
 
 
-@dataclass(frozen=True, kw_only=True)
 class IOMetricsInfo(RestMessage):
     """Counters of a vertex or subtask: records and bytes read and written, and how it spent its time, in ms.
 
@@ -51,7 +50,6 @@ class IOMetricsInfo(RestMessage):
     busy_time: float | Literal["NaN"] = entry("accumulated-busy-time", default="NaN")
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobVertexDetails(RestMessage):
     """A vertex of a job: operators that run as one task.
 
@@ -82,7 +80,6 @@ class JobVertexDetails(RestMessage):
     uid: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanInput(RestMessage):
     """What feeds a node.
 
@@ -99,7 +96,6 @@ class PlanInput(RestMessage):
     ship_strategy: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanNode(RestMessage):
     """A vertex in the plan, or a source.
 
@@ -118,10 +114,9 @@ class PlanNode(RestMessage):
     description: str
     optimizer_properties: EmptyResponseBody = EmptyResponseBody()
     uid: str = ""
-    inputs: list[PlanInput] | None = unless_none()
+    inputs: list[PlanInput] | None = unless_none(default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobPlan(RestMessage):
     """Which operator feeds which.
 
@@ -135,14 +130,12 @@ class JobPlan(RestMessage):
     nodes: list[PlanNode]
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobPlanInfo(RestMessage):
     """A job's plan."""
 
     plan: JobPlan
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobDetailsOurs(RestMessage):
     """What is ours of a job.
 
@@ -159,7 +152,6 @@ class JobDetailsOurs(RestMessage):
     failure: FailureCause | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobDetailsInfo(RestMessage):
     """A job with its vertices and its plan.
 
@@ -195,7 +187,6 @@ class JobDetailsInfo(RestMessage):
     pystate: JobDetailsOurs = JobDetailsOurs()
 
 
-@dataclass(frozen=True, kw_only=True)
 class SubtaskExecutionAttemptDetails(RestMessage):
     """A subtask; it has the state and the times of its vertex.
 
@@ -221,7 +212,6 @@ class SubtaskExecutionAttemptDetails(RestMessage):
     other_concurrent_attempts: None = entry("other-concurrent-attempts", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobVertexDetailsInfo(RestMessage):
     """A vertex, subtask by subtask."""
 
@@ -234,7 +224,6 @@ class JobVertexDetailsInfo(RestMessage):
     uid: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExecutionConfigInfo(RestMessage):
     """How a job runs.
 
@@ -251,7 +240,6 @@ class ExecutionConfigInfo(RestMessage):
     user_config: dict[str, str] = entry("user-config")
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobConfigOurs(RestMessage):
     """What is ours of a job's configuration.
 
@@ -262,7 +250,6 @@ class JobConfigOurs(RestMessage):
     configuration: dict[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobConfigInfo(RestMessage):
     """How a job was configured."""
 
@@ -272,7 +259,6 @@ class JobConfigInfo(RestMessage):
     pystate: JobConfigOurs
 
 
-@dataclass(frozen=True, kw_only=True)
 class RootExceptionInfo(RestMessage):
     """A failure of a job.
 
@@ -297,7 +283,6 @@ class RootExceptionInfo(RestMessage):
     pystate: AttemptError
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobExceptionHistory(RestMessage):
     """The last failures of a job.
 
@@ -310,14 +295,12 @@ class JobExceptionHistory(RestMessage):
     truncated: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobExceptionsInfoWithHistory(RestMessage):
     """The last failures of a job."""
 
     exception_history: JobExceptionHistory = entry("exceptionHistory")
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobExecutionResult(RestMessage):
     """How a job ended.
 
@@ -336,10 +319,9 @@ class JobExecutionResult(RestMessage):
     application_id: HexId = entry("application-id", default="")
     start_time: int = entry("start-time")
     end_time: int = entry("end-time")
-    failure_cause: FailureCause | None = unless_none("failure-cause")
+    failure_cause: FailureCause | None = unless_none("failure-cause", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobExecutionResultResponseBody(RestMessage):
     """How a job ended, if it has.
 
@@ -349,10 +331,9 @@ class JobExecutionResultResponseBody(RestMessage):
     """
 
     status: QueueStatus
-    job_execution_result: JobExecutionResult | None = unless_none("job-execution-result")
+    job_execution_result: JobExecutionResult | None = unless_none("job-execution-result", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class UserTaskAccumulator(RestMessage):
     """An accumulator."""
 
@@ -361,7 +342,6 @@ class UserTaskAccumulator(RestMessage):
     value: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobAccumulatorsInfo(RestMessage):
     """A job's accumulators; there are none."""
 

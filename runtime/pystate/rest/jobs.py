@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pystate.common.job_status import JobStatus
 from pystate.common.plain_data import entry
 from pystate.rest.message import HexId, RestMessage
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobIdWithStatus(RestMessage):
     """A job's id and state."""
 
@@ -17,21 +14,18 @@ class JobIdWithStatus(RestMessage):
     status: JobStatus
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobIdsWithStatusOverview(RestMessage):
     """The ids and states of all jobs."""
 
     jobs: list[JobIdWithStatus]
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobStatusInfo(RestMessage):
     """The state of a job."""
 
     status: JobStatus
 
 
-@dataclass(frozen=True, kw_only=True)
 class TasksByState(RestMessage):
     """Subtasks, counted by state.
 
@@ -52,7 +46,6 @@ class TasksByState(RestMessage):
     total: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobSummaryOurs(RestMessage):
     """What is ours of a job.
 
@@ -65,7 +58,6 @@ class JobSummaryOurs(RestMessage):
     application_id: str | None = entry("application-id", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobDetails(RestMessage):
     """A job in short.
 
@@ -96,7 +88,6 @@ class JobDetails(RestMessage):
     pystate: JobSummaryOurs = JobSummaryOurs()
 
 
-@dataclass(frozen=True, kw_only=True)
 class MultipleJobsDetails(RestMessage):
     """All jobs, in short."""
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pystate.common.job_status import JobStatus
 from pystate.common.plain_data import unless_none
 from pystate.rest.message import RestMessage
 
 
-@dataclass(frozen=True, kw_only=True)
 class Metric(RestMessage):
     """A metric.
 
@@ -19,21 +16,19 @@ class Metric(RestMessage):
     """
 
     id: str
-    value: str | None = unless_none()
+    value: str | None = unless_none(default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AggregatedMetric(RestMessage):
     """A metric of several jobs or subtasks; the aggregations that were asked for, none in a list of all."""
 
     id: str
-    min: float | None = unless_none()
-    max: float | None = unless_none()
-    sum: float | None = unless_none()
-    avg: float | None = unless_none()
+    min: float | None = unless_none(default=None)
+    max: float | None = unless_none(default=None)
+    sum: float | None = unless_none(default=None)
+    avg: float | None = unless_none(default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobMetric(RestMessage):
     """A metric with what it belongs to.
 
@@ -56,7 +51,6 @@ class JobMetric(RestMessage):
     value: str | float | bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobMetrics(RestMessage):
     """All metrics of a job.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from pystate.common.plain_data import entry, unless_none
@@ -10,7 +9,6 @@ from pystate.rest.failures import FailureCause
 from pystate.rest.message import HexId, RestMessage
 
 
-@dataclass(frozen=True, kw_only=True)
 class TriggerResponse(RestMessage):
     """What a trigger is answered with.
 
@@ -21,7 +19,6 @@ class TriggerResponse(RestMessage):
     request_id: HexId = entry("request-id")
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueueStatus(RestMessage):
     """Whether something is complete."""
 
@@ -37,7 +34,6 @@ IN_PROGRESS = QueueStatus(id="IN_PROGRESS")
 COMPLETED = QueueStatus(id="COMPLETED")
 
 
-@dataclass(frozen=True, kw_only=True)
 class OperationProgress(RestMessage):
     """How far a snapshot is, as far as that is known.
 
@@ -50,15 +46,14 @@ class OperationProgress(RestMessage):
         waits_since: Since when the barrier waits.
     """
 
-    acknowledged: int | None = unless_none()
-    total: int | None = unless_none()
-    bytes: int | None = unless_none()
-    waits_for_epoch: int | None = unless_none()
-    epoch_running: int | None = unless_none()
-    waits_since: int | None = unless_none()
+    acknowledged: int | None = unless_none(default=None)
+    total: int | None = unless_none(default=None)
+    bytes: int | None = unless_none(default=None)
+    waits_for_epoch: int | None = unless_none(default=None)
+    epoch_running: int | None = unless_none(default=None)
+    waits_since: int | None = unless_none(default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SavepointInfo(RestMessage):
     """What became of a savepoint, or of a stop with one: one of the two.
 
@@ -67,11 +62,10 @@ class SavepointInfo(RestMessage):
         failure_cause: Why there is none.
     """
 
-    location: str | None = unless_none()
-    failure_cause: FailureCause | None = unless_none("failure-cause")
+    location: str | None = unless_none(default=None)
+    failure_cause: FailureCause | None = unless_none("failure-cause", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointInfo(RestMessage):
     """What became of a checkpoint: one of the two.
 
@@ -80,11 +74,10 @@ class CheckpointInfo(RestMessage):
         failure_cause: Why there is none. Flink spells it so here.
     """
 
-    checkpoint_id: int | None = unless_none("checkpointId")
-    failure_cause: FailureCause | None = unless_none("failureCause")
+    checkpoint_id: int | None = unless_none("checkpointId", default=None)
+    failure_cause: FailureCause | None = unless_none("failureCause", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AsynchronousOperationInfo(RestMessage):
     """What became of a deletion.
 
@@ -92,10 +85,9 @@ class AsynchronousOperationInfo(RestMessage):
         failure_cause: Why nothing was deleted; missing where all went well.
     """
 
-    failure_cause: FailureCause | None = unless_none("failure-cause")
+    failure_cause: FailureCause | None = unless_none("failure-cause", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SavepointResult(RestMessage):
     """A savepoint, or a stop with one, under way or done.
 
@@ -107,10 +99,26 @@ class SavepointResult(RestMessage):
 
     status: QueueStatus
     operation: SavepointInfo | None = None
-    pystate: OperationProgress | None = unless_none()
+    pystate: OperationProgress | None = unless_none(default=None)
+
+    @property
+    def failure_cause(self) -> FailureCause | None:
+        """Why it failed, if it has."""
+        return None if self.operation is None else self.operation.failure_cause
+
+    @property
+    def outcome(self) -> str:
+        """Where the savepoint is.
+
+        Raises:
+            UnreadableAnswerError: It doesn't say so.
+        """
+        if self.operation is None or self.operation.location is None:
+            what = "no savepoint is in it"
+            raise self.plain_error(what)
+        return self.operation.location
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckpointResult(RestMessage):
     """A checkpoint under way or done.
 
@@ -122,17 +130,40 @@ class CheckpointResult(RestMessage):
 
     status: QueueStatus
     operation: CheckpointInfo | None = None
-    pystate: OperationProgress | None = unless_none()
+    pystate: OperationProgress | None = unless_none(default=None)
+
+    @property
+    def failure_cause(self) -> FailureCause | None:
+        """Why it failed, if it has."""
+        return None if self.operation is None else self.operation.failure_cause
+
+    @property
+    def outcome(self) -> int:
+        """The id of the checkpoint.
+
+        Raises:
+            UnreadableAnswerError: It doesn't say so.
+        """
+        if self.operation is None or self.operation.checkpoint_id is None:
+            what = "no checkpoint is in it"
+            raise self.plain_error(what)
+        return self.operation.checkpoint_id
 
 
-@dataclass(frozen=True, kw_only=True)
 class DisposalResult(RestMessage):
     """A deletion under way or done.
 
     Attributes:
         status: Whether it is complete.
         operation: What became of it; null before.
+        pystate: Missing.
     """
 
     status: QueueStatus
     operation: AsynchronousOperationInfo | None = None
+    pystate: OperationProgress | None = unless_none(default=None)
+
+    @property
+    def failure_cause(self) -> FailureCause | None:
+        """Why it failed, if it has."""
+        return None if self.operation is None else self.operation.failure_cause

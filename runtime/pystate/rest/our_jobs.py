@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pystate.common.job_status import JobStatus
 from pystate.common.plain_data import entry
 from pystate.rest.message import HexId, RestMessage
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobSubmitResponseBody(RestMessage):
     """A job that has been submitted."""
 
     job_id: HexId
 
 
-@dataclass(frozen=True, kw_only=True)
 class OutputExtents(RestMessage):
     """From which byte to which a job's output is kept."""
 
@@ -24,7 +20,6 @@ class OutputExtents(RestMessage):
     stdout: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class DriverInfo(RestMessage):
     """A job's driver process and its files.
 
@@ -45,7 +40,6 @@ class DriverInfo(RestMessage):
     extents: OutputExtents
 
 
-@dataclass(frozen=True, kw_only=True)
 class RestoreProgress(RestMessage):
     """How far a restore is.
 
@@ -60,7 +54,6 @@ class RestoreProgress(RestMessage):
     total: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobProgress(RestMessage):
     """How far a job is; null for what isn't known.
 
@@ -83,13 +76,12 @@ class JobProgress(RestMessage):
     epoch: int | None = None
     records_in: int | None = entry("records-in", default=None)
     records_out: int | None = entry("records-out", default=None)
-    epoch_durations: tuple[float, ...] = entry("epoch-durations", default=())
-    epoch_running: float | None = entry("epoch-running", default=None)
+    epoch_durations: tuple[int, ...] = entry("epoch-durations", default=())
+    epoch_running: int | None = entry("epoch-running", default=None)
     backlog: int | None = None
     restore: RestoreProgress | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResubmissionInfo(RestMessage):
     """What is kept of a job to start it with again.
 

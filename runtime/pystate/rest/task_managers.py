@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pystate.common.plain_data import entry
 from pystate.rest.message import EmptyResponseBody, HexId, RestMessage
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResourceProfileInfo(RestMessage):
     """What slots have. Memory isn't divided among them, so all of it is 0.
 
@@ -24,7 +21,6 @@ class ResourceProfileInfo(RestMessage):
     extended_resources: EmptyResponseBody = entry("extendedResources", default=EmptyResponseBody())
 
 
-@dataclass(frozen=True, kw_only=True)
 class HardwareDescription(RestMessage):
     """The machine of the job manager.
 
@@ -41,7 +37,6 @@ class HardwareDescription(RestMessage):
     managed_memory: int = entry("managedMemory", default=0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SlotInfo(RestMessage):
     """A slot.
 
@@ -54,7 +49,6 @@ class SlotInfo(RestMessage):
     resource: ResourceProfileInfo
 
 
-@dataclass(frozen=True, kw_only=True)
 class TaskManagerInfo(RestMessage):
     """A driver with its slots.
 
@@ -85,14 +79,12 @@ class TaskManagerInfo(RestMessage):
     blocked: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class TaskManagersInfo(RestMessage):
     """The drivers that run."""
 
     taskmanagers: list[TaskManagerInfo]
 
 
-@dataclass(frozen=True, kw_only=True)
 class TaskManagerDetailsInfo(TaskManagerInfo):
     """One of them, slot by slot.
 

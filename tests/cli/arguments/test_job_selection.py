@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, UsageError
 from pystate.common.job_status import JobStatus
+from pystate.rest.jobs import JobDetails
 from pystate_cli.arguments.job_selection import choose_job
+from tests.rest_messages import message
 
 A = "abcd" + "1" * 28
 B = "abcd" + "2" * 28
 C = "ffff" + "3" * 28
 
 
-def job(jid: str, name: str = "job", state: str = "RUNNING", start: int = 0) -> dict[str, object]:
+def job(jid: str, name: str = "job", state: str = "RUNNING", start: int = 0) -> JobDetails:
     end = start + 1000 if JobStatus(state).is_terminal else -1
-    return {"jid": jid, "name": name, "state": state, "start-time": start, "end-time": end}
+    return message(JobDetails, {"jid": jid, "name": name, "state": state, "start-time": start, "end-time": end})
 
 
 @pytest.mark.parametrize("text", ["ffff", "FFFF3", C[:31]])
@@ -63,7 +67,7 @@ def test_nothing_is_told_where_nothing_was_chosen(text, changes):
 
 
 def test_the_one_that_ended_last_may_have_begun_first():
-    early = {**job(A, state="FINISHED"), "end-time": 9_000_000}
+    early = replace(job(A, state="FINISHED"), end_time=9_000_000)
 
     assert choose_job("job", [early, job(B, state="FINISHED", start=5_000)]) == A
 

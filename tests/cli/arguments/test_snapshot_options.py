@@ -40,7 +40,9 @@ def posted(monkeypatch):
     """The bodies of all requests that ask for something."""
     bodies: list[Any] = []
     post = RestClient.post
-    monkeypatch.setattr(RestClient, "post", lambda self, path, body=None: (bodies.append(body), post(self, path, body))[1])
+    monkeypatch.setattr(
+        RestClient, "post", lambda self, path, body, kind: (bodies.append(body), post(self, path, body, kind))[1]
+    )
     return bodies
 
 
@@ -49,7 +51,7 @@ def test_savepoints_are_asked_for_in_their_format(running, pystate, tmp_path, po
         assert pystate(*words).code == 0
     outcome = pystate("stop", "--type", "native", "-p", tmp_path, running)
     assert f'Suspending job "{running}" with a NATIVE savepoint.' in outcome.err
-    assert [body["formatType"] for body in posted] == ["NATIVE", "CANONICAL", "NATIVE"]
+    assert [body.format_type for body in posted] == ["NATIVE", "CANONICAL", "NATIVE"]
     assert "none without -s" in pystate("cancel", "-type", "native", running).err
 
 
@@ -58,5 +60,5 @@ def test_a_job_is_submitted_with_its_claim_mode(manager, pystate, posted, tmp_pa
     assert pystate("run", "-d", "-cm", "claim", "-s", old, manager.job_file, "--finish", "0.1").code == 0
     outcome = pystate("run", "-d", "-rm", "legacy", "-s", old, "-py", manager.job_file, "--finish", "0.1")
     assert "warning: --restoreMode is deprecated, please use --claimMode instead" in outcome.err
-    assert [body["configuration"][CLAIM_MODE] for body in posted] == ["CLAIM", "LEGACY"]
+    assert [body.configuration[CLAIM_MODE] for body in posted] == ["CLAIM", "LEGACY"]
     assert pystate("run", "-cm", "mine", manager.job_file).code == 2

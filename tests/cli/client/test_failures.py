@@ -13,6 +13,7 @@ import pytest
 import pystate
 from pystate.common.errors import JobGraphError, UsageError
 from pystate.common.user_frames import user_frame
+from pystate.rest.failures import OurError
 from pystate_cli.client.failures import failure_of
 from pystate_cli.programs.program_check import check_program
 
@@ -25,9 +26,8 @@ def frames(*files: str) -> str:
     return f"Traceback (most recent call last):\n{''.join(lines)}ValueError: no\n"
 
 
-def cause(trace: str, name: str = "UserFunctionError", where: str | None = "count, subtask 0") -> dict[str, object]:
-    ours = {"class": name, "message": "ValueError: no", "where": where, "hint": None}
-    return {"class": name, "stack-trace": trace, "pystate": ours}
+def cause(trace: str, name: str = "UserFunctionError", where: str | None = "count, subtask 0") -> tuple[OurError, str]:
+    return OurError(class_name=name, message="ValueError: no", where=where), trace
 
 
 @pytest.mark.parametrize(
@@ -63,20 +63,22 @@ def test_a_real_trace_is_understood(tmp_path):
 
 
 def test_the_frame_stands_below_the_place():
-    assert str(failure_of(cause(frames("/a/job.py")))) == (
+    assert str(failure_of(*cause(frames("/a/job.py")))) == (
         'ValueError: no\n  at: count, subtask 0\n      File "/a/job.py", line 1, in f1'
     )
-    assert str(failure_of(cause(frames("/a/job.py"), where=None))) == 'ValueError: no\n  at: File "/a/job.py", line 1, in f1'
+    assert (
+        str(failure_of(*cause(frames("/a/job.py"), where=None))) == 'ValueError: no\n  at: File "/a/job.py", line 1, in f1'
+    )
 
 
 def test_a_place_is_not_said_twice():
-    failed = failure_of(cause(frames("/a/job.py"), "NameError", "/a/job.py, line 1"))
+    failed = failure_of(*cause(frames("/a/job.py"), "NameError", "/a/job.py, line 1"))
 
     assert str(failed) == 'NameError: ValueError: no\n  at: File "/a/job.py", line 1, in f1'
 
 
 def test_an_error_of_ours_has_no_frame():
-    assert str(failure_of(cause(frames("/a/job.py"), "RestoreError"))) == "ValueError: no\n  at: count, subtask 0"
+    assert str(failure_of(*cause(frames("/a/job.py"), "RestoreError"))) == "ValueError: no\n  at: count, subtask 0"
 
 
 def test_a_syntax_error_in_a_module_shows_the_line(tmp_path):

@@ -16,6 +16,7 @@ import pytest
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, read_json, write_json
 from pystate.jobmanager.found_drivers import processes
+from pystate.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
 from tests.jobmanager.harness import eventually
@@ -50,7 +51,7 @@ def test_a_job_manager_is_started_once(home):
     pid = read_json(home.jobmanager)["pid"]
     second = ensure(home)
 
-    assert first.get("/jobs") == second.get("/jobs") == {"jobs": []}
+    assert first.get("/jobs", JobIdsWithStatusOverview) == second.get("/jobs", JobIdsWithStatusOverview)
     assert read_json(home.jobmanager)["pid"] == pid
     assert os.getsid(pid) == pid, "a signal of the terminal would end it"
     assert home.root.stat().st_mode & 0o777 == 0o700
@@ -75,7 +76,7 @@ def test_a_stale_address_with_a_dead_process_is_recognised(home):
 
     with pytest.raises(NoJobManagerError):
         find_job_manager(home, None, 10)
-    assert ensure(home).get("/jobs") == {"jobs": []}
+    assert ensure(home).get("/jobs", JobIdsWithStatusOverview).jobs == []
 
 
 def test_a_stale_address_with_a_foreign_program_on_the_port_is_recognised(manager, home, tmp_path, monkeypatch):
@@ -183,7 +184,7 @@ def test_a_job_manager_that_dies_under_a_command_is_said_to_leave_its_jobs(manag
     client = RestClient("127.0.0.1", 1, timeout=10, instance=entry["instance"])
 
     with pytest.raises(NoJobManagerError) as caught:
-        client.get("/jobs")
+        client.get("/jobs", JobIdsWithStatusOverview)
 
     assert caught.value.message.endswith("Connection refused. Its jobs go on without it.")
     assert caught.value.hint == "pystate cluster start brings it back, and it finds its jobs again"

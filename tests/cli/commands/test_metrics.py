@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
 from pystate.common.home import read_json
+from pystate.common.job_status import JobStatus
+from pystate.rest.metrics import JobMetrics
 from pystate_cli.console.formats import format_moment
 from pystate_cli.views.metric_list import METRICS, SUBTASKS, MetricRow, head_line, matching, measured_subtasks
 from tests.checkpoint.stats.statistics import Statistics
@@ -153,7 +156,7 @@ def test_before_the_first_report_there_is_no_table_of_subtasks():
 
 
 def test_the_first_line_says_what_is_known():
-    answer = {"name": "words", "state": "RUNNING", "up": True}
+    answer = JobMetrics(name="words", state=JobStatus.RUNNING, up=True, metrics=[])
     job = {"task": None, "operator": None, "subtask": None}
     assert head_line(answer, []) == "words: RUNNING"
     rows = [
@@ -166,7 +169,7 @@ def test_the_first_line_says_what_is_known():
     ]
     told = "words: RUNNING, 2 restarts, epoch 12 took 340 ms, checkpoint 7 took 110 ms, 9.11 KB"
     assert head_line(answer, rows) == told
-    assert head_line({**answer, "up": False}, []) == "words: RUNNING, its driver does not answer"
+    assert head_line(replace(answer, up=False), []) == "words: RUNNING, its driver does not answer"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import pytest
 
 from pystate.common.home import read_json
+from pystate.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.commands.run import run_arguments
 from tests.cli.conftest import without_times
@@ -334,9 +335,9 @@ def test_a_request_cut_by_ctrl_c_does_not_spoil_the_next_one(manager, monkeypatc
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(http.client.HTTPConnection, place, interrupt)
-        client.get("/jobs")
+        client.get("/jobs", JobIdsWithStatusOverview)
 
-    assert client.get("/jobs") == {"jobs": []}
+    assert client.get("/jobs", JobIdsWithStatusOverview).jobs == []
 
 
 def start(manager, *words: object, options: Sequence[str] = ()) -> subprocess.Popen[bytes]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from pystate.rest.checkpoints import CheckpointingStatistics
+from pystate.rest.our_jobs import JobProgress
 from pystate_cli.sampling.job_history import JobHistory, JobLook, OperatorFigures
 from pystate_cli.tables.bars import magnitude, progress, sparkline
 from pystate_cli.views.watch_view import watch_view
@@ -18,6 +20,7 @@ from tests.cli.terminal import TerminalCommand
 from tests.cli.test_terminal import write_checkpoints
 from tests.cli.views.test_views import HISTORY, NOW, STATISTICS, rendered
 from tests.jobmanager.harness import ManagerProcess, eventually
+from tests.rest_messages import message
 
 JOB = "6077eb43c7a5ff1950bf7e60379598c1"
 
@@ -38,8 +41,9 @@ def a_look(**changes: Any) -> JobLook:
     )
     rates = tuple(1000 * (1 + math.sin(place / 3)) for place in range(60))
     epochs = tuple(100 + place for place in range(60))
-    statistics = {**STATISTICS, "history": HISTORY}
-    return JobLook(JOB, {**known, **changes}, statistics, operators, rates, rates, (900.0, 500.0), epochs, 128, 0.72)
+    statistics = message(CheckpointingStatistics, {**STATISTICS, "history": HISTORY})
+    progress = message(JobProgress, {**known, **changes})
+    return JobLook(JOB, progress, statistics, operators, rates, rates, (900.0, 500.0), epochs, 128, 0.72)
 
 
 def view(look: JobLook, width: int = 80, height: int = 24, encoding: str = "utf-8") -> str:
@@ -107,14 +111,14 @@ def test_what_does_not_fit_is_left_out_from_below(height):
 def test_a_job_of_which_nothing_is_known():
     known = dict.fromkeys(("epoch", "records-in", "records-out", "epoch-running", "backlog", "restore"))
     look = a_look(**known, state="INITIALIZING")
-    look = JobLook(JOB, look.progress, {}, (), (None,), (None,), (None,), (), -1, None)
+    look = JobLook(JOB, look.progress, message(CheckpointingStatistics, {}), (), (None,), (None,), (None,), (), -1, None)
 
     lines = view(look).splitlines()
 
     assert lines[1] == "● INITIALIZING   uptime 1 m 23 s   epoch -"
     assert lines[3].split() == ["rows", "in", "-", "rows/s", "-", "in", "all"]
     assert lines[5].endswith("no epoch has ended yet")
-    assert len(lines) == 6
+    assert len(lines) == 8
 
 
 def test_a_restore_shows_how_far_it_is():
@@ -154,14 +158,17 @@ def test_rates_are_taken_from_look_to_look():
         def __init__(self) -> None:
             self.count = 0
 
-        def get(self, path: str) -> Any:
+        def get(self, path: str, kind: Any) -> Any:
+            return message(kind, self.answer(path))
+
+        def answer(self, path: str) -> Any:
             if path.endswith("/progress"):
                 known = {"name": "x", "state": "RUNNING", "start-time": 0, "end-time": -1, "epoch": 1}
                 return {**known, "records-in": self.count, "records-out": 0, "epoch-running": None, "backlog": 7}
             if path.endswith("/checkpoints"):
                 return STATISTICS
             vertex = {"id": "a", "name": "count", "parallelism": 2, "status": "RUNNING"}
-            metrics = {"read-records": self.count, "write-records": 0, "write-records-complete": False}
+            metrics = {"read-records": self.count, "read-records-complete": True, "write-records": 0}
             return {"vertices": [{**vertex, "metrics": metrics}], "maxParallelism": 128}
 
     client: Any = Client()

@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 
 from pystate.catalog.garbage import Orphan, OrphanKind
+from pystate.common.plain_data import to_plain
+from pystate.rest.checkpoints import CheckpointingStatistics
+from pystate.rest.job_details import RootExceptionInfo
+from pystate.rest.metrics import JobMetric
+from pystate.rest.our_jobs import JobProgress
 from pystate_cli.console.json_keys import with_our_keys
 from pystate_cli.sampling.job_history import JobLook
 from pystate_cli.tables.table_spec import TableSpec, value_at
-from pystate_cli.views.checkpoint_details import OPERATORS, CheckpointDetails, DetailsRow
-from pystate_cli.views.checkpoint_list import CHECKPOINTS, CheckpointRow
+from pystate_cli.views.checkpoint_details import OPERATORS, DetailsRow
+from pystate_cli.views.checkpoint_list import CHECKPOINTS
 from pystate_cli.views.checkpoint_summary import SUMMARY, SummaryRow
 from pystate_cli.views.failure_list import FAILURES, FailureRow
 from pystate_cli.views.job_list import JOBS
@@ -25,7 +30,17 @@ from pystate_cli.views.savepoint_details import STATES, StateRow
 from pystate_cli.views.savepoint_list import SAVEPOINTS, savepoint_rows
 from pystate_cli.views.setting_list import SETTINGS, SettingRow
 from pystate_cli.views.watch_lines import LOOKS, look_json
-from tests.cli.views.test_views import HISTORY, NOW, STATISTICS, details_answer, job, statistics
+from tests.cli.views.test_views import (
+    HISTORY,
+    NOW,
+    STATISTICS,
+    checkpoint_row,
+    details_answer,
+    job,
+    read_details,
+    statistics,
+)
+from tests.rest_messages import message
 from tests.snapshot.snapshots import write_savepoint
 
 
@@ -44,16 +59,17 @@ def check(spec: TableSpec[Any], pairs: Iterable[tuple[Any, Mapping[str, Any]]]) 
 
 
 def test_checkpoints():
-    check(CHECKPOINTS, ((CheckpointRow.of(entry), entry) for entry in HISTORY))
+    check(CHECKPOINTS, ((checkpoint_row(entry), entry) for entry in HISTORY))
 
 
 def test_the_summary_of_checkpoints():
-    check(SUMMARY, ((SummaryRow(name, entry), entry) for name, entry in statistics()["summary"].items()))
+    figures = vars(statistics().summary)
+    check(SUMMARY, ((SummaryRow(name, one), one.to_plain()) for name, one in figures.items()))
 
 
 def test_one_checkpoint():
     answer = details_answer()
-    details = CheckpointDetails.of(answer)
+    details = read_details(answer)
     rows = [DetailsRow(details.row.status, operator) for operator in details.operators]
 
     check(OPERATORS, zip(rows, answer["tasks"].values(), strict=True))
@@ -61,19 +77,19 @@ def test_one_checkpoint():
 
 def test_jobs():
     entry = job("RUNNING")
-    check(JOBS, [(entry, entry)])
+    check(JOBS, [(entry, entry.to_plain())])
 
 
 def test_failures():
     ours = {"class": "PystateError", "message": "gone", "where": "here", "hint": None, "attempt": 3}
     entry = {"exceptionName": "PystateError", "stacktrace": "Trace\n gone", "timestamp": NOW, "pystate": ours}
-    check(FAILURES, [(FailureRow.of(entry, "0" * 32), entry)])
+    check(FAILURES, [(FailureRow.of(message(RootExceptionInfo, entry), "0" * 32), entry)])
 
 
 @pytest.mark.parametrize(("value", "unit"), [(3, None), (1.5, "ms"), (True, "is up"), ("text", None)])
 def test_metrics(value: object, unit: str | None):
     entry = {"task": "count", "operator": None, "subtask": 0, "name": "n", "unit": unit, "value": value}
-    check(METRICS, [(MetricRow.of(entry), entry)])
+    check(METRICS, [(MetricRow.of(message(JobMetric, entry)), entry)])
 
 
 def test_settings():
@@ -108,11 +124,13 @@ def test_orphans():
 
 
 def test_a_look_of_watch():
-    progress = {"state": "RUNNING", "attempt": 1, "epoch": 7, "backlog": 40, "epoch-durations": [1, 2]}
+    known = {"state": "RUNNING", "attempt": 1, "epoch": 7, "backlog": 40, "epoch-durations": [1, 2]}
+    progress = message(JobProgress, known)
     latest = {**STATISTICS["latest"], "completed": {"id": 13}}
-    look = JobLook("0" * 32, progress, {**STATISTICS, "latest": latest}, (), (1.0,), (2.0,), (), (1, 2), 128, None)
+    checkpoints = message(CheckpointingStatistics, {**STATISTICS, "latest": latest})
+    look = JobLook("0" * 32, progress, checkpoints, (), (1.0,), (2.0,), (), (1, 2), 128, None)
 
-    check(LOOKS, [(look, look_json(look))])
+    check(LOOKS, [(look, to_plain(look_json(look)))])
 
 
 def test_savepoints(tmp_path):

@@ -9,6 +9,15 @@ from typing import Any
 import pytest
 from rich.console import Console as RichConsole
 
+from pystate.rest.checkpoints import (
+    CheckpointCounts,
+    CheckpointingStatistics,
+    CheckpointStatistics,
+    RestoredCheckpointStatistics,
+    TaskCheckpointStatisticsWithSubtaskDetails,
+)
+from pystate.rest.job_details import RootExceptionInfo
+from pystate.rest.jobs import JobDetails
 from pystate_cli.commands import checkpoints as checkpoints_command
 from pystate_cli.console.console import Console
 from pystate_cli.tables import fitted_table
@@ -24,6 +33,7 @@ from pystate_cli.views import (
 from pystate_cli.views.checkpoint_details import CheckpointDetails
 from pystate_cli.views.checkpoint_list import CheckpointRow
 from pystate_cli.views.failure_list import FailureRow
+from tests.rest_messages import message
 
 NOW = int(datetime(2026, 11, 21, 12, 0, 0).astimezone().timestamp() * 1000)
 DIRECTORY = "/data/checkpoints/6077eb43c7a5ff1950bf7e60379598c1"
@@ -38,10 +48,11 @@ def rendered(renderable: Any, width: int, encoding: str = "utf-8") -> str:
 
 
 def job(
-    state: str, name: str = "keyed-count", age: int = 83_000, jid: str = "6077eb43c7a5ff1950bf7e60379598c1"
-) -> dict[str, Any]:
+    state: str, name: str = "keyed-count", age: int = 83_000, jid: str = "6077eb43c7a5ff1950bf7e60379598c1", **changes: Any
+) -> JobDetails:
     tasks = {"running": 2 if state == "RUNNING" else 0, "total": 2}
-    return {"jid": jid, "name": name, "state": state, "start-time": NOW - age, "duration": age, "tasks": tasks}
+    plain = {"jid": jid, "name": name, "state": state, "start-time": NOW - age, "duration": age, "tasks": tasks}
+    return message(JobDetails, {**plain, **changes})
 
 
 def entry(number: int, status: str = "COMPLETED", **changes: Any) -> dict[str, Any]:
@@ -92,11 +103,18 @@ HISTORY = [
     ),
     entry(10, discarded=True, alignment_duration=None, trigger_timestamp=NOW - 2 * 86_400_000),
 ]
-ROWS = [CheckpointRow.of(one) for one in HISTORY]
-STATISTICS = {
+
+
+def checkpoint_row(plain: dict[str, Any]) -> CheckpointRow:
+    return CheckpointRow.of(message(CheckpointStatistics, plain))
+
+
+ROWS = [checkpoint_row(one) for one in HISTORY]
+STATISTICS: dict[str, Any] = {
     "counts": {"restored": 1, "total": 9, "in_progress": 1, "completed": 7, "failed": 1},
     "latest": {"restored": {"id": 5, "external_path": "/data/savepoints/savepoint-83f146-b2380c89c7cf"}},
 }
+RESTORED = message(RestoredCheckpointStatistics, STATISTICS["latest"]["restored"])
 
 
 def test_checkpoints_on_80_columns():
@@ -137,25 +155,26 @@ def test_no_row_of_the_checkpoint_table_is_cut(width):
 
 
 def test_the_summary_tells_counts():
-    assert checkpoint_list.summary_line(STATISTICS) == ("9 triggered: 7 completed, 1 in progress, 1 failed, restored 1 time")
-    nothing = {"counts": {"restored": 0, "total": 0, "in_progress": 0, "completed": 0, "failed": 0}}
-    assert checkpoint_list.summary_line(nothing) == "No checkpoint yet."
+    assert checkpoint_list.summary_line(message(CheckpointCounts, STATISTICS["counts"])) == (
+        "9 triggered: 7 completed, 1 in progress, 1 failed, restored 1 time"
+    )
+    assert checkpoint_list.summary_line(message(CheckpointCounts, {})) == "No checkpoint yet."
 
 
 def test_paths_stand_beside_their_labels_where_there_is_room():
-    assert checkpoint_list.path_lines(ROWS, STATISTICS, 100) == [
+    assert checkpoint_list.path_lines(ROWS, RESTORED, 100) == [
         f"checkpoint 13         {DIRECTORY}/chk-13",
         "savepoint 12          /data/savepoints/savepoint-6077eb-ab97900ff7c9",
         "checkpoint 11 failed  Checkpoint expired before completing.",
         "restored from 5       /data/savepoints/savepoint-83f146-b2380c89c7cf",
     ]
-    assert checkpoint_list.path_lines(ROWS, STATISTICS, 60)[:2] == ["checkpoint 13:", f"{DIRECTORY}/chk-13"]
+    assert checkpoint_list.path_lines(ROWS, RESTORED, 60)[:2] == ["checkpoint 13:", f"{DIRECTORY}/chk-13"]
 
 
 def test_a_checkpoint_that_waits_for_the_end_of_an_epoch_says_so():
-    waiting = CheckpointRow.of({**HISTORY[0], "waits_for_epoch": 2, "waits_since": NOW - 9000})
+    waiting = checkpoint_row({**HISTORY[0], "waits_for_epoch": 2, "waits_since": NOW - 9000})
     words = "waits for the end of epoch 2, since 9.0 s"
-    assert checkpoint_list.path_lines([waiting], {}, 100, NOW) == [f"checkpoint 14  {words}"]
+    assert checkpoint_list.path_lines([waiting], None, 100, NOW) == [f"checkpoint 14  {words}"]
     assert checkpoint_list.wait_lines([*ROWS, waiting], NOW) == [f"{waiting.kind.capitalize()} 14 {words}."]
     lines = [str(line) for line in watch_view._checkpoints([waiting], 80, NOW, unicode=True)]
     assert lines[-1].strip() == words
@@ -164,8 +183,10 @@ def test_a_checkpoint_that_waits_for_the_end_of_an_epoch_says_so():
 def test_a_list_in_a_pipe_tells_aside_what_waits():
     waiting = {**HISTORY[0], "waits_for_epoch": 2}
     out, err = io.StringIO(), io.StringIO()
-    checkpoints_command._show(Console(out, err), checkpoints_command._List({**STATISTICS, "history": [waiting]}))
-    assert out.getvalue().splitlines() == checkpoint_list.CHECKPOINTS.plain([CheckpointRow.of(waiting)])
+    checkpoints_command._show(
+        Console(out, err), checkpoints_command._List(message(CheckpointingStatistics, {**STATISTICS, "history": [waiting]}))
+    )
+    assert out.getvalue().splitlines() == checkpoint_list.CHECKPOINTS.plain([checkpoint_row(waiting)])
     assert err.getvalue().endswith(" 14 waits for the end of epoch 2.\n")
 
 
@@ -280,7 +301,7 @@ def test_programs_get_the_flink_clients_lines():
 
 def test_restarts_are_counted_while_a_job_restarts():
     restarted = {"pystate": {"restarts": 3}}
-    groups = job_lines.JobGroups([{**job("RESTARTING"), **restarted}, {**job("RUNNING"), **restarted}], [], None)
+    groups = job_lines.JobGroups([job("RESTARTING", **restarted), job("RUNNING", **restarted)], [], None)
 
     lines = rendered(job_list.table(groups, 160, unicode=True, now=NOW), 160).splitlines()
 
@@ -294,7 +315,13 @@ SUBTASKS = {"count": 3, "total": 1}
 
 
 def details(status: str = "COMPLETED", missing: int = 0, **changes: Any) -> CheckpointDetails:
-    return CheckpointDetails.of(details_answer(status, missing, **changes))
+    return read_details(details_answer(status, missing, **changes))
+
+
+def read_details(answer: dict[str, Any]) -> CheckpointDetails:
+    kind = TaskCheckpointStatisticsWithSubtaskDetails
+    tasks = {vertex: message(kind, task) for vertex, task in answer["tasks"].items()}
+    return CheckpointDetails.of(message(CheckpointStatistics, {**answer, "tasks": {}}), tasks)
 
 
 def details_answer(status: str = "COMPLETED", missing: int = 0, **changes: Any) -> dict[str, Any]:
@@ -450,28 +477,33 @@ def test_a_deleted_checkpoint_says_so_and_a_savepoint_its_format():
 # -- the summary
 
 
-def statistics(completed: int = 3) -> dict[str, Any]:
+def statistics(completed: int = 3) -> CheckpointingStatistics:
     def figures(*values: float) -> dict[str, Any]:
         return dict(zip(("min", "avg", "p50", "p90", "p95", "p99", "p999", "max"), values, strict=True))
 
     nothing = {**figures(0, 0, 0, 0, 0, 0, 0, 0), **dict.fromkeys(("p50", "p90", "p95", "p99", "p999"), "NaN")}
-    return {
+    plain = {
         "counts": {"restored": 0, "total": 3, "in_progress": 0, "completed": completed, "failed": 0},
         "summary": {
             "end_to_end_duration": figures(110, 267, 216.5, 639.0, 639.0, 639.0, 639.0, 63_900),
-            "state_size": figures(*[123_456.0] * 8),
+            "state_size": figures(*[123_456] * 8),
             "checkpointed_size": figures(*[933] * 8),
             "start_delay": figures(*[34] * 8),
             "alignment_duration": nothing,
+            "sync_duration": figures(*[4] * 8),
+            "async_duration": figures(*[5] * 8),
             "processed_data": figures(*[0] * 8),
             "persisted_data": figures(*[0] * 7, 5),
         },
     }
+    return message(CheckpointingStatistics, plain)
 
 
 def test_the_summary_on_80_columns():
     assert (
-        rendered(checkpoint_summary.SUMMARY.table(checkpoint_summary.summary_rows(statistics()), 80, unicode=True), 80)
+        rendered(
+            checkpoint_summary.SUMMARY.table(checkpoint_summary.summary_rows(statistics().summary), 80, unicode=True), 80
+        )
         == """\
             Min    Avg    p50    p90    p95    p99  p99.9      Max
 ──────────────────────────────────────────────────────────────────
@@ -480,6 +512,8 @@ Full     121 KB 121 KB 121 KB 121 KB 121 KB 121 KB 121 KB   121 KB
 Incr      933 B  933 B  933 B  933 B  933 B  933 B  933 B    933 B
 Delay     34 ms  34 ms  34 ms  34 ms  34 ms  34 ms  34 ms    34 ms
 Align         -      -      -      -      -      -      -        -
+Sync       4 ms   4 ms   4 ms   4 ms   4 ms   4 ms   4 ms     4 ms
+Async      5 ms   5 ms   5 ms   5 ms   5 ms   5 ms   5 ms     5 ms
 Pers        0 B    0 B    0 B    0 B    0 B    0 B    0 B      5 B
 """
     )
@@ -488,17 +522,17 @@ Pers        0 B    0 B    0 B    0 B    0 B    0 B    0 B      5 B
 @pytest.mark.parametrize("width", [40, 50, 60, 72, 80, 100, 120, 160])
 def test_no_line_of_the_summary_is_cut(width):
     lines = rendered(
-        checkpoint_summary.SUMMARY.table(checkpoint_summary.summary_rows(statistics()), width, unicode=True), width
+        checkpoint_summary.SUMMARY.table(checkpoint_summary.summary_rows(statistics().summary), width, unicode=True), width
     ).splitlines()
 
-    assert len(lines) == 2 + 6
+    assert len(lines) == 2 + 8
     assert max(map(len, lines)) <= width
     assert not any("…" in line for line in lines)
     assert "1 m 03 s" in lines[2], "the maximum stays"
 
 
 def test_the_summary_says_of_what():
-    titles = [checkpoint_summary.summary_title(statistics(completed)) for completed in (0, 1, 2, 10_001)]
+    titles = [checkpoint_summary.summary_title(completed) for completed in (0, 1, 2, 10_001)]
     assert titles == [
         "No checkpoint has completed yet.",
         "1 completed checkpoint or savepoint",
@@ -510,10 +544,10 @@ def test_the_summary_says_of_what():
 # -- failures
 
 
-def failure(attempt: int, message: str, **changes: Any) -> FailureRow:
-    ours = {"class": "PystateError", "message": message, "where": None, "hint": "see /log", "attempt": attempt, **changes}
-    plain = {"exceptionName": ours["class"], "stacktrace": f"Trace\n  {message}", "timestamp": NOW - 1000, "pystate": ours}
-    return FailureRow.of(plain, JOB_ID)
+def failure(attempt: int, said: str, **changes: Any) -> FailureRow:
+    ours = {"class": "PystateError", "message": said, "where": None, "hint": "see /log", "attempt": attempt, **changes}
+    plain = {"exceptionName": ours["class"], "stacktrace": f"Trace\n  {said}", "timestamp": NOW - 1000, "pystate": ours}
+    return FailureRow.of(message(RootExceptionInfo, plain), JOB_ID)
 
 
 JOB_ID = "6077eb43c7a5ff1950bf7e60379598c1"
@@ -536,8 +570,8 @@ def test_hints_stand_once_and_the_job_itself_is_no_place():
 
 
 def test_a_message_that_would_fill_the_screen_is_cut_and_the_trace_has_more():
-    for message in ("a line\n" * 500, "x" * 5000):
-        row = failure(1, message)
+    for told in ("a line\n" * 500, "x" * 5000):
+        row = failure(1, told)
         for shown in (row.message, *failure_list.FAILURES.plain([row])):
             assert len(shown) < 800
         assert row.message.endswith(" ... (-v shows more)")

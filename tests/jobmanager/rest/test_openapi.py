@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import jsonschema_rs
@@ -48,7 +47,6 @@ def test_every_placeholder_of_a_path_is_a_parameter_of_it():
         assert all(parameter["required"] for parameter in operation["parameters"] if parameter["in"] == "path")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Painted(RestMessage):
     colour: str
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, replace
 from enum import Enum
 from typing import Any, Literal
 
@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common.plain_data import entry, unless_none
 from pystate.jobmanager.rest.schemas import TEXT, nullable, record, schema_of
-from pystate.rest.message import HexId, RestMessage
+from pystate.rest.message import HexId, RestMessage, UnreadableAnswerError
 
 
 class Colour(str, Enum):
@@ -17,19 +17,17 @@ class Colour(str, Enum):
     BLUE = "blue"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Inner(RestMessage):
     pass
 
 
-@dataclass(frozen=True, kw_only=True)
 class Outer(RestMessage):
     id: HexId
     shown_name: str | None = entry("shown-name", default=None)
     inner: list[Inner]
     counts: dict[Colour, int]
     figure: float | Literal["NaN"]
-    more: dict[str, Any] | None = unless_none()
+    more: dict[str, Any] | None = unless_none(default=None)
 
 
 def test_the_schema_of_a_message_has_its_fields_by_the_names_of_its_json():
@@ -43,6 +41,43 @@ def test_the_schema_of_a_message_has_its_fields_by_the_names_of_its_json():
         },
         {"more": {"type": "object", "additionalProperties": {}}},
     )
+
+
+class Full(RestMessage):
+    status: Literal["full"] = "full"
+    litres: int
+
+
+class Empty(RestMessage):
+    status: Literal["empty"] = "empty"
+
+
+class Bottles(RestMessage):
+    bottles: list[Full | Empty]
+
+
+def test_of_two_messages_that_may_stand_in_a_place_the_one_that_fits_is_read():
+    assert Bottles.from_plain({"bottles": [{"status": "empty"}, {"status": "full", "litres": 2}]}) == Bottles(
+        bottles=[Empty(), Full(litres=2)]
+    )
+
+
+def test_what_is_unknown_is_left_out_and_what_has_a_default_may_be_missing():
+    assert Full.from_plain({"litres": 1, "colour": "green"}) == Full(litres=1)
+    with pytest.raises(UnreadableAnswerError, match="The job manager's answer can't be read: of a Full 'litres' is missing"):
+        Full.from_plain({"status": "full"})
+
+
+def test_a_message_is_made_of_its_fields_and_can_not_be_changed():
+    full: Any = Full
+    with pytest.raises(TypeError, match="the fields of a Full are others: gallons, litres"):
+        full(gallons=1)
+    with pytest.raises(TypeError, match="others: litres"):
+        full()
+    with pytest.raises(FrozenInstanceError):
+        full(litres=1).litres = 2
+    assert replace(full(litres=1), litres=2) == Full(litres=2) != Full(litres=1)
+    assert repr(full(litres=1)) == "Full(status='full', litres=1)"
 
 
 @pytest.mark.parametrize("more", [None, {"any": ["thing"]}])
