@@ -239,21 +239,21 @@ def test_heartbeats_tell_how_much_state_was_read(hanging):
     assert pool.restored_bytes == 1 << 20
 
 
-def test_a_slot_that_gives_signs_of_life_without_heartbeats_is_not_silent(hanging, monkeypatch, capsys):
+def test_a_slot_that_gives_watchdog_of_life_without_heartbeats_is_not_silent(hanging, monkeypatch, capsys):
     pool, slot, _ = hanging
     monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 0.3)
-    signs = ControlClient(*pool.description.coordinator, SECRET)
-    signs.call("signs", slot=0, attempt=0)
+    watchdog = ControlClient(*pool.description.coordinator, SECRET)
+    watchdog.call("watchdog", slot=0, attempt=0)
     frame = f'  File "{OUR_CODE}/slot/subtask.py", line 1 in run'
     held = f'Thread 0x1 (most recent call first):\n  File "/jobs/job.py", line 7 in process_element\n{frame}\n'
     deadline = time.monotonic() + 1
     while time.monotonic() < deadline:
-        os.write(signs.fileno(), f"Timeout (0:00:10)!\n{held}\n".encode())
+        os.write(watchdog.fileno(), f"Timeout (0:00:10)!\n{held}\n".encode())
         time.sleep(0.01)
         assert pool.silent_slot() is None
     said = capsys.readouterr().err
     assert said.count("interpreter is held, by line 7 in process_element of /jobs/job.py") == 1, "said once"
-    while pool.silent_slot() is None:  # the signs have ended, too
+    while pool.silent_slot() is None:  # the watchdog has ended, too
         assert time.monotonic() < deadline + 10
         time.sleep(0.01)
 
@@ -286,11 +286,11 @@ def test_on_one_machine_a_process_that_runs_is_not_silent_and_a_stopped_one_is(m
 def test_what_a_slot_wrote_at_last_says_how_it_ended(hanging):
     pool, slot, events = hanging
     slot.call("heartbeat")
-    signs = ControlClient(*pool.description.coordinator, SECRET)
-    signs.call("signs", slot=0, attempt=0)
-    os.write(signs.fileno(), b"The process ended itself: os._exit(3)\n\nCurrent thread (most recent call first):\n")
+    watchdog = ControlClient(*pool.description.coordinator, SECRET)
+    watchdog.call("watchdog", slot=0, attempt=0)
+    os.write(watchdog.fileno(), b"The process ended itself: os._exit(3)\n\nCurrent thread (most recent call first):\n")
     slot.client.close()
-    signs.close()
+    watchdog.close()
     deadline = time.monotonic() + 10
     while not events.calls:
         assert time.monotonic() < deadline

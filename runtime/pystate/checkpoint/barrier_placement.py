@@ -14,7 +14,7 @@ class BarrierPlacement(Protocol):
 
     A checkpoint that is triggered waits for a place. The engine puts its barrier where its records flow, now or by itself
     later, notes in the checkpoint where that was (`epoch`, `alignment`, `hand_out`), captures how far the sources were read
-    there (`capture`), and lets its time run (`PendingCheckpoints.let_time_run`).
+    there (`capture`), and lets its time run (`PendingCheckpoints.resume_timeout`).
     """
 
     @property

@@ -77,7 +77,7 @@ class PendingCheckpoints:
         """Take in a checkpoint that is being triggered: its time runs from now on. Return whether the attempt still runs."""
         with self.lock:
             self._statistics.tracker.report_pending(checkpoint)
-            self.let_time_run(checkpoint)
+            self.resume_timeout(checkpoint)
             in_time = self._attempt.runs
             if in_time:
                 self._pending[checkpoint.checkpoint_id] = checkpoint
@@ -162,14 +162,14 @@ class PendingCheckpoints:
                 checkpoint.confirmed = self._confirmed.barrier()  # once: all subtasks get the same answer
             return checkpoint.barrier(target, self._settings.inline_threshold(checkpoint.location))
 
-    def let_time_run(self, checkpoint: PendingCheckpoint) -> None:
-        """Let a checkpoint's time run from now on: its barrier is placed, or can be."""
+    def resume_timeout(self, checkpoint: PendingCheckpoint) -> None:
+        """Let a checkpoint's timeout run from now on: its barrier is placed, or can be."""
         with self.lock:
             checkpoint.deadline = self._clock() + self._settings.timeout_s
             self._statistics.tracker.report_waiting(checkpoint.checkpoint_id, None)
 
-    def let_time_stand(self, checkpoint: PendingCheckpoint, waits_for_epoch: int) -> None:
-        """Let a checkpoint's time stand still while its barrier waits for its place, however long that takes.
+    def pause_timeout(self, checkpoint: PendingCheckpoint, waits_for_epoch: int) -> None:
+        """Suspend a checkpoint's timeout while its barrier waits for its place, however long that takes.
 
         Args:
             checkpoint: Which.

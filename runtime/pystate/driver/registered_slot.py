@@ -7,7 +7,7 @@ import time
 
 from pystate.common.control import Address, ControlClient
 from pystate.common.processes import can_run
-from pystate.driver.last_words import held_at
+from pystate.driver.crash_output import held_at
 
 HEARTBEAT_TIMEOUT_S = 50.0
 """Flink's default of `heartbeat.timeout`."""

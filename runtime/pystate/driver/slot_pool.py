@@ -14,7 +14,7 @@ from pystate.common.control import Address, ControlClient, ControlServer
 from pystate.common.errors import ControlError, JobExecutionError
 from pystate.common.option_types import ANY_PORT
 from pystate.driver.checkpoint_notifier import CheckpointNotifier
-from pystate.driver.last_words import cause_of_death
+from pystate.driver.crash_output import crash_cause
 from pystate.driver.registered_slot import RegisteredSlot
 from pystate.driver.slot_gateways import SlotGateways
 from pystate.driver.slot_session import SlotSession
@@ -245,7 +245,7 @@ class SlotPool:
             if arguments.get("metrics") is not None:
                 self._events.slot_metrics(arguments["metrics"])
             return None
-        if op == "signs" and attempt == self._attempt:
+        if op == "watchdog" and attempt == self._attempt:
             return None
         # a slot that was stopped or cut off may come back while the next attempt runs; what it acknowledges late is deleted
         if attempt != self._attempt or (self._failure is not None and op != "acknowledge"):
@@ -282,13 +282,13 @@ class SlotPool:
             slot = self._slots.get(index)
             if slot is not None:  # what it wrote at last comes over another connection
                 self._changed.wait_for(lambda: slot.words_end, _LAST_WORDS_S)
-        cause = None if slot is None else cause_of_death(slot.words)
+        cause = None if slot is None else crash_cause(slot.words)
         if cause is None:
             self._events.slot_lost(index, reason)
         else:
             self._events.slot_died(index, cause)
 
-    def signs(self, index: int, text: str) -> None:
+    def watchdog_output(self, index: int, text: str) -> None:
         """Take what a slot's process writes without its interpreter; nothing at its end."""
         with self._changed:
             slot = self._slots.get(index)

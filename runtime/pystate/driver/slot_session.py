@@ -1,4 +1,4 @@
-"""A slot's connections, as the driver serves them: one of them carries its heartbeats, another one its last words."""
+"""A slot's connections, as the driver serves them: one of them carries its heartbeats, another one the watchdog's output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SlotListener(Protocol):
     def handle(self, request: dict[str, Any]) -> Any:
         """Answer one request of a slot."""
 
-    def signs(self, index: int, text: str) -> None:
+    def watchdog_output(self, index: int, text: str) -> None:
         """Take what a slot's process writes without its interpreter; nothing at its end."""
 
     def session_closed(self, slot: int) -> None:
@@ -28,27 +28,27 @@ class SlotSession(ControlSession):
         super().__init__(pool.handle)
         self._pool = pool
         self._heartbeats_of: int | None = None
-        self._signs_of: int | None = None
+        self._watchdog_of: int | None = None
 
     def handle(self, request: dict[str, Any]) -> Any:
         """Answer one request."""
         if request.get("op") == "heartbeat":
             self._heartbeats_of = request.get("slot")
         answer = super().handle(request)
-        if request.get("op") == "signs":
-            self._signs_of = request.get("slot")
+        if request.get("op") == "watchdog":
+            self._watchdog_of = request.get("slot")
         return answer
 
     def takes_over(self, connection: Peer) -> bool:
-        """Read a slot's signs of life, which are no requests."""
-        if self._signs_of is None:
+        """Read the output of a slot's watchdog, which is no request."""
+        if self._watchdog_of is None:
             return False
         text = b""
         try:
             while text := os.read(connection.fileno(), 1 << 16):
-                self._pool.signs(self._signs_of, text.decode(errors="replace"))
+                self._pool.watchdog_output(self._watchdog_of, text.decode(errors="replace"))
         finally:
-            self._pool.signs(self._signs_of, "")
+            self._pool.watchdog_output(self._watchdog_of, "")
         return True
 
     def closed(self) -> None:

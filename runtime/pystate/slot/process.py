@@ -24,12 +24,12 @@ from pystate.common.user_frames import user_frame
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.engine import SlotContext, SlotEngineFactory
 from pystate.slot.gateway import CoordinatorGateway
-from pystate.slot.life_signs import LifeSigns, end_process
 from pystate.slot.local_backup import local_roots
 from pystate.slot.metrics_reporter import SlotMetricsReporter
 from pystate.slot.restore_progress import RestoreProgress
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import Subtask
+from pystate.slot.watchdog import Watchdog, end_process
 from pystate.snapshot.local_copies import remove_local_copies
 
 HEARTBEAT_INTERVAL_S = 1.0
@@ -158,10 +158,10 @@ class SlotProcess:
         """Tell the coordinator that we live, and end with it: an orphan must not keep memory, files or ports."""
         parent = os.getppid()
         client = self._connect()
-        signs = LifeSigns(self._connect(), {"slot": self._index, "attempt": self._description.attempt})
+        watchdog = Watchdog(self._connect(), {"slot": self._index, "attempt": self._description.attempt})
         ended = False  # the first beat comes at once: the end of its connection is how a death is noticed
         while not ended:
-            signs.put_off()
+            watchdog.reset()
             try:
                 told = {"restored": self._progress.done, "metrics": self._metrics.report()}
                 client.call("heartbeat", slot=self._index, attempt=self._description.attempt, **told)
@@ -172,7 +172,7 @@ class SlotProcess:
                 _remove_folder(self._directory)
                 end_process(1)
             ended = self._ended.wait(HEARTBEAT_INTERVAL_S)
-        signs.close()
+        watchdog.close()
         client.close()
 
     def _handle(self, request: dict[str, Any]) -> Any:

@@ -93,7 +93,7 @@ class EpochBarriers:
         batch = self._tracker.finished_batch
         self._rider = None
         self._syncing = checkpoint
-        self._pending.let_time_run(checkpoint)
+        self._pending.resume_timeout(checkpoint)
         checkpoint.alignment = {task.uid: 0 for task in self._tasks}  # no row is under way that could be waited for
         checkpoint.epoch = self._tracker.finished
         barrier = self._pending.barrier(checkpoint)
@@ -199,9 +199,9 @@ class EpochBarriers:
         for checkpoint in self.behind(epoch):
             if self._rider is checkpoint:
                 self._rider = None
-            self._pending.let_time_run(checkpoint)
+            self._pending.resume_timeout(checkpoint)
         if self._rider is not None:
-            self._pending.let_time_run(self._rider)
+            self._pending.resume_timeout(self._rider)
         self._lock.notify_all()
 
     # -- between two epochs
@@ -234,6 +234,6 @@ class EpochBarriers:
         if rider is None:
             return
         if epoch is None:
-            self._pending.let_time_run(rider)
+            self._pending.resume_timeout(rider)
         else:
-            self._pending.let_time_stand(rider, epoch)
+            self._pending.pause_timeout(rider, epoch)

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from pystate.driver.last_words import cause_of_death, held_at
+from pystate.driver.crash_output import crash_cause, held_at
 
 PROGRAM = """
 import ctypes, os, sys, threading
-from pystate.slot import life_signs
+from pystate.slot import watchdog
 
 
 class Client:
@@ -27,11 +27,11 @@ def process_element():
     {code}
 
 
-life_signs.SIGN_INTERVAL_S = 0.2
-signs = life_signs.LifeSigns(Client(), {{"slot": 0, "attempt": 0}})
-signs.put_off()
+watchdog.SIGN_INTERVAL_S = 0.2
+dog = watchdog.Watchdog(Client(), {{"slot": 0, "attempt": 0}})
+dog.reset()
 {call}
-signs.close()
+dog.close()
 print("closed")
 """
 
@@ -53,7 +53,7 @@ def words_of(tmp_path, code, call="process_element()"):
 )
 def test_a_function_that_ends_its_process_says_so_with_its_line(tmp_path, code, cause):
     words, status = words_of(tmp_path, code)
-    assert cause_of_death(words) == f"{cause}, line 18 in process_element of {tmp_path}/job.py"
+    assert crash_cause(words) == f"{cause}, line 18 in process_element of {tmp_path}/job.py"
     if cause == "os._exit(3)":
         assert status == 3
 
@@ -61,7 +61,7 @@ def test_a_function_that_ends_its_process_says_so_with_its_line(tmp_path, code, 
 def test_a_child_that_a_function_forks_ends_as_it_likes(tmp_path):
     words, status = words_of(tmp_path, "os.fork() or os._exit(3); os.wait()")
     assert (words, status) == ("closed\n", 0)
-    assert cause_of_death(words) is None
+    assert crash_cause(words) is None
 
 
 def test_the_watchdog_writes_while_native_code_holds_the_interpreter(tmp_path):

@@ -1,4 +1,4 @@
-"""What a slot wrote before its process ended, or while its interpreter is held: which of the user's lines that was in."""
+"""Parses the output of a slot's watchdog: what crashed its process or holds its interpreter, at which line of the user's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pystate
-from pystate.slot.life_signs import ENDED_ITSELF
+from pystate.slot.watchdog import ENDED_ITSELF
 
 _CAUSE = re.compile(rf"(?:Fatal Python error: |{ENDED_ITSELF})([^\n]+)")
 _FRAME = re.compile(r'^  File "([^"]+)", line (\d+) in (\S+)$', re.MULTILINE)
@@ -14,11 +14,11 @@ _NOT_THE_USERS = ("/site-packages/", "/lib/python3", "<frozen ")
 _OUR_CODE = f"/{Path(pystate.__file__).parent.name}/slot/"
 
 
-def cause_of_death(words: str) -> str | None:
+def crash_cause(words: str) -> str | None:
     """Return what ended the process and where; None where it said nothing.
 
     Args:
-        words: The last that came from it, as `LifeSigns` and Python's faulthandler write it.
+        words: The last that came from it, as `Watchdog` and Python's faulthandler write it.
     """
     causes = list(_CAUSE.finditer(words))
     if not causes:

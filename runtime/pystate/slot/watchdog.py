@@ -1,4 +1,4 @@
-"""Signs of life of a slot that need no interpreter, and its last words.
+"""The watchdog of a slot: heartbeats that need no interpreter, and the stack trace of a crash.
 
 A function may hold the interpreter for longer than a heartbeat may be late: native code that doesn't let other threads run.
 The watchdog thread of `faulthandler` is native code, too, and goes on writing where every Python thread waits. A stopped
@@ -15,15 +15,15 @@ from collections.abc import Callable
 from pystate.common.control import ControlClient
 
 SIGN_INTERVAL_S = 10
-"""How long a heartbeat is late before the watchdog writes, and then from one sign to the next."""
+"""How long a heartbeat is late before the watchdog writes, and then from one of its heartbeats to the next."""
 ENDED_ITSELF = "The process ended itself: "
 
 end_process: Callable[[int], None] = os._exit
 """Ends the process at once; our own way, which tells nobody."""
 
 
-class LifeSigns:
-    """Writes a slot's signs of life, and its last words, to a connection of their own.
+class Watchdog:
+    """Writes a slot's heartbeats and the stack trace of its crash to a connection of their own.
 
     Args:
         client: The connection; nothing else may go over it.
@@ -32,14 +32,14 @@ class LifeSigns:
 
     def __init__(self, client: ControlClient, identity: dict[str, int]) -> None:
         self._client = client
-        client.call("signs", **identity)  # from here on the connection carries plain text
+        client.call("watchdog", **identity)  # from here on the connection carries plain text
         self._descriptor = client.fileno()
         self._process = os.getpid()
         faulthandler.enable(self._descriptor)
         os._exit = self._tell_and_end  # type: ignore[assignment]
 
-    def put_off(self) -> None:
-        """Put the watchdog off: the interpreter runs."""
+    def reset(self) -> None:
+        """Reset the watchdog's timer: the interpreter runs."""
         faulthandler.dump_traceback_later(SIGN_INTERVAL_S, repeat=True, file=self._descriptor)
 
     def close(self) -> None:
