@@ -18,6 +18,7 @@ from pystate.common import Types
 from pystate.datastream import CoMapFunction, KeyedCoProcessFunction, KeyedProcessFunction
 from pystate.plan.planner import JobPlanner
 
+WORD = Types.ROW_NAMED(["word"], [Types.STRING()])
 ROWS = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
 
 
