@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pystate.api.state import explain_missing_method
 from pystate.common.configuration import Configuration
@@ -18,11 +17,10 @@ from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.time import current_time_ms
 from pystate.plan.chain import OperatorSpec
 from pystate.plan.output import OutputSpec, line_prefix
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
-from pystate.records.key_column import KeyColumn
+from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.compiled_chain import compile_chain
 from pystate.slot.frozen_task import FrozenTask
+from pystate.slot.input_processors import InputProcessors
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.local_backup import local_copies
 from pystate.slot.operators.contexts import SubtaskRuntimeContext
@@ -35,7 +33,6 @@ from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.native_state import NativeUpload
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.compression import snapshot_codec
-from pystate.state.base.key_context import NO_KEY
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 
@@ -44,7 +41,6 @@ __all__ = ["OutputSink", "SubtaskRuntimeContext", "OperatorChain", "current_time
 MIN_WATERMARK = -(1 << 63)
 """The event time of a task that has heard of none: Flink's `Long.MIN_VALUE`."""
 OutputSink = Callable[[OutputSpec, pa.RecordBatch], None]
-ProcessBatch = Callable[[pa.RecordBatch], None]
 
 
 class OperatorChain:
@@ -134,7 +130,8 @@ class OperatorChain:
         self.metrics.sample_gauges()
         if self.copies is not None:
             self.copies.restored(checkpoint_id, self.task.place_of(self.subtask))
-        self._process = self._make_process()
+        inputs = InputProcessors(self.task, self.subtask, self.key_groups, self.backend, self._key_codec)
+        self._process = inputs.make(self._head, self._emit)
 
     def close(self) -> None:
         """Close the functions, the head first, and the backend."""
@@ -274,79 +271,10 @@ class OperatorChain:
         self.metrics.operators[spec.uid] = context.metrics
         return Operator(spec, context, backend, self.key_groups, self._clock)
 
-    def _make_process(self) -> list[ProcessBatch]:
-        inputs = self.task.inputs
-        if self._head is None:
-            return [self._plain_input(read, self._emit) for read in inputs]
-        handlers = self._head.handlers(self._emit, inputs[0].type_info)
-        if len(handlers) != len(inputs):
-            message = f"{self._head.spec.name!r} reads {len(handlers)} streams, the task has {len(inputs)}."
-            raise ControlError(message, where=f"uid {self.task.uid}")
-        process = [
-            self._plain_input(read, handle) if read.key is None else self._keyed_input(read, read.key, handle)
-            for read, handle in zip(inputs, handlers, strict=True)
-        ]
-        if self._head.is_broadcast:
-            process[0] = self._without_writes(process[0], self._head)
-        return process
-
-    def _plain_input(self, read: TaskInput, handle: Emit) -> ProcessBatch:
-        decode, backend = RecordCodec(read.type_info, self.task.name).decode, self.backend
-
-        def process_plain(batch: pa.RecordBatch) -> None:
-            if backend is not None:
-                backend.set_current_key(NO_KEY, -1)
-            for element in decode(batch):
-                handle(element)
-
-        return process_plain
-
-    def _keyed_input(self, read: TaskInput, key: KeyColumn, handle: Emit) -> ProcessBatch:
-        backend, codec, column = self.backend, self._key_codec, key.column
-        assert backend is not None  # noqa: S101 - the task has a key
-        assert codec is not None  # noqa: S101
-        decode, decode_keys = RecordCodec(read.type_info, self.task.name).decode, key.decoder(codec, self.task.name)
-        context = backend.key_context
-
-        def process_keyed(batch: pa.RecordBatch) -> None:
-            key_groups = batch.column(KEY_GROUP_FIELD)
-            self._check_route(key_groups)
-            keys = decode_keys(batch.column(column))
-            groups = key_groups.to_pylist()
-            backend.prefetch(keys, groups)
-            for current, group, element in zip(keys, groups, decode(batch), strict=True):
-                context.active_key = current  # as set_current_key does; calling that takes as long as reading a state
-                context.active_key_group = group
-                handle(element)
-            backend.count_records(batch.num_rows)
-
-        return process_keyed
-
-    def _without_writes(self, process: ProcessBatch, head: Operator) -> ProcessBatch:
-        """Forbid writes to broadcast state while a batch of the data stream is processed, also through kept objects."""
-        state = head.state
-
-        def process_data_side(batch: pa.RecordBatch) -> None:
-            state.read_only = True
-            try:
-                process(batch)
-            finally:
-                state.read_only = False
-
-        return process_data_side
-
     def _check_input(self, index: int) -> None:
         if not 0 <= index < len(self.task.inputs):
             message = f"Something came for input {index} of a task with {len(self.task.inputs)}."
             raise ControlError(message, where=f"uid {self.task.uid}")
-
-    def _check_route(self, key_groups: pa.Array) -> None:
-        """Refuse rows of foreign key groups: state must never be written where nobody will look for it."""
-        bounds = pc.min_max(key_groups).as_py()
-        for group in (bounds["min"], bounds["max"]):
-            if group is not None and group not in self.key_groups:
-                message = f"A row of key group {group} reached subtask {self.subtask}, which owns {self.key_groups}."
-                raise ControlError(message, where=f"uid {self.task.uid}")
 
 
 def _beyond_rollback(spec: OperatorSpec) -> PystateError:
