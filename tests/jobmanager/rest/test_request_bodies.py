@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from pystate.common.plain_data import entries
+from pystate.jobmanager.rest.app import ROUTES
+from pystate.rest import requests
+from pystate.rest.message import RestMessage
+
+BODIES: dict[str, type[RestMessage]] = {
+    "/jobs/{job_id}/checkpoints": requests.CheckpointTriggerRequestBody,
+    "/jobs/{job_id}/savepoints": requests.SavepointTriggerRequestBody,
+    "/jobs/{job_id}/stop": requests.StopWithSavepointRequestBody,
+    "/savepoint-disposal": requests.SavepointDisposalRequest,
+    "/pystate/jobs": requests.JobSubmitRequestBody,
+    "/pystate/jobs/{job_id}/resubmission": requests.ResubmissionRequestBody,
+    "/pystate/jobs/{job_id}/resubmit": requests.ResubmitRequestBody,
+}
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.body is not None], ids=lambda route: route.path)
+def test_what_our_client_sends_has_the_fields_that_the_route_reads(route):
+    sent = {one.key: one for one in entries(BODIES[route.path]).values()}
+
+    assert sent.keys() == {parameter.name for parameter in route.body}
+    assert all(parameter.name in sent for parameter in route.body if parameter.required)
