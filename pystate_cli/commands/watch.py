@@ -12,7 +12,7 @@ from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.watching import watch as watch_again
-from pystate_cli.sampling.job_history import JobHistory, JobLook
+from pystate_cli.sampling.job_history import JobHistory, JobSample
 from pystate_cli.session import Session
 from pystate_cli.views.watch_lines import LOOKS, look_json
 from pystate_cli.views.watch_view import watch_view
@@ -60,7 +60,7 @@ class _Looks:
         self._address = address
         self._history = history
         self._unicode = unicode
-        self._last: JobLook | None = None
+        self._last: JobSample | None = None
         self._answered = 0.0
         self._header = True
 
@@ -84,7 +84,7 @@ class _Looks:
 class _Look:
     """The job at one moment."""
 
-    def __init__(self, look: JobLook, silence: str | None, *, unicode: bool, header: bool) -> None:
+    def __init__(self, look: JobSample, silence: str | None, *, unicode: bool, header: bool) -> None:
         self._look = look
         self._silence = silence
         self._unicode = unicode

@@ -30,7 +30,7 @@ class OperatorFigures:
 
 
 @dataclass(frozen=True)
-class JobLook:
+class JobSample:
     """A job at one moment, and how it came there.
 
     Attributes:
@@ -74,7 +74,7 @@ class JobHistory:
         self._under_way = False
         self._running: deque[bool] = deque(maxlen=_KEPT)
 
-    def look(self, client: RestClient, moment: float | None = None) -> JobLook:
+    def look(self, client: RestClient, moment: float | None = None) -> JobSample:
         """Ask for the job's figures.
 
         Args:
@@ -92,7 +92,7 @@ class JobHistory:
         self._rates["in"].append(self._rate("in", moment, progress.records_in))
         self._rates["out"].append(self._rate("out", moment, progress.records_out))
         self._rates["backlog"].append(progress.backlog)
-        return JobLook(
+        return JobSample(
             job_id=self._job_id,
             progress=progress,
             statistics=statistics,

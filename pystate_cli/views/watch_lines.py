@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pystate.common.time import current_time_ms
-from pystate_cli.sampling.job_history import JobLook
+from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
 from pystate_cli.tables.table_spec import TableSpec
@@ -17,12 +17,12 @@ def _last(values: Sequence[float | None]) -> int | None:
     return None if value is None else round(value)
 
 
-def _last_checkpoint(look: JobLook) -> int | None:
+def _last_checkpoint(look: JobSample) -> int | None:
     completed = look.statistics.latest.completed
     return None if completed is None else completed.id
 
 
-LOOKS: TableSpec[JobLook] = TableSpec(
+LOOKS: TableSpec[JobSample] = TableSpec(
     (
         Column("time", lambda _: current_time_ms(), INSTANT, plain="time", width=29),
         Column("state", lambda look: look.progress.state.value, TEXT, plain="state", width=12, json="progress.state"),
@@ -43,7 +43,7 @@ LOOKS: TableSpec[JobLook] = TableSpec(
 )  # fmt: skip
 
 
-def look_json(look: JobLook) -> dict[str, Any]:
+def look_json(look: JobSample) -> dict[str, Any]:
     """Return a look as `--json` prints it: more than a line has, and no rates, which need two looks."""
     return {
         "job_id": look.job_id,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pystate.common.time import current_time_ms
 from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, printable
-from pystate_cli.sampling.job_history import JobLook
+from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.bars import magnitude, progress, sparkline
 from pystate_cli.tables.facts import flowing
 from pystate_cli.tables.fitted_table import shortened
@@ -27,7 +27,7 @@ _FEWEST_CHECKPOINTS = 3
 _SHORTEST_BAR, _LONGEST_BAR = 5, 18
 
 
-def watch_view(look: JobLook, width: int, height: int, *, unicode: bool, now: int | None = None) -> RenderableType:
+def watch_view(look: JobSample, width: int, height: int, *, unicode: bool, now: int | None = None) -> RenderableType:
     """Return the view for a terminal of that size.
 
     Args:
@@ -59,7 +59,7 @@ def watch_view(look: JobLook, width: int, height: int, *, unicode: bool, now: in
     return Group(*[*head, *checkpoints][: max(1, height)])
 
 
-def _title(look: JobLook, width: int, now: int, *, unicode: bool) -> list[Text]:
+def _title(look: JobSample, width: int, now: int, *, unicode: bool) -> list[Text]:
     from rich.text import Text
 
     known = look.progress
@@ -87,7 +87,7 @@ def _title(look: JobLook, width: int, now: int, *, unicode: bool) -> list[Text]:
     return [*titles, *flowing(facts, width)]
 
 
-def _restore(look: JobLook, width: int, *, unicode: bool) -> list[Text]:
+def _restore(look: JobSample, width: int, *, unicode: bool) -> list[Text]:
     """Return how far the restore of the state is, while one is under way."""
     from rich.text import Text
 
@@ -106,7 +106,7 @@ def _restore(look: JobLook, width: int, *, unicode: bool) -> list[Text]:
     return [line, Text("")]
 
 
-def _figures(look: JobLook, width: int, *, unicode: bool) -> list[Text]:
+def _figures(look: JobSample, width: int, *, unicode: bool) -> list[Text]:
     known, epochs = look.progress, look.epochs
     last = epochs[-1] if epochs else None
     lines = [
@@ -153,7 +153,7 @@ def _busy(busy: float, running: int | None, width: int, *, unicode: bool) -> Tex
     return line
 
 
-def _operators(look: JobLook, width: int, *, unicode: bool) -> list[Text]:
+def _operators(look: JobSample, width: int, *, unicode: bool) -> list[Text]:
     """Return a heading and a line per vertex."""
     from rich.text import Text
 

@@ -67,7 +67,7 @@ def test_a_number_of_failures_in_a_row_is_tolerated() -> None:
 def test_a_success_breaks_the_row() -> None:
     manager = CheckpointFailureManager(1)
     manager.handle_failure(1, EXPIRED)
-    manager.handle_success()
+    manager.reset()
     assert manager.handle_failure(3, EXPIRED) is TOLERATE
     assert manager.continuous_failures == 1
 

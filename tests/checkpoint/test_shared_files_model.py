@@ -20,16 +20,6 @@ from pystate.snapshot.storage import SnapshotLocation
 from tests.checkpoint.shared_files import CrashError, ModelJob, write_all
 from tests.hypothesis_profiles import of_model
 
-_FAULTS = [
-    "declined",
-    "expired",
-    "metadata",
-    "metadata answer",
-    "deletions",
-    "answer and deletions",
-    "crash in front of them",
-]
-
 
 class SharedFilesModel(RuleBasedStateMachine):
     """Checkpoints of a job whose slots and storage behave as badly as they may."""
@@ -147,7 +137,16 @@ class SharedFilesModel(RuleBasedStateMachine):
     # -- what goes wrong
 
     @rule(
-        fault=st.sampled_from(["declined", "expired", "metadata", "metadata answer", "deletions", "crash in front of them"])
+        fault=st.sampled_from(
+            [
+                "declined",
+                "expired",
+                "metadata",
+                "metadata answer",
+                "deletions",
+                "crash in front of them",
+            ]
+        )
     )
     def fail(self, fault: str) -> None:
         job = self.job

@@ -239,7 +239,7 @@ def test_heartbeats_tell_how_much_state_was_read(hanging):
     assert pool.restored_bytes == 1 << 20
 
 
-def test_a_slot_that_gives_watchdog_of_life_without_heartbeats_is_not_silent(hanging, monkeypatch, capsys):
+def test_a_slot_whose_watchdog_writes_without_heartbeats_is_not_silent(hanging, monkeypatch, capsys):
     pool, slot, _ = hanging
     monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 0.3)
     watchdog = ControlClient(*pool.description.coordinator, SECRET)

@@ -18,10 +18,6 @@ _WAYS = (
 )
 
 
-class NoOtherUserError(Exception):
-    """This machine lets us be nobody else."""
-
-
 class OtherUser:
     """Acts as another user; see `other_user_program.py`."""
 

@@ -66,11 +66,7 @@ class CheckpointFailureManager:
         self.reset()
         return CheckpointFailureDecision.FAIL_JOB
 
-    def handle_success(self) -> None:
-        """Take note that a checkpoint completed: the row of failures is broken."""
-        self.reset()
-
     def reset(self) -> None:
-        """Forget the failures so far; a new execution attempt begins without any."""
+        """Forget the failures so far: a checkpoint has completed, or a new execution attempt begins."""
         self._failed_ids.clear()
         self._failed_without_id = 0

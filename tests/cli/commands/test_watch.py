@@ -13,7 +13,7 @@ import pytest
 
 from pystate.rest.checkpoints import CheckpointingStatistics
 from pystate.rest.our_jobs import JobProgress
-from pystate_cli.sampling.job_history import JobHistory, JobLook, OperatorFigures
+from pystate_cli.sampling.job_history import JobHistory, JobSample, OperatorFigures
 from pystate_cli.tables.bars import magnitude, progress, sparkline
 from pystate_cli.views.watch_view import watch_view
 from tests.cli.terminal import TerminalCommand
@@ -25,7 +25,7 @@ from tests.rest_messages import message
 JOB = "6077eb43c7a5ff1950bf7e60379598c1"
 
 
-def a_look(**changes: Any) -> JobLook:
+def a_look(**changes: Any) -> JobSample:
     known = {"name": "word count", "state": "RUNNING", "attempt": 0, "start-time": NOW - 83_000, "end-time": -1}
     known |= {
         "epoch": 1842,
@@ -43,10 +43,10 @@ def a_look(**changes: Any) -> JobLook:
     epochs = tuple(100 + place for place in range(60))
     statistics = message(CheckpointingStatistics, {**STATISTICS, "history": HISTORY})
     progress = message(JobProgress, {**known, **changes})
-    return JobLook(JOB, progress, statistics, operators, rates, rates, (900.0, 500.0), epochs, 128, 0.72)
+    return JobSample(JOB, progress, statistics, operators, rates, rates, (900.0, 500.0), epochs, 128, 0.72)
 
 
-def view(look: JobLook, width: int = 80, height: int = 24, encoding: str = "utf-8") -> str:
+def view(look: JobSample, width: int = 80, height: int = 24, encoding: str = "utf-8") -> str:
     return rendered(watch_view(look, width, height, unicode=encoding == "utf-8", now=NOW), width, encoding)
 
 
@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_left_out_from_below(height):
 def test_a_job_of_which_nothing_is_known():
     known = dict.fromkeys(("epoch", "records-in", "records-out", "epoch-running", "backlog", "restore"))
     look = a_look(**known, state="INITIALIZING")
-    look = JobLook(JOB, look.progress, message(CheckpointingStatistics, {}), (), (None,), (None,), (None,), (), -1, None)
+    look = JobSample(JOB, look.progress, message(CheckpointingStatistics, {}), (), (None,), (None,), (None,), (), -1, None)
 
     lines = view(look).splitlines()
 

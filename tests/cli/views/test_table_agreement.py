@@ -14,7 +14,7 @@ from pystate.rest.job_details import RootExceptionInfo
 from pystate.rest.metrics import JobMetric
 from pystate.rest.our_jobs import JobProgress
 from pystate_cli.console.json_keys import with_our_keys
-from pystate_cli.sampling.job_history import JobLook
+from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.table_spec import TableSpec, value_at
 from pystate_cli.views.checkpoint_details import OPERATORS, DetailsRow
 from pystate_cli.views.checkpoint_list import CHECKPOINTS
@@ -128,7 +128,7 @@ def test_a_look_of_watch():
     progress = message(JobProgress, known)
     latest = {**STATISTICS["latest"], "completed": {"id": 13}}
     checkpoints = message(CheckpointingStatistics, {**STATISTICS, "latest": latest})
-    look = JobLook("0" * 32, progress, checkpoints, (), (1.0,), (2.0,), (), (1, 2), 128, None)
+    look = JobSample("0" * 32, progress, checkpoints, (), (1.0,), (2.0,), (), (1, 2), 128, None)
 
     check(LOOKS, [(look, to_plain(look_json(look)))])
 
