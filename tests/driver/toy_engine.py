@@ -127,7 +127,7 @@ class ToyBarriers:
 
     def place(self, checkpoint):
         self._waiting, self._placing = None, checkpoint
-        self._pending.let_time_run(checkpoint)
+        self._pending.resume_timeout(checkpoint)
         barrier = self._pending.barrier(checkpoint)
         return lambda: self._send(checkpoint, barrier)
 
