@@ -106,4 +106,4 @@ def test_slots_and_stages_report_and_system_counters_go_on_over_a_restart(run_jo
     told = {sample.name: sample.value for sample in job.master.metrics().job}
     assert told["numberOfFinishedEpochs"] >= 2
     assert told["lastEpochDuration"] > 0
-    assert told["lastFinishedEpoch"] == job.master.epochs.progress()["epoch"]
+    assert told["lastFinishedEpoch"] == job.master.engine.progress()["epoch"]

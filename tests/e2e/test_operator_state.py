@@ -96,7 +96,7 @@ def test_a_buffering_sink_loses_and_doubles_nothing_over_restarts_at_other_paral
         if path is not None:
             options["execution.state-recovery.path"] = path
         job = run_job(program, options)
-        job.wait_for(lambda job=job: job.master.epochs.progress()["records_in"] >= 97)
+        job.wait_for(lambda job=job: job.master.engine.progress()["records_in"] >= 97)
         path = job.savepoint(tmp_path / "savepoints", stop=True)
         job.result()
         kept = buffered_in(path)

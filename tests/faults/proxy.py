@@ -131,7 +131,8 @@ class Network:
         self.coordinators: list[Proxy] = []
         manager = resource_manager.SparkResourceManager
         monkeypatch.setattr(manager, "host", property(lambda self: driver_address(self._spark)))
-        monkeypatch.setattr(manager, "one_machine", property(lambda _: False, lambda *_: None))  # no Unix sockets
+        # no Unix sockets; each of them sets it for itself
+        monkeypatch.setattr(manager, "one_machine", property(lambda _: False, lambda *_: None), raising=False)
         monkeypatch.setattr(manager, "check_slots", lambda *_, **__: None)  # there are no executors
         monkeypatch.setattr(manager, "watch", lambda *_, **__: None)
         register, description = slot_pool.SlotPool._register, slot_pool.SlotDescription
