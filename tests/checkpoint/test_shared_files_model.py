@@ -143,6 +143,7 @@ class SharedFilesModel(RuleBasedStateMachine):
                 "expired",
                 "metadata",
                 "metadata answer",
+                "answer and deletions",
                 "deletions",
                 "crash in front of them",
             ]
