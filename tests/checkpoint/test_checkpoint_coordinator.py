@@ -110,7 +110,7 @@ def test_a_checkpoint_whose_metadata_can_not_be_written_keeps_nobody_waiting(ben
     assert one.coordinator.latest_snapshot() is None
 
 
-def test_a_checkpoint_whose_id_can_not_be_written_down_keeps_nobody_waiting(bench, monkeypatch):
+def test_a_checkpoint_whose_id_can_not_be_written_down_keeps_nobody_waiting_and_is_seen(bench, monkeypatch, capfd):
     one = bench()
 
     def unreachable():
@@ -121,7 +121,13 @@ def test_a_checkpoint_whose_id_can_not_be_written_down_keeps_nobody_waiting(benc
         storage.setattr(one.coordinator._ids, "get_and_increment", unreachable)
         with pytest.raises(CheckpointFailedError, match="The id of the next checkpoint can't be written down: SlowDown"):
             one.coordinator.trigger_savepoint(None, hold=False).result(10)
+        with pytest.raises(CheckpointFailedError, match="SlowDown"):
+            one.coordinator.trigger_checkpoint().result(10)
     assert one.coordinator.trigger_savepoint(None, hold=False).result(10).checkpoint_id == 1
+    assert one.failures == []
+    counts = one.coordinator.statistics()["counts"]
+    assert (counts["failed"], counts["total"]) == (2, 3)
+    assert capfd.readouterr().err.count("no checkpoint was triggered. The id of the next checkpoint can't be written") == 2
 
 
 def test_a_failed_savepoint_leaves_nothing_behind_and_does_not_fail_the_job(bench, tmp_path):

@@ -17,7 +17,7 @@ EXPIRED = CheckpointFailureReason.CHECKPOINT_EXPIRED
 
 # where each reason is given: there it happens, and nowhere else is it guessed
 GIVEN = {
-    "IO_EXCEPTION": {"checkpoint/checkpoint_trigger.py"},  # no directory for it
+    "IO_EXCEPTION": {"checkpoint/checkpoint_trigger.py", "checkpoint/checkpoint_failures.py"},  # no directory, no id for it
     "TRIGGER_CHECKPOINT_FAILURE": {
         "checkpoint/pending_checkpoint.py",  # the cut of the sources can't be taken, or not be restored from
         "driver/micro_batch/epoch_barriers.py",  # nobody could be asked
@@ -76,7 +76,7 @@ def test_a_checkpoint_counts_once() -> None:
     manager = CheckpointFailureManager(1)
     assert manager.handle_failure(1, EXPIRED) is TOLERATE
     assert manager.handle_failure(1, CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION) is TOLERATE
-    assert manager.handle_failure(None, CheckpointFailureReason.IO_EXCEPTION) is FAIL_JOB
+    assert manager.handle_failure(2, CheckpointFailureReason.IO_EXCEPTION) is FAIL_JOB
 
 
 def test_savepoints_never_count() -> None:

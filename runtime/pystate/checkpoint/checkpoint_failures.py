@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from concurrent.futures import InvalidStateError
 
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
@@ -98,6 +99,18 @@ class CheckpointFailures:
         answer(checkpoint.request, failure)
         if fails_attempt or intolerable:
             end_attempt(error if isinstance(error, SubtaskHangsError) else failure)
+
+    def fail_request(self, request: CheckpointRequest, failure: CheckpointFailedError) -> None:
+        """End a request for which no checkpoint could begin: it is counted as failed, said, and answered.
+
+        It doesn't count against what is tolerated: a job that goes on without checkpoints while the disk of its job folder
+        is full loses less than one that is restarted there.
+        """
+        reason = CheckpointFailureReason.IO_EXCEPTION
+        self._statistics.tracker.report_failed(None, reason, failure.message)
+        self._statistics.changed()
+        sys.stderr.write(f"WARNING: no checkpoint was triggered. {failure.message}\n")
+        answer(request, failure)
 
     def fail_with_attempt(self, checkpoint: PendingCheckpoint, *, job_ends: bool = False) -> None:
         """End a checkpoint whose attempt is over.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystate.checkpoint.checkpoint_failures import CheckpointFailures, answer
+from pystate.checkpoint.checkpoint_failures import CheckpointFailures
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.id_counter import CheckpointIdCounter
@@ -104,5 +104,5 @@ class CheckpointTrigger:
             return self._ids.get_and_increment()
         except OSError as error:
             failure = CheckpointFailedError(f"The id of the next checkpoint can't be written down: {error}.")
-            answer(request, failure)
+            self._failures.fail_request(request, failure)
             raise failure from error

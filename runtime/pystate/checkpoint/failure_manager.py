@@ -38,29 +38,25 @@ class CheckpointFailureManager:
     def __init__(self, tolerable: int) -> None:
         self._tolerable = tolerable
         self._failed_ids: set[int] = set()
-        self._failed_without_id = 0
 
     @property
     def continuous_failures(self) -> int:
         """How many failures in a row were counted."""
-        return len(self._failed_ids) + self._failed_without_id
+        return len(self._failed_ids)
 
     def handle_failure(
-        self, checkpoint_id: int | None, reason: CheckpointFailureReason, *, is_savepoint: bool = False
+        self, checkpoint_id: int, reason: CheckpointFailureReason, *, is_savepoint: bool = False
     ) -> CheckpointFailureDecision:
         """Decide about a failure. A checkpoint counts once, a savepoint never: whoever asked for it is told.
 
         Args:
-            checkpoint_id: None where it failed before it had one.
+            checkpoint_id: Which checkpoint.
             reason: Why.
             is_savepoint: Whether it was a savepoint.
         """
         if is_savepoint or reason not in _COUNTED:
             return CheckpointFailureDecision.IGNORE
-        if checkpoint_id is None:
-            self._failed_without_id += 1
-        else:
-            self._failed_ids.add(checkpoint_id)
+        self._failed_ids.add(checkpoint_id)
         if self.continuous_failures <= self._tolerable:
             return CheckpointFailureDecision.TOLERATE
         self.reset()
@@ -69,4 +65,3 @@ class CheckpointFailureManager:
     def reset(self) -> None:
         """Forget the failures so far: a checkpoint has completed, or a new execution attempt begins."""
         self._failed_ids.clear()
-        self._failed_without_id = 0
