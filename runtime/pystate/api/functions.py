@@ -24,6 +24,8 @@ from pystate.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from pystate.api.time_domain import TimeDomain
+from pystate.api.timer_service import TimerService
 from pystate.metrics.metric import MetricGroup
 
 
@@ -215,16 +217,47 @@ class KeyedProcessFunction(Function):
         def get_current_key(self) -> Any:
             """Return the key of the element."""
 
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the time of the element, ms since 1970; None where it has none."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Return what tells the time, and keeps timers."""
+
+    class OnTimerContext(Context):
+        """What is known about the timer in hand; the timestamp is the timer's."""
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """Return by which time the timer fires."""
+
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
         """Process one element; yield or return what goes on downstream."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:  # noqa: B027 - optional hook
+        """Do what is due at the time of a timer, with the state of its key at hand; yield or return what goes on downstream.
+
+        Args:
+            timestamp: The time the timer was registered for, ms since 1970.
+            ctx: Its context.
+        """
 
 
 class ProcessFunction(Function):
     """One element in, any number out, on a stream without a key."""
 
-    class Context(ABC):  # noqa: B024 - nothing but an element is known so far
+    class Context(ABC):
         """What is known about the element in hand."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the time of the element, ms since 1970; None where it has none."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Return what tells the time; timers need a key."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
@@ -234,8 +267,16 @@ class ProcessFunction(Function):
 class CoProcessFunction(Function):
     """One element of either of two streams in, any number out."""
 
-    class Context(ABC):  # noqa: B024 - nothing but an element is known so far
+    class Context(ABC):
         """What is known about the element in hand."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the time of the element, ms since 1970; None where it has none."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Return what tells the time; timers need a key."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
@@ -256,6 +297,21 @@ class KeyedCoProcessFunction(Function):
         def get_current_key(self) -> Any:
             """Return the key of the element."""
 
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the time of the element, ms since 1970; None where it has none."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Return what tells the time, and keeps timers."""
+
+    class OnTimerContext(Context):
+        """What is known about the timer in hand; the timestamp is the timer's."""
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """Return by which time the timer fires."""
+
     @abstractmethod
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
         """Process an element of the first stream."""
@@ -264,18 +320,41 @@ class KeyedCoProcessFunction(Function):
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
         """Process an element of the second stream."""
 
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:  # noqa: B027 - optional hook
+        """Do what is due at the time of a timer, with the state of its key at hand; yield or return what goes on downstream.
+
+        Args:
+            timestamp: The time the timer was registered for, ms since 1970.
+            ctx: Its context.
+        """
+
 
 class BaseBroadcastProcessFunction(Function):
     """What the two broadcast functions share."""
 
-    class ReadOnlyContext(ABC):
+    class BaseContext(ABC):
+        """What an element of either stream may ask."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the time of the element, ms since 1970; None where it has none."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the time of the clock, ms since 1970."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the event time, ms since 1970. -2^63 where no watermark has come yet."""
+
+    class ReadOnlyContext(BaseContext):
         """What an element of the data stream may ask."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
             """Return a broadcast state; it can't be written from here: each subtask sees other elements."""
 
-    class Context(ABC):
+    class Context(BaseContext):
         """What a broadcast element may ask."""
 
         @abstractmethod
@@ -311,6 +390,17 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
         def get_current_key(self) -> Any:
             """Return the key of the element."""
 
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Return what tells the time, and keeps timers."""
+
+    class OnTimerContext(ReadOnlyContext):
+        """What is known about the timer in hand; the timestamp is the timer's."""
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """Return by which time the timer fires."""
+
     class Context(BaseBroadcastProcessFunction.Context):
         """What a broadcast element may ask."""
 
@@ -325,3 +415,11 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.Context) -> Iterable[Any] | None:
         """Process an element of the broadcast stream; every subtask gets it, and must do the same with it."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Iterable[Any] | None:  # noqa: B027 - optional hook
+        """Do what is due at the time of a timer, with the state of its key at hand; yield or return what goes on downstream.
+
+        Args:
+            timestamp: The time the timer was registered for, ms since 1970.
+            ctx: Its context.
+        """

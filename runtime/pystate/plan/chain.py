@@ -20,7 +20,9 @@ from pystate.api.functions import (
     CoMapFunction,
     CoProcessFunction,
     Function,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
+    KeyedProcessFunction,
     SinkFunction,
 )
 from pystate.api.job_graph import OperatorKind
@@ -60,23 +62,38 @@ class OperatorSpec:
 
 @dataclass
 class ChainNode:
-    """An operator with what follows it."""
+    """An operator with what follows it.
+
+    Attributes:
+        operator: The operator.
+        children: Operators that read its main output.
+        outputs: Where its main output leads to out of the task.
+        side_outputs: What follows its side outputs that somebody reads, by the names of their tags.
+    """
 
     operator: OperatorSpec
     children: list[ChainNode] = field(default_factory=list)
     outputs: list[OutputSpec] = field(default_factory=list)
+    side_outputs: dict[str, Chain] = field(default_factory=dict)
 
 
 @dataclass
 class Chain:
-    """What follows the head of a task (or a source): operators and outputs."""
+    """What follows the head of a task (or a source): operators and outputs.
+
+    Attributes:
+        children: Operators that read the main output.
+        outputs: Where the main output leads to out of the task.
+        side_outputs: What follows the head's side outputs that somebody reads, by the names of their tags.
+    """
 
     children: list[ChainNode] = field(default_factory=list)
     outputs: list[OutputSpec] = field(default_factory=list)
+    side_outputs: dict[str, Chain] = field(default_factory=dict)
 
     def all_outputs(self) -> list[OutputSpec]:
         """Return the outputs of the whole tree, each once."""
-        found = [*self.outputs, *(output for node in self.nodes() for output in node.outputs)]
+        found = [output for place in self.places() for output in place.outputs]
         return list({output.tag: output for output in found}.values())
 
     def all_operators(self) -> list[OperatorSpec]:
@@ -85,14 +102,21 @@ class Chain:
 
     def nodes(self) -> Iterator[ChainNode]:
         """Yield every node once: behind a union one node follows several."""
+        for place in self.places():
+            if isinstance(place, ChainNode):
+                yield place
+
+    def places(self) -> Iterator[Chain | ChainNode]:
+        """Yield all places that results come to, each once: this one, side outputs, and nodes."""
         seen: set[int] = set()
-        stack = list(self.children)
+        stack: list[Chain | ChainNode] = [self]
         while stack:
-            node = stack.pop()
-            if id(node) not in seen:
-                seen.add(id(node))
-                yield node
-                stack.extend(node.children)
+            place = stack.pop()
+            if id(place) not in seen:
+                seen.add(id(place))
+                yield place
+                stack.extend(place.side_outputs.values())
+                stack.extend(place.children)
 
 
 def function_object(function: Any) -> Any:
@@ -116,3 +140,12 @@ def function_object(function: Any) -> Any:
 def needs_slot(function: Any) -> bool:
     """Return whether a function must run in a slot, never in the stateless stage behind a source."""
     return isinstance(function, _SLOT_FUNCTIONS) or isinstance(function_object(function), CHECKPOINT_MIXINS)
+
+
+_TIMED_FUNCTIONS = (KeyedProcessFunction, KeyedCoProcessFunction, KeyedBroadcastProcessFunction)
+
+
+def has_on_timer(function: Any) -> bool:
+    """Return whether a function does something when a timer fires."""
+    known = [base.on_timer for base in _TIMED_FUNCTIONS if isinstance(function, base)]
+    return bool(known) and type(function).on_timer not in known

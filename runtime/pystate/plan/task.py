@@ -22,11 +22,13 @@ class TaskInput:
         type_info: The type of the elements, None where they are untyped.
         key: Where the key stands in the rows; None where this input isn't keyed.
         broadcast: Every subtask gets every row, and within an epoch gets them before the rows of other inputs.
+        timestamped: Rows have the time of their element, in a column of its own.
     """
 
     type_info: TypeInformation | None
     key: KeyColumn | None = None
     broadcast: bool = False
+    timestamped: bool = False
 
 
 @dataclass

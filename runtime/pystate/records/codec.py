@@ -26,6 +26,8 @@ RESERVED_PREFIX = "__pystate_"
 KEY_FIELD = RESERVED_PREFIX + "key"
 KEY_GROUP_FIELD = RESERVED_PREFIX + "key_group"
 ROUTE_FIELD = RESERVED_PREFIX + "route"
+TIMESTAMP_FIELD = RESERVED_PREFIX + "timestamp"
+"""The column with the times of elements, ms since 1970; null where one has none."""
 VALUE_FIELD = "value"
 
 Convert = Callable[[Any], Any]

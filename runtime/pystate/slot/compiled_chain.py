@@ -7,13 +7,18 @@ from enum import Enum
 from typing import Any
 
 from pystate.api.functions import Function, RuntimeContext
+from pystate.common.time import current_time_ms
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec, function_object
-from pystate.slot.operators.one_input import Emit, stateless_handler
+from pystate.slot.chain_time import ChainTime
+from pystate.slot.operators.one_input import stateless_handler
+from pystate.slot.operators.output import Emit, Output
 from pystate.slot.output_buffer import OutputBuffer
 
 
-def compile_chain(chain: Chain, buffers: Mapping[int, OutputBuffer], attach: Callable[[OperatorSpec, Emit], Emit]) -> Emit:
-    """Turn what follows the head of a task into one function.
+def compile_chain(
+    chain: Chain, buffers: Mapping[int, OutputBuffer], attach: Callable[[OperatorSpec, Output], Emit]
+) -> Output:
+    """Turn what follows the head of a task into functions, one for its main output and one for each side output.
 
     Args:
         chain: The operators and outputs.
@@ -25,8 +30,11 @@ def compile_chain(chain: Chain, buffers: Mapping[int, OutputBuffer], attach: Cal
 
     def handler(node: ChainNode) -> Emit:
         if id(node) not in handlers:
-            handlers[id(node)] = attach(node.operator, join(node))
+            handlers[id(node)] = attach(node.operator, output(node))
         return handlers[id(node)]
+
+    def output(place: Chain | ChainNode) -> Output:
+        return Output(join(place), {tag: join(side) for tag, side in place.side_outputs.items()})
 
     def join(place: Chain | ChainNode) -> Emit:
         targets = [handler(child) for child in place.children]
@@ -40,7 +48,7 @@ def compile_chain(chain: Chain, buffers: Mapping[int, OutputBuffer], attach: Cal
 
         return emit_to_all
 
-    return join(chain)
+    return output(chain)
 
 
 class ChainPhase(Enum):
@@ -69,7 +77,8 @@ class CompiledChain:
         self._context = context
         self._functions: list[tuple[Function, OperatorSpec]] = []
         self._phase = ChainPhase.NEW
-        self.emit = compile_chain(chain, buffers, self._attach)
+        self._time = ChainTime(current_time_ms)
+        self.emit = compile_chain(chain, buffers, self._attach).emit
 
     def open(self) -> None:
         """Open the functions, last first, so that each finds what is behind it ready."""
@@ -84,8 +93,8 @@ class CompiledChain:
             for function, _ in reversed(self._functions):
                 function.close()
 
-    def _attach(self, spec: OperatorSpec, emit: Emit) -> Emit:
+    def _attach(self, spec: OperatorSpec, output: Output) -> Emit:
         function = function_object(spec.function)
         if isinstance(function, Function):
             self._functions.append((function, spec))
-        return stateless_handler(spec.kind, spec.function, emit)
+        return stateless_handler(spec.kind, spec.function, output, self._time)

@@ -1,8 +1,11 @@
-"""From record batches to calls of a task's head: elements are decoded, and the current key is set for each."""
+"""From record batches to calls of a task's head: elements are decoded, and the current key is set for each.
+
+These loops run once per element, so there is one for each way that rows come, without a question in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,12 +13,12 @@ import pyarrow.compute as pc
 from pystate.common.errors import ControlError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.plan.task import TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
+from pystate.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
-from pystate.slot.operators.one_input import Emit
+from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.operator import Operator
+from pystate.slot.operators.output import Emit, Output
 from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.key_context import NO_KEY
 from pystate.state.base.keys import KeyCodec
 
 ProcessBatch = Callable[[pa.RecordBatch], None]
@@ -30,6 +33,7 @@ class InputProcessors:
         key_groups: Those that are its own.
         backend: The keyed state; None where the task isn't keyed.
         key_codec: Knows its keys; None as well.
+        time: Of the chain.
     """
 
     def __init__(
@@ -39,27 +43,29 @@ class InputProcessors:
         key_groups: KeyGroupRange,
         backend: KeyedStateBackend | None,
         key_codec: KeyCodec | None,
+        time: ChainTime,
     ) -> None:
         self._task = task
         self._subtask = subtask
         self._key_groups = key_groups
         self._backend = backend
         self._key_codec = key_codec
+        self._time = time
 
-    def make(self, head: Operator | None, emit: Emit) -> list[ProcessBatch]:
+    def make(self, head: Operator | None, output: Output) -> list[ProcessBatch]:
         """Return what is called with the batches of each input.
 
         Args:
             head: The task's first operator; None for a task without one.
-            emit: Takes the elements where there is none, else what it gives out.
+            output: Takes the elements where there is none, else what it gives out.
 
         Raises:
             ControlError: The head reads another number of streams.
         """
         inputs = self._task.inputs
         if head is None:
-            return [self._plain_input(read, emit) for read in inputs]
-        handlers = head.handlers(emit, inputs[0].type_info)
+            return [self._plain_input(read, output.emit) for read in inputs]
+        handlers = head.handlers(output, inputs[0].type_info)
         if len(handlers) != len(inputs):
             message = f"{head.spec.name!r} reads {len(handlers)} streams, the task has {len(inputs)}."
             raise ControlError(message, where=f"uid {self._task.uid}")
@@ -72,36 +78,61 @@ class InputProcessors:
         return process
 
     def _plain_input(self, read: TaskInput, handle: Emit) -> ProcessBatch:
-        decode, backend = RecordCodec(read.type_info, self._task.name).decode, self._backend
+        decode, backend, time = RecordCodec(read.type_info, self._task.name).decode, self._backend, self._time
 
         def process_plain(batch: pa.RecordBatch) -> None:
             if backend is not None:
-                backend.set_current_key(NO_KEY, -1)
+                backend.key_context.clear()
             for element in decode(batch):
                 handle(element)
 
-        return process_plain
+        def process_timestamped(batch: pa.RecordBatch) -> None:
+            if backend is not None:
+                backend.key_context.clear()
+            try:
+                for element, time.timestamp in zip(decode(batch), _timestamps(batch), strict=True):
+                    handle(element)
+            finally:
+                time.timestamp = None
+
+        return process_timestamped if read.timestamped else process_plain
 
     def _keyed_input(self, read: TaskInput, key: KeyColumn, handle: Emit) -> ProcessBatch:
-        backend, codec, column = self._backend, self._key_codec, key.column
+        backend, codec, column, time = self._backend, self._key_codec, key.column, self._time
         assert backend is not None  # noqa: S101 - the task has a key
         assert codec is not None  # noqa: S101
         decode, decode_keys = RecordCodec(read.type_info, self._task.name).decode, key.decoder(codec, self._task.name)
         context = backend.key_context
 
-        def process_keyed(batch: pa.RecordBatch) -> None:
+        def keys_of(batch: pa.RecordBatch) -> tuple[Sequence[Hashable], list[int]]:
             key_groups = batch.column(KEY_GROUP_FIELD)
             self._check_route(key_groups)
             keys = decode_keys(batch.column(column))
             groups = key_groups.to_pylist()
             backend.prefetch(keys, groups)
+            return keys, groups
+
+        def process_keyed(batch: pa.RecordBatch) -> None:
+            keys, groups = keys_of(batch)
             for current, group, element in zip(keys, groups, decode(batch), strict=True):
                 context.active_key = current  # as set_current_key does; calling that takes as long as reading a state
                 context.active_key_group = group
                 handle(element)
             backend.count_records(batch.num_rows)
 
-        return process_keyed
+        def process_timestamped(batch: pa.RecordBatch) -> None:
+            keys, groups = keys_of(batch)
+            rows = zip(keys, groups, decode(batch), _timestamps(batch), strict=True)
+            try:
+                for current, group, element, time.timestamp in rows:
+                    context.active_key = current
+                    context.active_key_group = group
+                    handle(element)
+            finally:
+                time.timestamp = None
+            backend.count_records(batch.num_rows)
+
+        return process_timestamped if read.timestamped else process_keyed
 
     def _without_writes(self, process: ProcessBatch, head: Operator) -> ProcessBatch:
         """Forbid writes to broadcast state while a batch of the data stream is processed, also through kept objects."""
@@ -123,3 +154,8 @@ class InputProcessors:
             if group is not None and group not in self._key_groups:
                 message = f"A row of key group {group} reached subtask {self._subtask}, which owns {self._key_groups}."
                 raise ControlError(message, where=f"uid {self._task.uid}")
+
+
+def _timestamps(batch: pa.RecordBatch) -> list[int | None]:
+    times: list[int | None] = batch.column(TIMESTAMP_FIELD).to_pylist()
+    return times

@@ -18,14 +18,15 @@ from pystate.common.time import current_time_ms
 from pystate.plan.chain import OperatorSpec
 from pystate.plan.output import OutputSpec, line_prefix
 from pystate.plan.task import JobEnvironment, TaskSpec
+from pystate.slot.chain_time import MIN_WATERMARK, ChainTime
 from pystate.slot.compiled_chain import compile_chain
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.input_processors import InputProcessors
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.local_backup import local_copies
 from pystate.slot.operators.contexts import SubtaskRuntimeContext
-from pystate.slot.operators.one_input import Emit
 from pystate.slot.operators.operator import Operator
+from pystate.slot.operators.output import Emit, Output
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.task_metrics import TaskMetrics
@@ -36,10 +37,8 @@ from pystate.state.base.compression import snapshot_codec
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 
-__all__ = ["OutputSink", "SubtaskRuntimeContext", "OperatorChain", "current_time_ms"]
+__all__ = ["MIN_WATERMARK", "OperatorChain", "OutputSink", "SubtaskRuntimeContext", "current_time_ms"]
 
-MIN_WATERMARK = -(1 << 63)
-"""The event time of a task that has heard of none: Flink's `Long.MIN_VALUE`."""
 OutputSink = Callable[[OutputSpec, pa.RecordBatch], None]
 
 
@@ -74,7 +73,7 @@ class OperatorChain:
         self.metrics = TaskMetrics(task)
         self.operators: list[Operator] = []
         self._environment = environment
-        self._clock = clock
+        self._time = ChainTime(clock)
         self.key_groups = task.key_group_range(subtask)
         self._key_codec: KeyCodec | None = None
         self.backend: KeyedStateBackend | None = None
@@ -87,7 +86,7 @@ class OperatorChain:
                 max_parallelism=task.max_parallelism,
                 working_directory=environment.working_directory,
                 configuration=Configuration(environment.configuration),
-                clock=self._clock,
+                clock=clock,
             )
             self.metrics.state_samples = self.backend.metric_samples
         self.copies = local_copies(environment, task.uid, subtask)
@@ -96,13 +95,14 @@ class OperatorChain:
             output.tag: OutputBuffer(output, sink, line_prefix(output.identifier, subtask, task.parallelism))
             for output in task.outputs
         }
-        self._emit = compile_chain(task.chain, self._buffers, self._attach)
+        self._output = compile_chain(task.chain, self._buffers, self._attach)
         self._head: Operator | None = None
         if task.head is not None:
             self._head = self._operator(task.head, self.backend)
             self.operators.append(self._head)
         self._opened: list[Operator] = []
         self._watermarks = [MIN_WATERMARK] * len(task.inputs)
+        self._finished_watermarks = list(self._watermarks)
 
     @property
     def listens(self) -> bool:
@@ -130,8 +130,8 @@ class OperatorChain:
         self.metrics.sample_gauges()
         if self.copies is not None:
             self.copies.restored(checkpoint_id, self.task.place_of(self.subtask))
-        inputs = InputProcessors(self.task, self.subtask, self.key_groups, self.backend, self._key_codec)
-        self._process = inputs.make(self._head, self._emit)
+        inputs = InputProcessors(self.task, self.subtask, self.key_groups, self.backend, self._key_codec, self._time)
+        self._process = inputs.make(self._head, self._output)
 
     def close(self) -> None:
         """Close the functions, the head first, and the backend."""
@@ -160,7 +160,7 @@ class OperatorChain:
         self.metrics.batch_in(batch.num_rows, size)
 
     def on_watermark(self, timestamp: int, input_index: int = 0) -> int | None:
-        """Take the watermark of an input: no element of an older time comes on it any more.
+        """Take the watermark of an input: no element of an older time comes on it any more. Timers that are due fire.
 
         Args:
             timestamp: Event time, ms since 1970.
@@ -171,18 +171,40 @@ class OperatorChain:
             buffers hold. None where it stands.
         """
         self._check_input(input_index)
-        before = self.current_watermark
         self._watermarks[input_index] = max(self._watermarks[input_index], timestamp)
-        return self.current_watermark if self.current_watermark > before else None
+        watermark = min(self._watermarks)
+        if watermark <= self._time.watermark:
+            return None
+        self._time.watermark = watermark
+        with self.metrics.busy:
+            try:
+                for operator in reversed(self.operators):  # the head first, as elements go
+                    operator.advance_watermark(watermark)
+            except AttributeError as error:
+                explain_missing_method(error)
+                raise
+        return watermark
 
     def on_tick(self) -> None:
-        """Do what is due by the clock: rows don't wait in an output buffer until it is full."""
+        """Do what is due by the clock: timers fire, and rows don't wait in an output buffer until it is full."""
+        now = self._time.clock()
+        with self.metrics.busy:
+            try:
+                for operator in reversed(self.operators):
+                    operator.advance_processing_time(now)
+            except AttributeError as error:
+                explain_missing_method(error)
+                raise
         self.flush_output()
 
     @property
     def current_watermark(self) -> int:
         """The task's event time, ms since 1970: the lowest watermark of its inputs; `MIN_WATERMARK` in the beginning."""
-        return min(self._watermarks)
+        return self._time.watermark
+
+    def next_processing_time_timer(self) -> int | None:
+        """Return when the first timer by the clock is due, ms since 1970; None where there is none."""
+        return None if self._head is None or self._head.timers is None else self._head.timers.next_processing_time()
 
     def flush_output(self) -> None:
         """Hand on what the output buffers still hold."""
@@ -204,6 +226,7 @@ class OperatorChain:
                 change()
             for operator in self.operators:
                 operator.touched = False
+            self._finished_watermarks = list(self._watermarks)
 
     def roll_back_epoch(self) -> PystateError | None:
         """Forget the epoch's changes and output.
@@ -214,6 +237,8 @@ class OperatorChain:
         """
         for buffer in self._buffers.values():
             buffer.clear()
+        self._watermarks = list(self._finished_watermarks)
+        self._time.watermark = min(self._watermarks)
         if self.backend is not None:
             self.backend.rollback_epoch()
         touched = [operator.spec for operator in self.operators if operator.roll_back_epoch()]
@@ -260,16 +285,16 @@ class OperatorChain:
         for operator in self.operators:
             operator.notify_checkpoint_aborted(checkpoint_id)
 
-    def _attach(self, spec: OperatorSpec, emit: Emit) -> Emit:
+    def _attach(self, spec: OperatorSpec, output: Output) -> Emit:
         operator = self._operator(spec, None)
         self.operators.append(operator)
-        (handle,) = operator.handlers(emit)
+        (handle,) = operator.handlers(output)
         return handle
 
     def _operator(self, spec: OperatorSpec, backend: KeyedStateBackend | None) -> Operator:
         context = SubtaskRuntimeContext(spec, self.task, self.subtask, self._environment, backend)
         self.metrics.operators[spec.uid] = context.metrics
-        return Operator(spec, context, backend, self.key_groups, self._clock)
+        return Operator(spec, context, backend, self.key_groups, self._time)
 
     def _check_input(self, index: int) -> None:
         if not 0 <= index < len(self.task.inputs):

@@ -29,8 +29,7 @@ class OperatorCounts:
 
     def __init__(self, task: TaskSpec) -> None:
         self._task = task
-        nodes = list(task.chain.nodes())
-        places: list[Chain | ChainNode] = [task.chain, *nodes]
+        places = list(task.chain.places())
         self._places = places
         self._followed = Counter(id(child) for place in places for child in place.children)
         self._fed = Counter(output.tag for place in places for output in place.outputs)
@@ -68,6 +67,8 @@ class OperatorCounts:
     def _follow(
         self, place: Chain | ChainNode, passed: int | None, rows_out: Mapping[int, int], found: dict[str, Counts]
     ) -> None:
+        for side in place.side_outputs.values():
+            self._follow(side, None, rows_out, found)
         for child in place.children:
             read = passed if self._followed[id(child)] == 1 else None
             written = self._written(child, child.operator, read, rows_out)

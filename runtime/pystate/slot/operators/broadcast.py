@@ -8,8 +8,16 @@ from typing import Any
 from pystate.api.functions import KeyedBroadcastProcessFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
+from pystate.api.time_domain import TimeDomain
+from pystate.api.timer_service import TimerService
 from pystate.common.errors import StateDeclarationError
-from pystate.slot.operators.one_input import Emit, callables, many_handler
+from pystate.plan.chain import has_on_timer
+from pystate.slot.chain_time import ChainTime
+from pystate.slot.operators.keyed import FiredTimer, UserTimers, timer_handler
+from pystate.slot.operators.one_input import Emit, callables, process_handler
+from pystate.slot.operators.output import Output
+from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
+from pystate.slot.timers.timer_services import UnkeyedTimerService
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.operator.backend import OperatorStateBackend
 from pystate.state.operator.broadcast_state import ReadOnlyBroadcastView
@@ -48,12 +56,35 @@ def _alike(declared: MapStateDescriptor, asked: MapStateDescriptor) -> bool:
     return declared == asked and declared.key_type_info == asked.key_type_info
 
 
-class DataSideContext(KeyedBroadcastProcessFunction.ReadOnlyContext):
+class _TimeContext(KeyedBroadcastProcessFunction.BaseContext):
+    """What the contexts of both sides tell of time."""
+
+    def __init__(self, time: ChainTime) -> None:
+        self._time = time
+
+    def timestamp(self) -> int | None:
+        """Return the time of the element."""
+        return self._time.timestamp
+
+    def current_processing_time(self) -> int:
+        """Return the time of the clock."""
+        return self._time.clock()
+
+    def current_watermark(self) -> int:
+        """Return the event time."""
+        return self._time.watermark
+
+
+class DataSideContext(_TimeContext, KeyedBroadcastProcessFunction.ReadOnlyContext):
     """The context of an element of the data stream."""
 
-    def __init__(self, states: _DeclaredStates, backend: KeyedStateBackend | None) -> None:
+    def __init__(
+        self, states: _DeclaredStates, time: ChainTime, backend: KeyedStateBackend | None, timers: UserTimers | None
+    ) -> None:
+        super().__init__(time)
         self._states = states
         self._backend = backend
+        self._timers = timers
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
         """Return a broadcast state that can't be written."""
@@ -67,11 +98,39 @@ class DataSideContext(KeyedBroadcastProcessFunction.ReadOnlyContext):
             raise StateDeclarationError(message, hint="put key_by(...) in front of connect(...)")
         return self._backend.current_key
 
+    def timer_service(self) -> TimerService:
+        """Return what tells the time, and keeps timers."""
+        return UnkeyedTimerService(self._time) if self._timers is None else self._timers.service()
 
-class BroadcastSideContext(KeyedBroadcastProcessFunction.Context):
+
+class BroadcastOnTimerContext(DataSideContext, KeyedBroadcastProcessFunction.OnTimerContext):
+    """The context of a timer that fires."""
+
+    def __init__(
+        self,
+        states: _DeclaredStates,
+        time: ChainTime,
+        backend: KeyedStateBackend,
+        timers: UserTimers,
+        fired: FiredTimer,
+    ) -> None:
+        super().__init__(states, time, backend, timers)
+        self._fired = fired
+
+    def timestamp(self) -> int | None:
+        """Return the time of the timer."""
+        return self._fired.timestamp
+
+    def time_domain(self) -> TimeDomain:
+        """Return by which time it fires."""
+        return self._fired.domain
+
+
+class BroadcastSideContext(_TimeContext, KeyedBroadcastProcessFunction.Context):
     """The context of a broadcast element."""
 
-    def __init__(self, states: _DeclaredStates, backend: KeyedStateBackend | None) -> None:
+    def __init__(self, states: _DeclaredStates, time: ChainTime, backend: KeyedStateBackend | None) -> None:
+        super().__init__(time)
         self._states = states
         self._backend = backend
 
@@ -92,8 +151,10 @@ def broadcast_handlers(
     kind: OperatorKind,
     function: Any,
     descriptors: list[MapStateDescriptor],
-    emit: Emit,
+    output: Output,
+    time: ChainTime,
     backend: KeyedStateBackend | None,
+    timers: InternalTimeServiceManager | None,
     state: OperatorStateBackend,
     where: str,
 ) -> list[Emit]:
@@ -101,7 +162,12 @@ def broadcast_handlers(
     on_data, on_broadcast = callables(kind, function)
     writable = _DeclaredStates(descriptors, state.broadcast_state, where)
     read_only = _DeclaredStates(descriptors, lambda one: ReadOnlyBroadcastView(one.name, state.broadcast_state(one)), where)
+    user_timers = None if timers is None else UserTimers(timers)
+    if backend is not None and user_timers is not None and has_on_timer(function):
+        fired = FiredTimer()
+        context = BroadcastOnTimerContext(read_only, time, backend, user_timers, fired)
+        user_timers.fire_with(timer_handler(function.on_timer, output, fired, context))
     return [
-        many_handler(on_data, emit, DataSideContext(read_only, backend)),
-        many_handler(on_broadcast, emit, BroadcastSideContext(writable, backend)),
+        process_handler(on_data, output, DataSideContext(read_only, time, backend, user_timers)),
+        process_handler(on_broadcast, output, BroadcastSideContext(writable, time, backend)),
     ]

@@ -2,29 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from pystate.api.functions import KeyedCoProcessFunction, KeyedProcessFunction
 from pystate.api.state import ValueState, ValueStateDescriptor
+from pystate.api.time_domain import TimeDomain
+from pystate.api.timer_service import TimerService
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
-from pystate.slot.operators.one_input import Emit
+from pystate.plan.chain import has_on_timer
+from pystate.slot.chain_time import ChainTime
+from pystate.slot.operators.one_input import Emit, process_handler
+from pystate.slot.operators.output import Output
+from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
+from pystate.slot.timers.timer_services import USER_TIMERS, SimpleTimerService
 from pystate.state.base.backend import KeyedStateBackend
 
 REDUCE_STATE = "_op_state"
 """The name of the state that holds the rolling result of reduce(), as in Flink's StreamGroupedReduceOperator."""
 
 
+class UserTimers:
+    """The timers of a process function, and what is done when they fire (Flink's KeyedProcessOperator).
+
+    The service is made when it is first asked for, and at once where the function has an `on_timer`: restored timers fire.
+
+    Args:
+        timers: The operator's timer services.
+    """
+
+    def __init__(self, timers: InternalTimeServiceManager) -> None:
+        self._timers = timers
+        self._service: SimpleTimerService | None = None
+        self._fire: Callable[[int, TimeDomain], None] = _ignore_timer
+
+    def fire_with(self, fire: Callable[[int, TimeDomain], None]) -> None:
+        """Set what is called with a timer's time and domain; without it they pass unnoticed."""
+        self._fire = fire
+        self.service()
+
+    def service(self) -> TimerService:
+        """Return the timers as the function sees them."""
+        if self._service is None:
+            self._service = SimpleTimerService(self._timers.get_internal_timer_service(USER_TIMERS, self))
+        return self._service
+
+    def on_event_time(self, timestamp: int, namespace: Any) -> None:
+        """Call the function."""
+        self._fire(timestamp, TimeDomain.EVENT_TIME)
+
+    def on_processing_time(self, timestamp: int, namespace: Any) -> None:
+        """Call the function."""
+        self._fire(timestamp, TimeDomain.PROCESSING_TIME)
+
+
+def _ignore_timer(_timestamp: int, _domain: TimeDomain) -> None:
+    """Do as a function without an `on_timer` does."""
+
+
+class FiredTimer:
+    """Which timer a context of `on_timer` speaks of.
+
+    Attributes:
+        timestamp: The time it was registered for.
+        domain: By which time it fires.
+    """
+
+    __slots__ = ("domain", "timestamp")
+
+    def __init__(self) -> None:
+        self.timestamp = 0
+        self.domain = TimeDomain.EVENT_TIME
+
+
 class KeyedContext(KeyedProcessFunction.Context, KeyedCoProcessFunction.Context):
     """The context of an element with a key."""
 
-    def __init__(self, backend: KeyedStateBackend) -> None:
+    def __init__(self, backend: KeyedStateBackend, time: ChainTime, timers: UserTimers) -> None:
         self._backend = backend
+        self._time = time
+        self._timers = timers
 
     def get_current_key(self) -> Any:
         """Return the key of the element."""
         return self._backend.current_key
+
+    def timestamp(self) -> int | None:
+        """Return the time of the element."""
+        return self._time.timestamp
+
+    def timer_service(self) -> TimerService:
+        """Return what tells the time, and keeps timers."""
+        return self._timers.service()
+
+
+class KeyedOnTimerContext(KeyedContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
+    """The context of a timer that fires."""
+
+    def __init__(self, backend: KeyedStateBackend, time: ChainTime, timers: UserTimers, fired: FiredTimer) -> None:
+        super().__init__(backend, time, timers)
+        self._fired = fired
+
+    def timestamp(self) -> int | None:
+        """Return the time of the timer."""
+        return self._fired.timestamp
+
+    def time_domain(self) -> TimeDomain:
+        """Return by which time it fires."""
+        return self._fired.domain
+
+
+def timer_handler(
+    call: Callable[..., Any], output: Output, fired: FiredTimer, context: Any
+) -> Callable[[int, TimeDomain], None]:
+    """Return what calls `on_timer` with a timer's time, and emits the results.
+
+    Args:
+        call: The function's `on_timer`.
+        output: Takes the results.
+        fired: What the context speaks of.
+        context: Of the calls.
+    """
+    handle = process_handler(call, output, context)
+
+    def fire(timestamp: int, domain: TimeDomain) -> None:
+        fired.timestamp, fired.domain = timestamp, domain
+        handle(timestamp)
+
+    return fire
+
+
+def keyed_process_handlers(
+    function: Any,
+    calls: Iterable[Callable[..., Any]],
+    output: Output,
+    time: ChainTime,
+    backend: KeyedStateBackend,
+    timers: InternalTimeServiceManager,
+) -> list[Emit]:
+    """Return the handler of each input of a keyed process function, and have its timers call it."""
+    user_timers, fired = UserTimers(timers), FiredTimer()
+    context = KeyedContext(backend, time, user_timers)
+    if has_on_timer(function):
+        on_timer_context = KeyedOnTimerContext(backend, time, user_timers, fired)
+        user_timers.fire_with(timer_handler(function.on_timer, output, fired, on_timer_context))
+    return [process_handler(call, output, context) for call in calls]
 
 
 def reduce_handler(

@@ -5,11 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pystate.api.functions import Function, ProcessFunction
+from pystate.api.functions import CoProcessFunction, Function, ProcessFunction
 from pystate.api.job_graph import OperatorKind
+from pystate.api.output_tag import OutputTag
+from pystate.api.timer_service import TimerService
 from pystate.common.errors import JobGraphError
+from pystate.slot.chain_time import ChainTime
+from pystate.slot.operators.output import Emit, Output
+from pystate.slot.timers.timer_services import UnkeyedTimerService
 
-Emit = Callable[[Any], None]
+__all__ = [
+    "Emit",
+    "PlainContext",
+    "callables",
+    "filter_handler",
+    "many_handler",
+    "map_handler",
+    "process_handler",
+    "stateless_handler",
+]
 
 _METHODS = {
     OperatorKind.MAP: ("map",),
@@ -44,8 +58,24 @@ def callables(kind: OperatorKind, function: Any) -> list[Callable[..., Any]]:
     raise JobGraphError(message)
 
 
-class PlainContext(ProcessFunction.Context):
-    """The context of `ProcessFunction.process_element`."""
+class PlainContext(ProcessFunction.Context, CoProcessFunction.Context):
+    """The context of an element without a key.
+
+    Args:
+        time: Of the chain.
+    """
+
+    def __init__(self, time: ChainTime) -> None:
+        self._time = time
+        self._service = UnkeyedTimerService(time)
+
+    def timestamp(self) -> int | None:
+        """Return the time of the element."""
+        return self._time.timestamp
+
+    def timer_service(self) -> TimerService:
+        """Return what tells the time."""
+        return self._service
 
 
 def map_handler(call: Callable[..., Any], emit: Emit) -> Emit:
@@ -79,9 +109,26 @@ def many_handler(call: Callable[..., Any], emit: Emit, *arguments: Any) -> Emit:
     return run_many
 
 
-def stateless_handler(kind: OperatorKind, function: Any, emit: Emit) -> Emit:
+def process_handler(call: Callable[..., Any], output: Output, *arguments: Any) -> Emit:
+    """Return what emits all results of a process function's call; those that are `(OutputTag, value)` to side outputs."""
+    emit, emit_tagged = output.emit, output.emit_tagged
+
+    def run_process(element: Any) -> None:
+        results: Iterable[Any] | None = call(element, *arguments)
+        if results is not None:
+            for result in results:
+                if type(result) is tuple and result and type(result[0]) is OutputTag:
+                    emit_tagged(*result)
+                else:
+                    emit(result)
+
+    return run_process
+
+
+def stateless_handler(kind: OperatorKind, function: Any, output: Output, time: ChainTime) -> Emit:
     """Return the handler of a function that needs no slot."""
     (call,) = callables(kind, function)
+    emit = output.emit
     if kind is OperatorKind.MAP:
         return map_handler(call, emit)
     if kind is OperatorKind.FILTER:
@@ -89,6 +136,6 @@ def stateless_handler(kind: OperatorKind, function: Any, emit: Emit) -> Emit:
     if kind is OperatorKind.FLAT_MAP:
         return many_handler(call, emit)
     if kind is OperatorKind.PLAIN_PROCESS:
-        return many_handler(call, emit, PlainContext())
+        return process_handler(call, output, PlainContext(time))
     message = f"{kind.value} runs in slots only."
     raise JobGraphError(message)

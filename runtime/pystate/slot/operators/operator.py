@@ -18,13 +18,16 @@ from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.plan.chain import OperatorSpec, function_object
+from pystate.slot.chain_time import ChainTime
 from pystate.slot.frozen_task import FrozenOperator
 from pystate.slot.operators.broadcast import broadcast_handlers
 from pystate.slot.operators.contexts import InitializationContext, SnapshotContext, SubtaskRuntimeContext
-from pystate.slot.operators.keyed import KeyedContext, reduce_handler
-from pystate.slot.operators.one_input import Emit, callables, many_handler, stateless_handler
+from pystate.slot.operators.keyed import keyed_process_handlers, reduce_handler
+from pystate.slot.operators.one_input import Emit, callables, stateless_handler
+from pystate.slot.operators.output import Output
 from pystate.slot.operators.sink import sink_handler
 from pystate.slot.operators.two_input import two_input_handlers
+from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.operator.backend import OperatorStateBackend
 from pystate.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
@@ -36,6 +39,7 @@ LIST_CHECKPOINTED_STATE = "_default_"
 """The name of the list state that a `ListCheckpointed` function's parts are kept in, as in Flink."""
 
 _TWO_INPUT = (OperatorKind.CO_MAP, OperatorKind.CO_FLAT_MAP, OperatorKind.CO_PROCESS, OperatorKind.KEYED_CO_PROCESS)
+_KEYED = (OperatorKind.PROCESS, OperatorKind.REDUCE)
 _BROADCAST = (OperatorKind.BROADCAST_PROCESS, OperatorKind.KEYED_BROADCAST_PROCESS)
 
 
@@ -47,10 +51,11 @@ class Operator:
         context: The runtime context of its function.
         backend: The keyed state; None for an operator that doesn't stand directly behind key_by().
         key_groups: Those of the subtask.
-        clock: The time, ms since 1970.
+        time: Of the chain.
 
     Attributes:
         state: Its operator state.
+        timers: Its timer services; None where it has no keyed state.
         touched: Whether the running epoch has handed an element to a function that keeps state in its own fields.
     """
 
@@ -60,15 +65,16 @@ class Operator:
         context: SubtaskRuntimeContext,
         backend: KeyedStateBackend | None,
         key_groups: KeyGroupRange,
-        clock: Callable[[], int],
+        time: ChainTime,
     ) -> None:
         self.spec = spec
         self.backend = backend
+        self.timers = None if backend is None else InternalTimeServiceManager(backend, time)
         self.state = OperatorStateBackend(f"uid {spec.uid}")
         self.touched = False
         self._context = context
         self._key_groups = key_groups
-        self._clock = clock
+        self._time = time
         self._function = function_object(spec.function)
 
     @property
@@ -115,15 +121,33 @@ class Operator:
         if isinstance(self._function, Function):
             self._function.open(self._context)
 
-    def handlers(self, emit: Emit, input_type: TypeInformation | None = None) -> list[Emit]:
+    def handlers(self, output: Output, input_type: TypeInformation | None = None) -> list[Emit]:
         """Return what takes the elements of each input.
 
         Args:
-            emit: Takes the results.
+            output: Takes the results.
             input_type: The type of the first input's elements, for a head.
         """
-        made = self._handlers(emit, input_type)
+        made = self._handlers(output, input_type)
         return [self._marking(handle) for handle in made] if self.keeps_fields else made
+
+    def advance_watermark(self, watermark: int) -> None:
+        """Fire the timers that are due at an event time."""
+        if self.timers is not None:
+            self._fire(self.timers.advance_watermark, watermark)
+
+    def advance_processing_time(self, now: int) -> None:
+        """Fire the timers that are due by the clock."""
+        if self.timers is not None:
+            self._fire(self.timers.advance_processing_time, now)
+
+    def _fire(self, advance: Callable[[int], int], time: int) -> None:
+        self.state.read_only = self.is_broadcast  # each subtask has other timers
+        try:
+            fired = advance(time)
+        finally:
+            self.state.read_only = False
+        self.touched |= fired > 0 and self.keeps_fields
 
     def finish_epoch(self) -> list[Callable[[], None]]:
         """Return what makes the epoch's changes part of the operator state; may fail, and changes nothing yet."""
@@ -183,24 +207,30 @@ class Operator:
     def _flush_state(self) -> None:
         self.state.finish_epoch()
 
-    def _handlers(self, emit: Emit, input_type: TypeInformation | None) -> list[Emit]:
-        kind, function, backend = self.spec.kind, self.spec.function, self.backend
+    def _handlers(self, output: Output, input_type: TypeInformation | None) -> list[Emit]:
+        kind, function, backend, time = self.spec.kind, self.spec.function, self.backend, self._time
         if kind in _TWO_INPUT:
-            return two_input_handlers(kind, function, emit, backend)
+            return two_input_handlers(kind, function, output, time, backend, self.timers)
         if kind in _BROADCAST:
             where = f"uid {self.spec.uid}"
-            return broadcast_handlers(kind, function, self.spec.descriptors, emit, backend, self.state, where)
+            descriptors = self.spec.descriptors
+            return broadcast_handlers(kind, function, descriptors, output, time, backend, self.timers, self.state, where)
         if kind is OperatorKind.SINK:
-            return [sink_handler(callables(kind, function)[0], self._clock)]
-        if kind in (OperatorKind.PROCESS, OperatorKind.REDUCE):
-            if backend is None:
-                message = f"{self.spec.name!r} doesn't stand directly behind key_by()."
-                raise JobGraphError(message, where=f"uid {self.spec.uid}", hint="put key_by(...) in front of it")
-            (call,) = callables(kind, function)
-            if kind is OperatorKind.REDUCE:
-                return [reduce_handler(call, emit, backend, input_type)]
-            return [many_handler(call, emit, KeyedContext(backend))]
-        return [stateless_handler(kind, function, emit)]
+            return [sink_handler(callables(kind, function)[0], time.clock)]
+        if kind in _KEYED:
+            return [self._keyed_handler(output, input_type)]
+        return [stateless_handler(kind, function, output, time)]
+
+    def _keyed_handler(self, output: Output, input_type: TypeInformation | None) -> Emit:
+        kind, function, backend, timers = self.spec.kind, self.spec.function, self.backend, self.timers
+        if backend is None or timers is None:
+            message = f"{self.spec.name!r} doesn't stand directly behind key_by()."
+            raise JobGraphError(message, where=f"uid {self.spec.uid}", hint="put key_by(...) in front of it")
+        calls = callables(kind, function)
+        if kind is OperatorKind.REDUCE:
+            return reduce_handler(calls[0], output.emit, backend, input_type)
+        (handler,) = keyed_process_handlers(function, calls, output, self._time, backend, timers)
+        return handler
 
     def _marking(self, handle: Emit) -> Emit:
         def run_marked(element: Any) -> None:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.api.functions import CoProcessFunction
 from pystate.api.job_graph import OperatorKind
-from pystate.slot.operators.keyed import KeyedContext
-from pystate.slot.operators.one_input import Emit, callables, many_handler, map_handler
+from pystate.slot.chain_time import ChainTime
+from pystate.slot.operators.keyed import keyed_process_handlers
+from pystate.slot.operators.one_input import Emit, PlainContext, callables, many_handler, map_handler, process_handler
+from pystate.slot.operators.output import Output
+from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
 from pystate.state.base.backend import KeyedStateBackend
 
 
-class CoContext(CoProcessFunction.Context):
-    """The context of `CoProcessFunction`."""
-
-
-def two_input_handlers(kind: OperatorKind, function: Any, emit: Emit, backend: KeyedStateBackend | None) -> list[Emit]:
+def two_input_handlers(
+    kind: OperatorKind,
+    function: Any,
+    output: Output,
+    time: ChainTime,
+    backend: KeyedStateBackend | None,
+    timers: InternalTimeServiceManager | None,
+) -> list[Emit]:
     """Return the handler of each input."""
     calls = callables(kind, function)
     if kind is OperatorKind.CO_MAP:
-        return [map_handler(call, emit) for call in calls]
+        return [map_handler(call, output.emit) for call in calls]
     if kind is OperatorKind.CO_FLAT_MAP:
-        return [many_handler(call, emit) for call in calls]
-    if kind is OperatorKind.KEYED_CO_PROCESS and backend is not None:
-        keyed = KeyedContext(backend)
-        return [many_handler(call, emit, keyed) for call in calls]
-    plain = CoContext()
-    return [many_handler(call, emit, plain) for call in calls]
+        return [many_handler(call, output.emit) for call in calls]
+    if kind is OperatorKind.KEYED_CO_PROCESS and backend is not None and timers is not None:
+        return keyed_process_handlers(function, calls, output, time, backend, timers)
+    plain = PlainContext(time)
+    return [process_handler(call, output, plain) for call in calls]

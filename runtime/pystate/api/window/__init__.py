@@ -1,0 +1,1 @@
+"""What windows are made of: windows, assigners, triggers, evictors, functions of windows."""

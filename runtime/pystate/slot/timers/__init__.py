@@ -1,0 +1,1 @@
+"""Timers: who registers them, who makes them fire."""

@@ -1,0 +1,176 @@
+"""A timer service as operators use it (Flink's InternalTimerService): timers of the current key, in namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from pystate.api.time_domain import TimeDomain
+from pystate.common.errors import StateError
+from pystate.slot.chain_time import ChainTime
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.key_context import NO_KEY
+from pystate.state.base.namespaces import VOID, NamespaceSerializer
+from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
+from pystate.state.base.timer_schema import Timer, TimerSchema
+
+FIRED_PER_LOOK = 1_000
+"""After so many fired timers the size of the epoch is looked at."""
+
+
+class Triggerable(Protocol):
+    """What is called when timers fire (Flink's Triggerable); the key of the timer is the current one."""
+
+    def on_event_time(self, timestamp: int, namespace: Any) -> None:
+        """Do what is due at an event time."""
+
+    def on_processing_time(self, timestamp: int, namespace: Any) -> None:
+        """Do what is due by the clock."""
+
+
+class InternalTimerService:
+    """The timers of one service, in both domains of time.
+
+    Args:
+        name: Of the service.
+        backend: Keeps the timers, and has the current key.
+        namespaces: Of the timers.
+        time: Of the chain.
+        target: Called when a timer fires.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        backend: KeyedStateBackend,
+        namespaces: NamespaceSerializer,
+        time: ChainTime,
+        target: Triggerable,
+    ) -> None:
+        self._backend = backend
+        self._namespaces = namespaces
+        self._time = time
+        self._target = target
+        self._event = backend.get_priority_queue(TimerSchema(name, TimeDomain.EVENT_TIME, namespaces))
+        self._processing = backend.get_priority_queue(TimerSchema(name, TimeDomain.PROCESSING_TIME, namespaces))
+
+    def current_processing_time(self) -> int:
+        """Return the time of the clock, ms since 1970."""
+        return self._time.clock()
+
+    def current_watermark(self) -> int:
+        """Return the event time, ms since 1970."""
+        return self._time.watermark
+
+    def register_event_time_timer(self, namespace: Any, timestamp: int) -> None:
+        """Add a timer of the current key.
+
+        Raises:
+            StateError: There is no current key, or an argument isn't what it should be.
+        """
+        self._event.add(self._timer(self._event, namespace, timestamp))
+
+    def register_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
+        """Add a timer of the current key; see `register_event_time_timer`."""
+        self._processing.add(self._timer(self._processing, namespace, timestamp))
+
+    def delete_event_time_timer(self, namespace: Any, timestamp: int) -> None:
+        """Remove a timer of the current key; see `register_event_time_timer`."""
+        self._event.remove(self._timer(self._event, namespace, timestamp))
+
+    def delete_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
+        """Remove a timer of the current key; see `register_event_time_timer`."""
+        self._processing.remove(self._timer(self._processing, namespace, timestamp))
+
+    def event_time_timers(self) -> Iterator[Timer]:
+        """Iterate over the timers by event time, those of a key group in the order of their times."""
+        return self._event.timers()
+
+    def processing_time_timers(self) -> Iterator[Timer]:
+        """Iterate over the timers by the clock, those of a key group in the order of their times."""
+        return self._processing.timers()
+
+    def next_processing_time(self) -> int | None:
+        """Return the time of the first timer by the clock; None where there is none."""
+        first = self._processing.peek()
+        return None if first is None else first.timestamp
+
+    def advance_watermark(self, watermark: int) -> int:
+        """Fire the timers up to an event time in the order of their times, those too that are registered meanwhile.
+
+        Returns:
+            How many fired.
+        """
+        return self._fire(self._event, watermark, self._target.on_event_time, stamped=True)
+
+    def advance_processing_time(self, now: int) -> int:
+        """Fire the timers up to a time of the clock; see `advance_watermark`. What they emit has no time, as in Flink."""
+        return self._fire(self._processing, now, self._target.on_processing_time, stamped=False)
+
+    def _fire(self, queue: KeyGroupedPriorityQueue, limit: int, call: Callable[[int, Any], None], *, stamped: bool) -> int:
+        backend, time, external = self._backend, self._time, self._namespaces.external
+        set_current_key = backend.key_context.set_current_key
+        fired = 0
+        before = time.timestamp
+        try:
+            while (timer := queue.peek()) is not None and timer.timestamp <= limit:
+                queue.remove(timer)
+                set_current_key(timer.key, timer.key_group)
+                time.timestamp = timer.timestamp if stamped else None
+                call(timer.timestamp, external(timer.namespace))
+                fired += 1
+                if fired % FIRED_PER_LOOK == 0:
+                    backend.limit_epoch(FIRED_PER_LOOK, 0)
+        finally:
+            time.timestamp = before
+            if fired:
+                backend.key_context.clear()
+        return fired
+
+    def _timer(self, queue: KeyGroupedPriorityQueue, namespace: Any, timestamp: int) -> Timer:
+        if self._backend.key_context.active_key is NO_KEY:
+            message = "A timer was registered or deleted where there is no current key."
+            hint = "use timers in process_element and on_timer only, not in open(), in threads or for broadcast elements"
+            raise StateError(message, hint=hint)
+        return queue.timer(timestamp, namespace)
+
+
+class InternalTimeServiceManager:
+    """The timer services of one operator (Flink's InternalTimeServiceManager).
+
+    Args:
+        backend: Keeps the timers.
+        time: Of the chain.
+    """
+
+    def __init__(self, backend: KeyedStateBackend, time: ChainTime) -> None:
+        self._backend = backend
+        self._time = time
+        self._services: dict[str, InternalTimerService] = {}
+
+    def get_internal_timer_service(
+        self, name: str, target: Triggerable, namespaces: NamespaceSerializer = VOID
+    ) -> InternalTimerService:
+        """Return the service of that name; the first call makes it, and finds the timers of a restored snapshot.
+
+        Raises:
+            StateError, RestoreError: See `KeyedStateBackend.get_priority_queue`.
+        """
+        service = self._services.get(name)
+        if service is None:
+            service = InternalTimerService(name, self._backend, namespaces, self._time, target)
+            self._services[name] = service
+        return service
+
+    def advance_watermark(self, watermark: int) -> int:
+        """Fire the timers up to an event time; return how many fired."""
+        return sum(service.advance_watermark(watermark) for service in self._services.values())
+
+    def advance_processing_time(self, now: int) -> int:
+        """Fire the timers up to a time of the clock; return how many fired."""
+        return sum(service.advance_processing_time(now) for service in self._services.values())
+
+    def next_processing_time(self) -> int | None:
+        """Return the time of the first timer by the clock; None where there is none."""
+        times = (service.next_processing_time() for service in self._services.values())
+        return min((time for time in times if time is not None), default=None)
