@@ -26,6 +26,7 @@ class OperatorKind(Enum):
     FILTER = "Filter"
     PROCESS = "KeyedProcess"
     REDUCE = "Reduce"
+    WINDOW = "Window"
     PLAIN_PROCESS = "Process"
     SINK = "Sink"
     CO_MAP = "CoMap"

@@ -2,9 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+from weakref import WeakSet
+
 from pystate.common.errors import JobGraphError
 from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation
+
+
+class TagObserver(Protocol):
+    """What wants to know when a process makes its first tag."""
+
+    def heed_tags(self) -> None:
+        """Look for tags from now on."""
+
+
+class _FirstTag:
+    """Until a process has made a tag no function in it can have handed one on, and nobody has to look for them.
+
+    Attributes:
+        made: Whether it has.
+        observers: Who is to be told, as long as they live.
+    """
+
+    def __init__(self) -> None:
+        self.made = False
+        self.observers: WeakSet[Any] = WeakSet()
+
+    def announce(self) -> None:
+        """Tell all observers."""
+        self.made = True
+        for observer in list(self.observers):
+            observer.heed_tags()
+        self.observers.clear()
+
+
+_FIRST_TAG = _FirstTag()
+
+
+def await_first_tag(observer: TagObserver) -> None:
+    """Call `observer.heed_tags()` when the process makes its first tag: at once where it has, else before that is used."""
+    if _FIRST_TAG.made:
+        observer.heed_tags()
+    else:
+        _FIRST_TAG.observers.add(observer)
 
 
 class OutputTag:
@@ -23,6 +64,15 @@ class OutputTag:
     """
 
     __slots__ = ("tag_id", "type_info")
+
+    tag_id: str
+    type_info: TypeInformation | None
+
+    def __new__(cls, *_arguments: Any, **_named: Any) -> OutputTag:
+        """Make a tag, out of a pickle too."""
+        if not _FIRST_TAG.made:
+            _FIRST_TAG.announce()
+        return super().__new__(cls)
 
     def __init__(self, tag_id: str, type_info: TypeInformation | None = None) -> None:
         if not isinstance(tag_id, str) or not tag_id:

@@ -11,6 +11,7 @@ from pystate.testing.harnesses import (
     OneInputOperatorTestHarness,
     ProcessFunctionTestHarnesses,
     TwoInputOperatorTestHarness,
+    WindowOperatorTestHarness,
 )
 from pystate.testing.snapshot import OperatorSnapshot
 
@@ -22,4 +23,5 @@ __all__ = [
     "OperatorTestHarness",
     "ProcessFunctionTestHarnesses",
     "TwoInputOperatorTestHarness",
+    "WindowOperatorTestHarness",
 ]

@@ -10,14 +10,16 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pystate.api.job_graph import OperatorKind
+from pystate.api.output_tag import OutputTag
 from pystate.api.state import MapStateDescriptor
+from pystate.api.time_domain import TimeDomain
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.metrics.sample import sorted_figures
 from pystate.plan.chain import Chain, OperatorSpec
 from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec
+from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.operator_chain import OperatorChain
 from pystate.snapshot.barrier import CheckpointBarrier
@@ -25,6 +27,9 @@ from pystate.state.base.keys import KeyCodec
 from pystate.testing.snapshot import UID, OperatorSnapshot, repartition
 
 H = TypeVar("H", bound="OperatorTestHarness")
+
+MAIN_OUTPUT = ""
+"""The name of the main output among those of side outputs, which are never empty."""
 
 MAX_PARALLELISM = 128
 """The number of key groups where a test doesn't set one."""
@@ -45,6 +50,39 @@ class HarnessInput:
     broadcast: bool = False
 
 
+class CollectedOutput:
+    """What has come out of one output.
+
+    Args:
+        decode: From a batch to its elements.
+
+    Attributes:
+        elements: All, those of the running epoch included.
+    """
+
+    def __init__(self, decode: Callable[[pa.RecordBatch], Iterable[Any]]) -> None:
+        self.elements: list[Any] = []
+        self._decode = decode
+        self._kept = 0
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Take what comes out."""
+        self.elements += self._decode(batch)
+
+    def keep(self) -> None:
+        """End the epoch."""
+        self._kept = len(self.elements)
+
+    def roll_back(self) -> None:
+        """Drop what the epoch brought."""
+        del self.elements[self._kept :]
+
+    def clear(self) -> None:
+        """Drop all."""
+        self.elements.clear()
+        self._kept = 0
+
+
 class OperatorTestHarness:
     """What all harnesses share; make one of the subclasses.
 
@@ -60,6 +98,7 @@ class OperatorTestHarness:
         inputs: The streams that come in.
         key_type: The type of the keys, None for untyped.
         descriptors: The broadcast states that were declared with `broadcast(...)`.
+        side_outputs: The side outputs that are collected, see `get_side_output`; those of other tags are dropped.
         output_type: The type of the results, None for untyped.
         parallelism: The number of subtasks of the operator; the harness is one of them.
         subtask_index: Which one, from 0.
@@ -77,6 +116,7 @@ class OperatorTestHarness:
         *,
         key_type: TypeInformation | None = None,
         descriptors: Iterable[MapStateDescriptor] = (),
+        side_outputs: Iterable[OutputTag] = (),
         output_type: TypeInformation | None = None,
         parallelism: int = 1,
         subtask_index: int = 0,
@@ -94,10 +134,13 @@ class OperatorTestHarness:
         self._snapshot: OperatorSnapshot | None = None
         self._opened = False
         self._in_epoch = False
-        self._output: list[Any] = []
-        self._output_before = 0
-        out = OutputSpec(0, OutputKind.FRAME, "output", output_type)
-        self._decode_output = RecordCodec(output_type, "output").decode
+        types = {MAIN_OUTPUT: output_type, **{tag.tag_id: tag.type_info for tag in side_outputs}}
+        self._outputs = [CollectedOutput(RecordCodec(type_info, "output").decode) for type_info in types.values()]
+        self._output_of = dict(zip(types, self._outputs, strict=True))
+        ends = [
+            Chain(outputs=[OutputSpec(number, OutputKind.FRAME, "output", type_info)])
+            for number, type_info in enumerate(types.values())
+        ]
         self._task = TaskSpec(
             uid=UID,
             name=kind.value,
@@ -105,11 +148,11 @@ class OperatorTestHarness:
             parallelism=parallelism,
             max_parallelism=max_parallelism,
             inputs=[
-                TaskInput(read.type_info, None if read.key_selector is None else self._key, read.broadcast)
+                TaskInput(read.type_info, None if read.key_selector is None else self._key, read.broadcast, timestamped=True)
                 for read in self._inputs
             ],
             head=OperatorSpec(UID, kind.value, kind, function, list(descriptors)),
-            chain=Chain(outputs=[out]),
+            chain=Chain(outputs=ends[0].outputs, side_outputs=dict(zip(list(types)[1:], ends[1:], strict=True))),
         )
         environment = JobEnvironment(
             job_id="0" * 32,
@@ -170,7 +213,8 @@ class OperatorTestHarness:
         self._chain.flush_output()
         self._chain.finish_epoch()
         self._chain.metrics.sample_gauges()
-        self._output_before = len(self._output)
+        for output in self._outputs:
+            output.keep()
         self._in_epoch = False
 
     def roll_back_epoch(self) -> None:
@@ -181,7 +225,8 @@ class OperatorTestHarness:
                 function that keeps state in its own fields.
         """
         beyond = self._chain.roll_back_epoch()
-        del self._output[self._output_before :]
+        for output in self._outputs:
+            output.roll_back()
         self._in_epoch = False
         if beyond is not None:
             raise beyond
@@ -211,24 +256,51 @@ class OperatorTestHarness:
     repartition = staticmethod(repartition)
 
     def set_processing_time(self, milliseconds: int) -> None:
-        """Set the clock, ms since 1970; it stands at 0 in the beginning and doesn't run."""
+        """Set the clock, ms since 1970, and have the timers fire that are due by it. It stands at 0 in the beginning."""
         self._now = milliseconds
         self._look_at_metrics()
+        if self._opened:
+            self._in_epoch = True
+            self._chain.on_tick()
 
     def get_processing_time(self) -> int:
         """Return what the clock shows."""
         return self._now
 
+    def current_watermark(self) -> int:
+        """Return the operator's event time, ms since 1970: -2^63 in the beginning."""
+        return self._chain.current_watermark
+
+    def num_event_time_timers(self) -> int:
+        """Return how many timers by event time there are."""
+        return self._count_timers(TimeDomain.EVENT_TIME)
+
+    def num_processing_time_timers(self) -> int:
+        """Return how many timers by the clock there are."""
+        return self._count_timers(TimeDomain.PROCESSING_TIME)
+
     def extract_output(self) -> list[Any]:
         """Return all results so far, in order, those of the running epoch included."""
         self._chain.flush_output()
-        return list(self._output)
+        return list(self._output_of[MAIN_OUTPUT].elements)
+
+    def get_side_output(self, output_tag: OutputTag) -> list[Any]:
+        """Return what has gone into a side output so far, in order, that of the running epoch included.
+
+        Raises:
+            StateError: The tag isn't among `side_outputs`.
+        """
+        if output_tag.tag_id not in self._output_of:
+            message = f"The harness doesn't collect the side output {output_tag.tag_id!r}."
+            raise StateError(message, hint="name it when you make the harness: side_outputs=[tag]")
+        self._chain.flush_output()
+        return list(self._output_of[output_tag.tag_id].elements)
 
     def clear_output(self) -> None:
         """Forget the results so far."""
         self._chain.flush_output()
-        self._output.clear()
-        self._output_before = 0
+        for output in self._outputs:
+            output.clear()
 
     def owns_key(self, key: Any) -> bool:
         """Return whether a key belongs to this subtask."""
@@ -254,18 +326,32 @@ class OperatorTestHarness:
         self._chain.close()
         self._directory.cleanup()
 
-    def _process(self, input_index: int, elements: Iterable[Any]) -> None:
+    def _process(self, input_index: int, elements: Iterable[Any], timestamps: Iterable[int | None] | None = None) -> None:
+        self._begin()
+        batch = list(elements)
+        times: list[int | None] = [None] * len(batch) if timestamps is None else list(timestamps)
+        self._chain.on_batch(self._batch(input_index, batch, times), input_index)
+
+    def _process_watermark(self, input_index: int, timestamp: int) -> None:
+        self._begin()
+        self._chain.on_watermark(timestamp, input_index)
+
+    def _begin(self) -> None:
         if not self._opened:
             message = "open() comes before the first element."
             raise StateError(message)
         self._in_epoch = True
-        self._chain.on_batch(self._batch(input_index, list(elements)), input_index)
 
-    def _batch(self, index: int, elements: list[Any]) -> pa.RecordBatch:
+    def _count_timers(self, domain: TimeDomain) -> int:
+        return sum(1 for head in self._chain.operators if head.timers for _ in head.timers.timers(domain))
+
+    def _batch(self, index: int, elements: list[Any], timestamps: list[int | None]) -> pa.RecordBatch:
         """Return elements as they come out of Spark's shuffle."""
         codec, select = self._codecs[index], self._inputs[index].key_selector
         prepared = elements if codec.prepare is None else [codec.prepare(element) for element in elements]
         arrays, fields = codec.encode(prepared), list(codec.schema)
+        arrays.append(pa.array(timestamps, pa.int64()))
+        fields.append(pa.field(TIMESTAMP_FIELD, pa.int64()))
         if select is not None:
             keys = [select(element) for element in elements]
             prepare_key = self._key.preparer()
@@ -282,5 +368,5 @@ class OperatorTestHarness:
         if self._in_epoch:
             self.end_epoch()
 
-    def _collect(self, _: OutputSpec, batch: pa.RecordBatch) -> None:
-        self._output += self._decode_output(batch)
+    def _collect(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
+        self._outputs[output.tag].take(batch)

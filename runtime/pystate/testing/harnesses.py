@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from pystate.api.functions import (
+    AggregateFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -21,7 +22,12 @@ from pystate.api.functions import (
     SinkFunction,
 )
 from pystate.api.job_graph import OperatorKind
+from pystate.api.output_tag import OutputTag
 from pystate.api.state import MapStateDescriptor
+from pystate.api.window.assigners import WindowAssigner
+from pystate.api.window.evictors import Evictor
+from pystate.api.window.operation import AnyWindowFunction, WindowOperation
+from pystate.api.window.triggers import Trigger
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
 from pystate.testing.harness import HarnessInput, OperatorTestHarness
@@ -73,13 +79,17 @@ class OneInputOperatorTestHarness(OperatorTestHarness):
     ) -> None:
         super().__init__(_kind(function, kind), function, [HarnessInput(input_type)], **options)
 
-    def process_element(self, value: Any) -> None:
-        """Process an element."""
-        self._process(0, [value])
+    def process_element(self, value: Any, timestamp: int | None = None) -> None:
+        """Process an element; its time is in ms since 1970, None for none."""
+        self._process(0, [value], [timestamp])
 
-    def process_elements(self, values: Iterable[Any]) -> None:
-        """Process elements, in one batch."""
-        self._process(0, values)
+    def process_elements(self, values: Iterable[Any], timestamps: Iterable[int | None] | None = None) -> None:
+        """Process elements, in one batch, each with its time in ms since 1970; without times None."""
+        self._process(0, values, timestamps)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Have the event time reach a time, ms since 1970; timers that are due fire."""
+        self._process_watermark(0, timestamp)
 
 
 class KeyedOneInputOperatorTestHarness(OperatorTestHarness):
@@ -107,17 +117,71 @@ class KeyedOneInputOperatorTestHarness(OperatorTestHarness):
         inputs = [HarnessInput(input_type, key_selector)]
         super().__init__(_kind(function, kind), function, inputs, key_type=key_type, **options)
 
-    def process_element(self, value: Any) -> None:
-        """Process an element.
+    def process_element(self, value: Any, timestamp: int | None = None) -> None:
+        """Process an element; its time is in ms since 1970, None for none.
 
         Raises:
             ControlError: Its key is not this subtask's.
         """
-        self._process(0, [value])
+        self._process(0, [value], [timestamp])
 
-    def process_elements(self, values: Iterable[Any]) -> None:
-        """Process elements, in one batch."""
-        self._process(0, values)
+    def process_elements(self, values: Iterable[Any], timestamps: Iterable[int | None] | None = None) -> None:
+        """Process elements, in one batch, each with its time in ms since 1970; without times None."""
+        self._process(0, values, timestamps)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Have the event time reach a time, ms since 1970; timers that are due fire."""
+        self._process_watermark(0, timestamp)
+
+
+class WindowOperatorTestHarness(KeyedOneInputOperatorTestHarness):
+    """A step with windows behind key_by(), as `window(...)` and what follows it make one.
+
+    Args:
+        assigner: Which windows an element belongs to.
+        key_selector: Names the key of an element.
+        key_type: The type of the keys, None for untyped.
+        trigger: When windows fire; None for the assigner's own trigger.
+        allowed_lateness: How long a window stays behind its end, in ms.
+        late_tag: The side output of late elements; it is collected.
+        evictor: What of a window's elements counts.
+        reduce_function: As for `reduce(...)`.
+        aggregate_function: As for `aggregate(...)`.
+        accumulator_type: As for `aggregate(...)`.
+        window_function: As for `apply(...)`, `process(...)`, or beside the function of `reduce(...)` and `aggregate(...)`.
+        options: See `OperatorTestHarness`, and `input_type`.
+    """
+
+    def __init__(
+        self,
+        assigner: WindowAssigner,
+        key_selector: Callable[[Any], Any],
+        key_type: TypeInformation | None = None,
+        *,
+        trigger: Trigger | None = None,
+        allowed_lateness: int = 0,
+        late_tag: OutputTag | None = None,
+        evictor: Evictor | None = None,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any] | None = None,
+        aggregate_function: AggregateFunction | None = None,
+        accumulator_type: TypeInformation | None = None,
+        window_function: AnyWindowFunction | None = None,
+        side_outputs: Iterable[OutputTag] = (),
+        **options: Any,
+    ) -> None:
+        operation = WindowOperation(
+            assigner,
+            trigger or assigner.get_default_trigger(None),
+            allowed_lateness,
+            late_tag,
+            evictor,
+            reduce_function,
+            aggregate_function,
+            accumulator_type,
+            window_function,
+        )
+        collected = [*side_outputs, *([] if late_tag is None else [late_tag])]
+        super().__init__(operation, key_selector, key_type, kind=OperatorKind.WINDOW, side_outputs=collected, **options)
 
 
 class TwoInputOperatorTestHarness(OperatorTestHarness):
@@ -147,13 +211,21 @@ class TwoInputOperatorTestHarness(OperatorTestHarness):
         inputs = [HarnessInput(input_type1, key_selector1), HarnessInput(input_type2, key_selector2)]
         super().__init__(_kind(function, None), function, inputs, key_type=key_type, **options)
 
-    def process_element1(self, value: Any) -> None:
-        """Process an element of the first stream."""
-        self._process(0, [value])
+    def process_element1(self, value: Any, timestamp: int | None = None) -> None:
+        """Process an element of the first stream; its time is in ms since 1970, None for none."""
+        self._process(0, [value], [timestamp])
 
-    def process_element2(self, value: Any) -> None:
-        """Process an element of the second stream."""
-        self._process(1, [value])
+    def process_element2(self, value: Any, timestamp: int | None = None) -> None:
+        """Process an element of the second stream; its time is in ms since 1970, None for none."""
+        self._process(1, [value], [timestamp])
+
+    def process_watermark1(self, timestamp: int) -> None:
+        """Have the first stream reach a time, ms since 1970; the operator's event time is the lower of both."""
+        self._process_watermark(0, timestamp)
+
+    def process_watermark2(self, timestamp: int) -> None:
+        """Have the second stream reach a time, ms since 1970."""
+        self._process_watermark(1, timestamp)
 
 
 class BroadcastOperatorTestHarness(OperatorTestHarness):
@@ -185,17 +257,25 @@ class BroadcastOperatorTestHarness(OperatorTestHarness):
         inputs = [HarnessInput(input_type, key_selector), HarnessInput(broadcast_type, broadcast=True)]
         super().__init__(_kind(function, None), function, inputs, key_type=key_type, descriptors=descriptors, **options)
 
-    def process_element(self, value: Any) -> None:
-        """Process an element of the data stream."""
-        self._process(0, [value])
+    def process_element(self, value: Any, timestamp: int | None = None) -> None:
+        """Process an element of the data stream; its time is in ms since 1970, None for none."""
+        self._process(0, [value], [timestamp])
 
-    def process_elements(self, values: Iterable[Any]) -> None:
-        """Process elements of the data stream, in one batch."""
-        self._process(0, values)
+    def process_elements(self, values: Iterable[Any], timestamps: Iterable[int | None] | None = None) -> None:
+        """Process elements of the data stream, in one batch, each with its time; without times None."""
+        self._process(0, values, timestamps)
 
-    def process_broadcast_element(self, value: Any) -> None:
+    def process_broadcast_element(self, value: Any, timestamp: int | None = None) -> None:
         """Process a broadcast element."""
-        self._process(1, [value])
+        self._process(1, [value], [timestamp])
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Have the data stream reach a time, ms since 1970; the operator's event time is the lower of both streams'."""
+        self._process_watermark(0, timestamp)
+
+    def process_broadcast_watermark(self, timestamp: int) -> None:
+        """Have the broadcast stream reach a time, ms since 1970."""
+        self._process_watermark(1, timestamp)
 
 
 class ProcessFunctionTestHarnesses:

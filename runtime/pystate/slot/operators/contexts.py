@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 from pystate.api.checkpointed import (
     FunctionInitializationContext,
@@ -15,24 +15,11 @@ from pystate.api.checkpointed import (
     RawOperatorStateOutput,
 )
 from pystate.api.functions import KeyedStateStore, RuntimeContext
-from pystate.api.state import (
-    AggregatingState,
-    AggregatingStateDescriptor,
-    ListState,
-    ListStateDescriptor,
-    MapState,
-    MapStateDescriptor,
-    ReducingState,
-    ReducingStateDescriptor,
-    State,
-    StateDescriptor,
-    StateKind,
-    ValueState,
-    ValueStateDescriptor,
-)
+from pystate.api.state import State, StateDescriptor
 from pystate.common.errors import StateDeclarationError, StateError
 from pystate.metrics.metric import MetricGroup
 from pystate.metrics.operator_metrics import OperatorMetrics, OperatorScope
+from pystate.slot.operators.keyed_state_store import DescribedStates
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
 
@@ -41,23 +28,7 @@ if TYPE_CHECKING:
     from pystate.plan.task import JobEnvironment, TaskSpec
 
 
-DESCRIPTORS: dict[StateKind, type[StateDescriptor]] = {
-    StateKind.VALUE: ValueStateDescriptor,
-    StateKind.LIST: ListStateDescriptor,
-    StateKind.MAP: MapStateDescriptor,
-    StateKind.REDUCING: ReducingStateDescriptor,
-    StateKind.AGGREGATING: AggregatingStateDescriptor,
-}
-GETTERS = {
-    StateKind.VALUE: "get_state",
-    StateKind.LIST: "get_list_state",
-    StateKind.MAP: "get_map_state",
-    StateKind.REDUCING: "get_reducing_state",
-    StateKind.AGGREGATING: "get_aggregating_state",
-}
-
-
-class SubtaskRuntimeContext(RuntimeContext):
+class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
     """The runtime context of one operator in one subtask.
 
     Args:
@@ -79,6 +50,7 @@ class SubtaskRuntimeContext(RuntimeContext):
         environment: JobEnvironment,
         backend: KeyedStateBackend | None,
     ) -> None:
+        super().__init__(f"uid {operator.uid}")
         self._operator = operator
         self._task = task
         self._subtask = subtask
@@ -119,41 +91,14 @@ class SubtaskRuntimeContext(RuntimeContext):
         """Return the group of the operator's metrics."""
         return self.metrics.group
 
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """Return the keyed value state of that name."""
-        return cast("ValueState[Any]", self._keyed_state(state_descriptor, StateKind.VALUE))
-
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return the keyed list state of that name."""
-        return cast("ListState[Any]", self._keyed_state(state_descriptor, StateKind.LIST))
-
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        """Return the keyed map state of that name."""
-        return cast("MapState[Any, Any]", self._keyed_state(state_descriptor, StateKind.MAP))
-
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        """Return the keyed reducing state of that name."""
-        return cast("ReducingState[Any]", self._keyed_state(state_descriptor, StateKind.REDUCING))
-
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        """Return the keyed aggregating state of that name."""
-        return cast("AggregatingState[Any, Any]", self._keyed_state(state_descriptor, StateKind.AGGREGATING))
-
-    def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
-        if not isinstance(descriptor, StateDescriptor):
-            wanted = DESCRIPTORS[kind].__name__
-            message = f"{GETTERS[kind]}() takes a {wanted}, not {descriptor!r}."
-            hint = f'write {GETTERS[kind]}({wanted}("name", ...))'
-            raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
+    def _described_state(self, state_descriptor: StateDescriptor) -> State:
         if self._backend is None:
-            message = f"{self._operator.name!r} asks for the keyed state {descriptor.name!r} on a stream without a key."
+            message = (
+                f"{self._operator.name!r} asks for the keyed state {state_descriptor.name!r} on a stream without a key."
+            )
             hint = "put key_by(...) directly in front of it"
             raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
-        if descriptor.kind is not kind:
-            message = f"{descriptor!r} declares {descriptor.kind.value} state, {kind.value} state was asked for."
-            hint = f"use {GETTERS[descriptor.kind]}(...), or declare it with a {DESCRIPTORS[kind].__name__}"
-            raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
-        return self._backend.get_partitioned_state(descriptor)
+        return self._backend.get_partitioned_state(state_descriptor)
 
 
 def _scope(operator: OperatorSpec, task: TaskSpec, subtask: int, environment: JobEnvironment) -> OperatorScope:

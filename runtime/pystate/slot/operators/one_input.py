@@ -7,7 +7,6 @@ from typing import Any
 
 from pystate.api.functions import CoProcessFunction, Function, ProcessFunction
 from pystate.api.job_graph import OperatorKind
-from pystate.api.output_tag import OutputTag
 from pystate.api.timer_service import TimerService
 from pystate.common.errors import JobGraphError
 from pystate.slot.chain_time import ChainTime
@@ -111,16 +110,13 @@ def many_handler(call: Callable[..., Any], emit: Emit, *arguments: Any) -> Emit:
 
 def process_handler(call: Callable[..., Any], output: Output, *arguments: Any) -> Emit:
     """Return what emits all results of a process function's call; those that are `(OutputTag, value)` to side outputs."""
-    emit, emit_tagged = output.emit, output.emit_tagged
 
     def run_process(element: Any) -> None:
         results: Iterable[Any] | None = call(element, *arguments)
         if results is not None:
             for result in results:
-                if type(result) is tuple and result and type(result[0]) is OutputTag:
-                    emit_tagged(*result)
-                else:
-                    emit(result)
+                collect = output.collect  # another one as soon as the function has made a tag
+                collect(result)
 
     return run_process
 

@@ -27,6 +27,7 @@ from pystate.slot.operators.one_input import Emit, callables, stateless_handler
 from pystate.slot.operators.output import Output
 from pystate.slot.operators.sink import sink_handler
 from pystate.slot.operators.two_input import two_input_handlers
+from pystate.slot.operators.windowing.window_operator import WindowOperator
 from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.operator.backend import OperatorStateBackend
@@ -39,7 +40,7 @@ LIST_CHECKPOINTED_STATE = "_default_"
 """The name of the list state that a `ListCheckpointed` function's parts are kept in, as in Flink."""
 
 _TWO_INPUT = (OperatorKind.CO_MAP, OperatorKind.CO_FLAT_MAP, OperatorKind.CO_PROCESS, OperatorKind.KEYED_CO_PROCESS)
-_KEYED = (OperatorKind.PROCESS, OperatorKind.REDUCE)
+_KEYED = (OperatorKind.PROCESS, OperatorKind.REDUCE, OperatorKind.WINDOW)
 _BROADCAST = (OperatorKind.BROADCAST_PROCESS, OperatorKind.KEYED_BROADCAST_PROCESS)
 
 
@@ -226,6 +227,10 @@ class Operator:
         if backend is None or timers is None:
             message = f"{self.spec.name!r} doesn't stand directly behind key_by()."
             raise JobGraphError(message, where=f"uid {self.spec.uid}", hint="put key_by(...) in front of it")
+        if kind is OperatorKind.WINDOW:
+            where = f"uid {self.spec.uid}"
+            windows = WindowOperator(function, input_type, backend, self._context, self._time, timers, output, where)
+            return windows.process_element
         calls = callables(kind, function)
         if kind is OperatorKind.REDUCE:
             return reduce_handler(calls[0], output.emit, backend, input_type)

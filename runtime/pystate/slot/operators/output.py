@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from pystate.api.output_tag import OutputTag
+from pystate.api.output_tag import OutputTag, await_first_tag
 
 Emit = Callable[[Any], None]
 
 
-@dataclass(frozen=True)
 class Output:
     """The outputs of one operator.
 
-    Attributes:
+    Args:
         emit: Takes what goes into the main output.
         side: By the name of a tag: takes what goes into that side output. One that nobody reads is missing.
+
+    Attributes:
+        emit: As given.
+        collect: Takes a result of a process function, which may be `(OutputTag, value)`. It is `emit` itself as long as this
+            process has no tags: so who doesn't use them doesn't pay for them.
     """
 
-    emit: Emit
-    side: Mapping[str, Emit] = field(default_factory=dict)
+    __slots__ = ("__weakref__", "_side", "collect", "emit")
+
+    def __init__(self, emit: Emit, side: Mapping[str, Emit] | None = None) -> None:
+        self.emit = emit
+        self._side = side or {}
+        self.collect = emit
+        await_first_tag(self)
+
+    def heed_tags(self) -> None:
+        """Look for tags from now on."""
+        self.collect = self._collect
 
     def emit_tagged(self, tag: OutputTag, value: Any) -> None:
         """Hand a value to a side output; it is dropped where nobody reads that, as in Flink."""
-        emit = self.side.get(tag.tag_id)
+        emit = self._side.get(tag.tag_id)
         if emit is not None:
             emit(value)
+
+    def reads(self, tag: OutputTag) -> bool:
+        """Return whether somebody reads a side output."""
+        return tag.tag_id in self._side
+
+    def _collect(self, result: Any) -> None:
+        if type(result) is tuple and result and type(result[0]) is OutputTag:
+            tag, value = result
+            self.emit_tagged(tag, value)
+        else:
+            self.emit(result)

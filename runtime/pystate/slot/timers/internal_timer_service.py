@@ -82,13 +82,9 @@ class InternalTimerService:
         """Remove a timer of the current key; see `register_event_time_timer`."""
         self._processing.remove(self._timer(self._processing, namespace, timestamp))
 
-    def event_time_timers(self) -> Iterator[Timer]:
-        """Iterate over the timers by event time, those of a key group in the order of their times."""
-        return self._event.timers()
-
-    def processing_time_timers(self) -> Iterator[Timer]:
-        """Iterate over the timers by the clock, those of a key group in the order of their times."""
-        return self._processing.timers()
+    def timers(self, domain: TimeDomain) -> Iterator[Timer]:
+        """Iterate over the timers in a domain of time, those of a key group in the order of their times."""
+        return (self._event if domain is TimeDomain.EVENT_TIME else self._processing).timers()
 
     def next_processing_time(self) -> int | None:
         """Return the time of the first timer by the clock; None where there is none."""
@@ -169,6 +165,11 @@ class InternalTimeServiceManager:
     def advance_processing_time(self, now: int) -> int:
         """Fire the timers up to a time of the clock; return how many fired."""
         return sum(service.advance_processing_time(now) for service in self._services.values())
+
+    def timers(self, domain: TimeDomain) -> Iterator[Timer]:
+        """Iterate over the timers of all services in a domain of time."""
+        for service in self._services.values():
+            yield from service.timers(domain)
 
     def next_processing_time(self) -> int | None:
         """Return the time of the first timer by the clock; None where there is none."""

@@ -1,0 +1,1 @@
+"""Windows at work: which state they have, when they fire, how they merge."""
