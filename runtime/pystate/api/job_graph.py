@@ -13,6 +13,7 @@ from typing import Any
 
 from pystate.api.checkpointed import CheckpointedFunction, ListCheckpointed
 from pystate.api.state import MapStateDescriptor
+from pystate.api.window.operation import WindowOperation
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.user_frames import program_line
@@ -35,6 +36,17 @@ class OperatorKind(Enum):
     KEYED_CO_PROCESS = "KeyedCoProcess"
     BROADCAST_PROCESS = "BroadcastProcess"
     KEYED_BROADCAST_PROCESS = "KeyedBroadcastProcess"
+
+
+_WITH_SIDE_OUTPUTS = (
+    OperatorKind.PROCESS,
+    OperatorKind.WINDOW,
+    OperatorKind.PLAIN_PROCESS,
+    OperatorKind.CO_PROCESS,
+    OperatorKind.KEYED_CO_PROCESS,
+    OperatorKind.BROADCAST_PROCESS,
+    OperatorKind.KEYED_BROADCAST_PROCESS,
+)
 
 
 class SinkKind(Enum):
@@ -147,7 +159,14 @@ class OneInputTransformation(Transformation):
     @property
     def keeps_type(self) -> bool:
         """Whether elements go on as they are."""
+        if isinstance(self.function, WindowOperation):
+            return self.function.keeps_type
         return self.kind in (OperatorKind.FILTER, OperatorKind.REDUCE)
+
+    @property
+    def has_side_outputs(self) -> bool:
+        """Whether the function may hand elements to side outputs."""
+        return self.kind in _WITH_SIDE_OUTPUTS
 
 
 @dataclass(eq=False)
@@ -167,6 +186,11 @@ class TwoInputTransformation(Transformation):
     def keeps_state(self) -> bool:
         """Whether keyed, broadcast or operator state may be there."""
         return self.keyed or bool(self.descriptors) or isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
+
+    @property
+    def has_side_outputs(self) -> bool:
+        """Whether the function may hand elements to side outputs."""
+        return self.kind in _WITH_SIDE_OUTPUTS
 
 
 @dataclass(eq=False)
@@ -199,6 +223,22 @@ class PartitionTransformation(VirtualTransformation):
     """Says which subtask of the next step gets an element."""
 
     partitioning: Partitioning = Partitioning.REBALANCE
+
+
+@dataclass(eq=False)
+class SideOutputTransformation(VirtualTransformation):
+    """A side output of the step that it reads.
+
+    Attributes:
+        tag: The name of its tag.
+    """
+
+    tag: str = ""
+
+    @property
+    def keeps_type(self) -> bool:
+        """The tag says the type."""
+        return False
 
 
 @dataclass(eq=False)

@@ -35,6 +35,7 @@ from pystate.api.functions import (
     RuntimeContext,
     SinkFunction,
 )
+from pystate.api.output_tag import OutputTag
 from pystate.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -54,6 +55,17 @@ from pystate.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from pystate.api.time_domain import TimeDomain
+from pystate.api.timer_service import TimerService
+from pystate.api.window.assigners import MergingWindowAssigner, WindowAssigner
+from pystate.api.window.functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from pystate.api.window.triggers import Trigger, TriggerResult
+from pystate.api.window.windows import CountWindow, GlobalWindow, TimeWindow, Window
 from pystate.common.options import CheckpointingMode, ExternalizedCheckpointCleanup, ExternalizedCheckpointRetention
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.checkpoint_storage import (
@@ -74,12 +86,15 @@ from pystate.datastream.state_backend import (
     RocksDBStateBackend,
     StateBackend,
 )
+from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from pystate.metrics.metric import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
 
 __all__ = [
     "AggregateFunction",
     "AggregatingState",
     "AggregatingStateDescriptor",
+    "AllWindowFunction",
+    "AllWindowedStream",
     "AppendingState",
     "BaseBroadcastProcessFunction",
     "BroadcastConnectedStream",
@@ -95,8 +110,9 @@ __all__ = [
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
-    "CustomStateBackend",
+    "CountWindow",
     "Counter",
+    "CustomStateBackend",
     "DataStream",
     "DataStreamSink",
     "Distribution",
@@ -111,6 +127,7 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "Gauge",
+    "GlobalWindow",
     "HashMapStateBackend",
     "JobExecutionResult",
     "JobManagerCheckpointStorage",
@@ -128,11 +145,15 @@ __all__ = [
     "MapStateDescriptor",
     "MemoryStateBackend",
     "MergingState",
+    "MergingWindowAssigner",
     "Meter",
     "Metric",
     "MetricGroup",
     "OperatorStateStore",
+    "OutputTag",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "RawKeyedStateOutput",
     "RawOperatorStateOutput",
     "ReadOnlyBroadcastState",
@@ -147,6 +168,15 @@ __all__ = [
     "StateDescriptor",
     "StateTtlConfig",
     "StreamExecutionEnvironment",
+    "TimeDomain",
+    "TimeWindow",
+    "TimerService",
+    "Trigger",
+    "TriggerResult",
     "ValueState",
     "ValueStateDescriptor",
+    "Window",
+    "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
 ]

@@ -22,20 +22,26 @@ from pystate.api.job_graph import (
     OperatorKind,
     Partitioning,
     PartitionTransformation,
+    SideOutputTransformation,
     SinkKind,
     SinkTransformation,
     Transformation,
+    TwoInputTransformation,
     UnionTransformation,
     VirtualTransformation,
     check_same_type,
+    element_type,
 )
+from pystate.api.output_tag import OutputTag
 from pystate.api.state import MapStateDescriptor
+from pystate.api.window.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
 from pystate.common.plain_text import check_text
-from pystate.common.type_info import TypeInformation
+from pystate.common.type_info import TypeInformation, Types
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.execution_environment import ExecutionEnvironment
+from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -243,6 +249,31 @@ class DataStream:
             return stream
         return BroadcastStream(stream, broadcast_state_descriptor, *other_broadcast_state_descriptors)
 
+    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[DataStream]:
+        """Cut all elements into windows together. One subtask does it, whatever the job's parallelism."""
+        return AllWindowedStream(self.key_by(_same_key, Types.BYTE()), window_assigner)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """Return the stream of what the function of this step hands to a side output: `yield output_tag, value`.
+
+        Raises:
+            JobGraphError: It is no tag, the step has no side outputs, or the tag was asked for with another type.
+        """
+        if not isinstance(output_tag, OutputTag):
+            message = f"get_side_output() takes an OutputTag, not {output_tag!r}."
+            raise JobGraphError(message)
+        step = self._transformation
+        if not isinstance(step, (OneInputTransformation, TwoInputTransformation)) or not step.has_side_outputs:
+            message = f"{step.name!r} has no side outputs ({output_tag!r}): process functions and windows have."
+            raise JobGraphError(message, hint="call get_side_output() on what process() or a window returns")
+        for other in step.children:
+            if isinstance(other, SideOutputTransformation) and other.tag == output_tag.tag_id:
+                if element_type(other.output_type) != element_type(output_tag.type_info):
+                    message = f"The side output {output_tag.tag_id!r} of {step.name!r} is asked for with two types."
+                    raise JobGraphError(message, hint="use one OutputTag")
+        side = SideOutputTransformation("SideOutput", (step,), output_tag.type_info, tag=output_tag.tag_id)
+        return DataStream(self._environment, side)
+
     def rebalance(self) -> DataStream:
         """Send elements to the subtasks of the next step in turn."""
         return self._partitioned(Partitioning.REBALANCE)
@@ -314,6 +345,10 @@ class DataStream:
             raise JobGraphError(message, hint="set it behind process(), map() or another step")
 
 
+def _same_key(_element: Any) -> int:
+    return 0
+
+
 def _without_key(step: Transformation) -> Transformation:
     """Return what a key_by() reads: the key says nothing where another partitioning follows."""
     return _without_key(step.parent) if isinstance(step, KeyByTransformation) else step
@@ -332,6 +367,21 @@ class KeyedStream(DataStream):
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """Emit for each element what `func` makes of it and of the last one emitted for its key; the first one as it is."""
         return self._then(OperatorKind.REDUCE, _checked(func, ReduceFunction, "reduce"), self.get_type())
+
+    def window(self, window_assigner: WindowAssigner) -> WindowedStream[DataStream]:
+        """Cut each key's elements into windows."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream[DataStream]:
+        """Cut each key's elements into windows of so many.
+
+        Args:
+            size: How many elements a window has.
+            slide: After how many the next begins; 0 for end to end.
+        """
+        if slide == 0:
+            return WindowedStream(self, CountTumblingWindowAssigner(size))
+        return WindowedStream(self, CountSlidingWindowAssigner(size, slide))
 
     def key_by(
         self, key_selector: str | Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None

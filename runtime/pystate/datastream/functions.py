@@ -31,9 +31,16 @@ from pystate.api.functions import (
     RuntimeContext,
     SinkFunction,
 )
+from pystate.api.window.functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CheckpointListener",
@@ -54,10 +61,13 @@ __all__ = [
     "ListCheckpointed",
     "MapFunction",
     "OperatorStateStore",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "RawKeyedStateOutput",
     "RawOperatorStateOutput",
     "ReduceFunction",
     "RuntimeContext",
     "SinkFunction",
+    "WindowFunction",
 ]

@@ -10,6 +10,7 @@ from pystate.api.job_graph import (
     OneInputTransformation,
     Partitioning,
     PartitionTransformation,
+    SideOutputTransformation,
     SourceTransformation,
     StreamGraph,
     Transformation,
@@ -28,10 +29,12 @@ class StreamEdge:
     Attributes:
         producer: The step that makes them, never a virtual one.
         partitioning: What the program declares; None where it declares none.
+        tag: Of its side output that is read; None for the main output.
     """
 
     producer: Transformation
     partitioning: Partitioning | None = None
+    tag: str | None = None
 
 
 def edges_into(step: Transformation, partitioning: Partitioning | None = None) -> Iterator[StreamEdge]:
@@ -46,6 +49,8 @@ def edges_into(step: Transformation, partitioning: Partitioning | None = None) -
     elif isinstance(step, UnionTransformation):
         for parent in step.parents:
             yield from edges_into(parent, partitioning)
+    elif isinstance(step, SideOutputTransformation):
+        yield StreamEdge(step.parent, partitioning, step.tag)
     else:
         yield StreamEdge(step, partitioning)
 
@@ -91,6 +96,8 @@ class SourceStages:
 
     def _is_shuffled(self, child: Transformation) -> bool:
         """Return whether elements go to a child over a shuffle, or to one behind it through nothing but this stage."""
+        if isinstance(child, SideOutputTransformation):
+            return self._leads_to_shuffle(child)
         if isinstance(child, (VirtualTransformation, TwoInputTransformation)):
             return True
         if child.parallelism not in (None, self._parallelism):

@@ -93,4 +93,5 @@ def _items(place: Chain | ChainNode | None) -> list[tuple[str, ChainNode | None]
     sinks: list[tuple[str, ChainNode | None]] = [
         (f"Sink: {output.name}", None) for output in place.outputs if output.kind is not OutputKind.EDGE
     ]
-    return [*((child.operator.name, child) for child in place.children), *sinks]
+    side = [item for chain in place.side_outputs.values() for item in _items(chain)]
+    return [*((child.operator.name, child) for child in place.children), *sinks, *side]

@@ -33,6 +33,7 @@ from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.plan.output import OutputKind, OutputSpec, Routing
 from pystate.plan.placement import SourceStages, StreamEdge, edges_into
 from pystate.plan.task import TaskInput, TaskSpec
+from pystate.plan.time_steps import refuse_steps_that_wait_for_time
 from pystate.records.codec import KEY_FIELD
 from pystate.records.key_column import KeyColumn
 
@@ -104,7 +105,7 @@ class JobPlanner:
         self._drafts: list[_Draft] = []
         self._groups: dict[tuple[int, int], _Draft] = {}
         self._task_of: dict[int, _Draft] = {}
-        self._followers: dict[int, list[Transformation | _TaskEdge]] = {}
+        self._followers: dict[int, dict[str | None, list[Transformation | _TaskEdge]]] = {}  # by the tags of side outputs
         self._explicit: dict[str, int] = {}
         self._warnings: list[str] = []
 
@@ -126,6 +127,7 @@ class JobPlanner:
         for source, source_type in zip(sources, source_types, strict=True):
             source.output_type = source.output_type or source_type
         graph.resolve_types()
+        refuse_steps_that_wait_for_time(steps)
         self._stages = SourceStages(graph, self._parallelism)
         for step in steps:
             self._place(step)
@@ -207,7 +209,7 @@ class JobPlanner:
             broadcast = all(routing is Routing.BROADCAST for routing in routings)
             spec.inputs.append(TaskInput(root.output_type, key, broadcast=broadcast))
             for edge, routing in zip(edges, routings, strict=True):
-                self._followers_of(edge.producer).append(_TaskEdge(draft, index, routing, key_by))
+                self._followers_of(edge.producer, edge.tag).append(_TaskEdge(draft, index, routing, key_by))
                 producer = self._task_of.get(id(edge.producer))
                 draft.level = max(draft.level, 1 + (0 if producer is None else producer.level))
         return draft
@@ -241,10 +243,10 @@ class JobPlanner:
 
     def _follow(self, edges: list[StreamEdge], step: Transformation) -> None:
         for edge in edges:
-            self._followers_of(edge.producer).append(step)
+            self._followers_of(edge.producer, edge.tag).append(step)
 
-    def _followers_of(self, step: Transformation) -> list[Transformation | _TaskEdge]:
-        return self._followers.setdefault(id(step), [])
+    def _followers_of(self, step: Transformation, tag: str | None = None) -> list[Transformation | _TaskEdge]:
+        return self._followers.setdefault(id(step), {}).setdefault(tag, [])
 
     def _key_column(self, key_by: KeyByTransformation) -> KeyColumn:
         if key_by.column is None:
@@ -268,7 +270,7 @@ class JobPlanner:
     # -- what runs in a task
 
     def _build_chains(self, plan: JobPlan) -> None:
-        chains = [self._chain(self._followers_of(source.step), _ChainBuild(None, plan.sinks)) for source in plan.sources]
+        chains = [self._chain_behind(source.step, _ChainBuild(None, plan.sinks)) for source in plan.sources]
         edges = [output for chain in chains for output in chain.all_outputs()]
         ways = {(edge.target, edge.input_index, edge.routing) for edge in edges}
         plain = not any(chain.children for chain in chains) and len(edges) == len(chains) and len(ways) == 1
@@ -282,8 +284,15 @@ class JobPlanner:
             plan.levels.append([draft.spec for draft in level])
             for draft in level:
                 build = _ChainBuild(draft.spec.uid, plan.sinks)
-                items = draft.steps if draft.spec.head is None else self._followers_of(draft.steps[0])
-                draft.spec.chain = self._chain(items, build)
+                headless = draft.spec.head is None
+                draft.spec.chain = self._chain(draft.steps, build) if headless else self._chain_behind(draft.steps[0], build)
+
+    def _chain_behind(self, step: Transformation, build: _ChainBuild) -> Chain:
+        """Return what follows a step's main output, and its side outputs, up to the next tasks."""
+        followers = self._followers.get(id(step), {})
+        chain = self._chain(followers.get(None, ()), build)
+        chain.side_outputs = {tag: self._chain(items, build) for tag, items in followers.items() if tag is not None}
+        return chain
 
     def _chain(self, items: Iterable[Transformation | _TaskEdge], build: _ChainBuild) -> Chain:
         """Return the chain of `items` and all that follows them up to the next task."""
@@ -306,8 +315,8 @@ class JobPlanner:
                 assert isinstance(step, OneInputTransformation)  # noqa: S101 - all others head a task or run nothing
                 operator = OperatorSpec(self._uids[id(step)], step.name, step.kind, step.function)
             node = build.nodes[id(step)] = ChainNode(operator)
-            rest = self._chain(self._followers_of(step), build)
-            node.children, node.outputs = rest.children, rest.outputs
+            rest = self._chain_behind(step, build)
+            node.children, node.outputs, node.side_outputs = rest.children, rest.outputs, rest.side_outputs
         return node
 
     def _edge_output(self, edge: _TaskEdge, tag: int) -> OutputSpec:

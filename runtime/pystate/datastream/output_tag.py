@@ -1,0 +1,5 @@
+"""Side outputs, under the module name PyFlink has them."""
+
+from pystate.api.output_tag import OutputTag
+
+__all__ = ["OutputTag"]

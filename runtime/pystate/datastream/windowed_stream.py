@@ -1,0 +1,210 @@
+"""Streams cut into windows: `window(...)`, `count_window(...)` and `window_all(...)`, and what follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from pystate.api.functions import AggregateFunction, Function, ReduceFunction
+from pystate.api.job_graph import OneInputTransformation, OperatorKind
+from pystate.api.output_tag import OutputTag
+from pystate.api.window.assigners import MergingWindowAssigner, WindowAssigner
+from pystate.api.window.evictors import Evictor
+from pystate.api.window.functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from pystate.api.window.operation import AnyWindowFunction, WindowOperation
+from pystate.api.window.triggers import Trigger
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation
+from pystate.datastream.connected_streams import InputStream
+
+StreamT = TypeVar("StreamT")
+SelfWindows = TypeVar("SelfWindows", bound="_WindowedStream[Any]")
+
+_CHECKPOINTED = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
+
+
+class _WindowedStream(Generic[StreamT]):
+    """What windows over streams with and without a key share; generic in the stream that comes of them.
+
+    Args:
+        keyed_stream: What is cut into windows.
+        window_assigner: How.
+
+    Raises:
+        JobGraphError: That is no assigner.
+    """
+
+    _apply_function: type[Function]
+    _process_function: type[Function]
+
+    def __init__(self, keyed_stream: InputStream[StreamT], window_assigner: WindowAssigner) -> None:
+        if not isinstance(window_assigner, WindowAssigner):
+            message = f"A window is cut by a WindowAssigner, not by {window_assigner!r}."
+            raise JobGraphError(message, hint="write window(TumblingEventTimeWindows.of(Time.seconds(10)))")
+        self._stream = keyed_stream
+        self._operation = WindowOperation(window_assigner, window_assigner.get_default_trigger(None))
+
+    def get_execution_environment(self) -> Any:
+        """Return the environment the stream belongs to."""
+        return self._stream.get_execution_environment()
+
+    def get_input_type(self) -> TypeInformation | None:
+        """Return the type of the elements, None where they are untyped."""
+        return self._stream.transformation.output_type
+
+    def trigger(self: SelfWindows, trigger: Trigger) -> SelfWindows:
+        """Set when windows fire, in the place of the assigner's own trigger.
+
+        Raises:
+            JobGraphError: It is none, or can't merge and the windows do.
+        """
+        if not isinstance(trigger, Trigger):
+            message = f"trigger() takes a Trigger, not {trigger!r}."
+            raise JobGraphError(message)
+        if isinstance(self._operation.assigner, MergingWindowAssigner) and not trigger.can_merge():
+            message = f"{self._operation.assigner!r} merges windows, which {type(trigger).__name__} can't do."
+            raise JobGraphError(message, hint="give it can_merge() and on_merge(), or use another trigger")
+        self._operation.trigger = trigger
+        return self
+
+    def allowed_lateness(self: SelfWindows, time_ms: int) -> SelfWindows:
+        """Keep windows of event time for so many ms behind their end: each late element that comes until then fires again.
+
+        Raises:
+            JobGraphError: It is no number from 0 on.
+        """
+        if not isinstance(time_ms, int) or isinstance(time_ms, bool) or time_ms < 0:
+            message = f"allowed_lateness() takes a number of milliseconds from 0 on, not {time_ms!r}."
+            raise JobGraphError(message)
+        self._operation.allowed_lateness = time_ms
+        return self
+
+    def side_output_late_data(self: SelfWindows, output_tag: OutputTag) -> SelfWindows:
+        """Hand elements that come too late for all their windows to a side output, in the place of dropping them.
+
+        Raises:
+            JobGraphError: It is no `OutputTag`.
+        """
+        if not isinstance(output_tag, OutputTag):
+            message = f"side_output_late_data() takes an OutputTag, not {output_tag!r}."
+            raise JobGraphError(message)
+        self._operation.late_tag = output_tag
+        return self
+
+    def evictor(self: SelfWindows, evictor: Evictor) -> SelfWindows:
+        """Take elements out of windows that fire. A window keeps all its elements then, behind reduce() too.
+
+        Raises:
+            JobGraphError: It is no `Evictor`.
+        """
+        if not isinstance(evictor, Evictor):
+            message = f"evictor() takes an Evictor, not {evictor!r}."
+            raise JobGraphError(message)
+        self._operation.evictor = evictor
+        return self
+
+    def reduce(
+        self,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        window_function: AnyWindowFunction | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> StreamT:
+        """Make one element of those of a window; only the result so far is kept.
+
+        Args:
+            reduce_function: Makes one of two.
+            window_function: Gets the one element, and says what the window emits; None to emit that.
+            output_type: The type of what it says; without it untyped.
+        """
+        if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
+            message = f"reduce() takes a ReduceFunction, or a function of two elements, not {reduce_function!r}."
+            raise JobGraphError(message)
+        self._operation.reduce_function = reduce_function
+        return self._then("reduce", window_function, output_type)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: AnyWindowFunction | None = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> StreamT:
+        """Gather the elements of a window in an accumulator; only that is kept.
+
+        Args:
+            aggregate_function: Gathers them.
+            window_function: Gets the one result, and says what the window emits; None to emit that.
+            accumulator_type: The type of the accumulator; without it untyped.
+            output_type: The type of what the window emits; without it untyped.
+        """
+        if not isinstance(aggregate_function, AggregateFunction):
+            message = f"aggregate() takes an AggregateFunction, not {aggregate_function!r}."
+            raise JobGraphError(message)
+        self._operation.aggregate_function = aggregate_function
+        self._operation.accumulator_type = accumulator_type
+        return self._then("aggregate", window_function, output_type)
+
+    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> StreamT:
+        """Call a function with all elements of each window that fires."""
+        self._check(window_function, (self._apply_function,), "apply")
+        return self._then("apply", window_function, output_type)
+
+    def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> StreamT:
+        """Call a function with all elements of each window that fires, and time and state at hand."""
+        self._check(process_window_function, (self._process_function,), "process")
+        return self._then("process", process_window_function, output_type)
+
+    def _then(self, method: str, function: AnyWindowFunction | None, output_type: TypeInformation | None) -> StreamT:
+        operation = self._operation
+        if function is not None:
+            self._check(function, (self._apply_function, self._process_function), method)
+        operation.window_function = function
+        for part in operation.functions():
+            if isinstance(part, _CHECKPOINTED):
+                message = f"{type(part).__name__} is a function of windows, which takes no part in checkpoints itself."
+                raise JobGraphError(message, hint="keep its state in window_state() or global_state()")
+        parent = self._stream.transformation
+        if operation.keeps_type:
+            output_type = parent.output_type
+        step = OneInputTransformation(
+            str(operation),
+            (parent,),
+            output_type,
+            parallelism=self._parallelism(),
+            kind=OperatorKind.WINDOW,
+            function=operation,
+            keyed=True,
+        )
+        return self._stream.followed_by(step)
+
+    def _parallelism(self) -> int | None:
+        return None
+
+    def _check(self, function: Any, expected: tuple[type[Function], ...], method: str) -> None:
+        if not isinstance(function, expected):
+            names = " or a ".join(cls.__name__ for cls in expected)
+            message = f"{method}() takes a {names} here, not {function!r}."
+            raise JobGraphError(message)
+
+
+class WindowedStream(_WindowedStream[StreamT]):
+    """A keyed stream, each key's elements cut into windows."""
+
+    _apply_function = WindowFunction
+    _process_function = ProcessWindowFunction
+
+
+class AllWindowedStream(_WindowedStream[StreamT]):
+    """A stream whose elements are all cut into windows together: by one subtask, whatever the job's parallelism."""
+
+    _apply_function = AllWindowFunction
+    _process_function = ProcessAllWindowFunction
+
+    def _parallelism(self) -> int | None:
+        return 1
