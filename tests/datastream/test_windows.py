@@ -17,13 +17,20 @@ from pystate.common.time import Time
 from pystate.datastream import (
     AggregateFunction,
     AllWindowFunction,
+    BroadcastProcessFunction,
     CheckpointedFunction,
+    CountWindow,
+    KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
+    MergingWindowAssigner,
     OutputTag,
     ProcessAllWindowFunction,
     ProcessFunction,
     ProcessWindowFunction,
     StreamExecutionEnvironment,
+    TimeWindow,
+    Trigger,
+    WindowAssigner,
     WindowFunction,
 )
 from pystate.datastream.executor import Executor, register_executor
@@ -159,6 +166,48 @@ def test_every_name_of_pyflinks_windows_is_there() -> None:
     assert set(datastream) <= set(importlib.import_module("pystate.datastream").__all__)
     functions = importlib.import_module("pystate.datastream.functions")
     assert {"AllWindowFunction", "ProcessAllWindowFunction", "WindowFunction"} <= set(functions.__all__)
+
+
+def test_classes_take_the_types_that_pyflinks_programs_give_them() -> None:
+    class Sum(WindowFunction[tuple[str, int], int, str, CountWindow]):
+        def apply(self, key: str, window: CountWindow, inputs: Iterable[tuple[str, int]]) -> list[int]:
+            return [sum(number for _, number in inputs)]
+
+    class Last(ProcessWindowFunction[int, int, str, TimeWindow]):
+        def process(
+            self, key: str, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[int]
+        ) -> list[int]:
+            return list(elements)[-1:]
+
+    class OfAll(AllWindowFunction[int, int, TimeWindow]):
+        def apply(self, window: TimeWindow, inputs: Iterable[int]) -> list[int]:
+            return list(inputs)
+
+    class ProcessOfAll(ProcessAllWindowFunction[int, int, TimeWindow]):
+        def process(self, context: ProcessAllWindowFunction.Context[TimeWindow], elements: Iterable[int]) -> list[int]:
+            return list(elements)
+
+    class Never(NeverTrigger, Trigger[int, CountWindow]):
+        pass
+
+    class Sessions(EventTimeSessionWindows, MergingWindowAssigner[int, TimeWindow]):
+        def merge_windows(
+            self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
+        ) -> None: ...
+
+    class Beside(BroadcastProcessFunction[int, int, int]):
+        pass
+
+    class KeyedBeside(KeyedBroadcastProcessFunction[str, int, int, int]):
+        pass
+
+    assert Sum().apply("a", CountWindow(0), [("a", 1), ("a", 2)]) == [3]
+    for cls, base in ((Last, ProcessWindowFunction), (OfAll, AllWindowFunction), (ProcessOfAll, ProcessAllWindowFunction)):
+        assert isinstance(cls(), base)
+    assert issubclass(Never, Trigger)
+    assert issubclass(Sessions, WindowAssigner)
+    assert issubclass(Beside, BroadcastProcessFunction)
+    assert issubclass(KeyedBeside, KeyedBroadcastProcessFunction)
 
 
 def test_a_window_is_one_keyed_step_with_all_that_was_said_of_it(keyed: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic
 
 from pystate.api.state import (
     AggregatingState,
@@ -26,6 +26,7 @@ from pystate.api.state import (
 )
 from pystate.api.time_domain import TimeDomain
 from pystate.api.timer_service import TimerService
+from pystate.api.type_variables import IN1, IN2, KEY, OUT
 from pystate.metrics.metric import MetricGroup
 
 
@@ -362,7 +363,7 @@ class BaseBroadcastProcessFunction(Function):
             """Return a broadcast state."""
 
 
-class BroadcastProcessFunction(BaseBroadcastProcessFunction):
+class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
     """Elements of a stream without a key, with state that another stream broadcasts to every subtask.
 
     Within an epoch broadcast elements are processed before data elements.
@@ -377,7 +378,7 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
         """Process an element of the broadcast stream; every subtask gets it, and must do the same with it."""
 
 
-class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
     """Elements of a keyed stream, with keyed state and state that another stream broadcasts to every subtask.
 
     Within an epoch broadcast elements are processed before data elements.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, Generic
 
 from pystate.api.functions import RuntimeContext
 from pystate.api.state import ValueStateDescriptor
+from pystate.api.type_variables import W2, T, W
 from pystate.api.window.triggers import (
     CountTrigger,
     EventTimeTrigger,
@@ -35,7 +36,7 @@ from pystate.common.type_info import Types
 Length = Time | Duration
 
 
-class WindowAssigner(ABC):
+class WindowAssigner(ABC, Generic[T, W]):
     """Assigns elements to windows."""
 
     class WindowAssignerContext(ABC):
@@ -66,10 +67,10 @@ class WindowAssigner(ABC):
         """Return whether windows are of event time."""
 
 
-class MergingWindowAssigner(WindowAssigner):
+class MergingWindowAssigner(WindowAssigner[T, W]):
     """An assigner whose windows may merge."""
 
-    class MergeCallback(MergeCallback):
+    class MergeCallback(MergeCallback[W2]):
         """Takes which windows are merged into which."""
 
     @abstractmethod

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic
 
 from pystate.api.functions import Function, KeyedStateStore
+from pystate.api.type_variables import IN, KEY, OUT, W2, W
 
 
-class WindowFunction(Function):
+class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """What a window's elements come to."""
 
     @abstractmethod
@@ -23,10 +24,10 @@ class WindowFunction(Function):
         """
 
 
-class ProcessWindowFunction(Function):
+class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """What a window's elements come to, with time and state at hand."""
 
-    class Context(ABC):
+    class Context(ABC, Generic[W2]):
         """What is known of the window in hand."""
 
         @abstractmethod
@@ -57,7 +58,7 @@ class ProcessWindowFunction(Function):
         """Clear the window's states; called when the window is gone."""
 
 
-class AllWindowFunction(Function):
+class AllWindowFunction(Function, Generic[IN, OUT, W]):
     """What the elements of a window over a stream without a key come to."""
 
     @abstractmethod
@@ -65,10 +66,10 @@ class AllWindowFunction(Function):
         """Return or yield what the window emits; see `WindowFunction.apply`."""
 
 
-class ProcessAllWindowFunction(Function):
+class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """What the elements of a window over a stream without a key come to, with time and state at hand."""
 
-    class Context(ABC):
+    class Context(ABC, Generic[W2]):
         """What is known of the window in hand."""
 
         @abstractmethod

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import Any, cast
+from typing import Any, Generic, cast
 
 from pystate.api.state import ReducingState, ReducingStateDescriptor, State, StateDescriptor
+from pystate.api.type_variables import T, W
 from pystate.api.window.windows import TimeWindow, Window
 from pystate.common.errors import JobGraphError
 from pystate.common.time import Duration, Time
@@ -31,7 +32,7 @@ class TriggerResult(Enum):
         return self.value[1]
 
 
-class Trigger(ABC):
+class Trigger(ABC, Generic[T, W]):
     """Says when a window is evaluated. One object serves all keys and windows, so it keeps state by its context only."""
 
     class TriggerContext(ABC):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic
 
+from pystate.api.type_variables import W2
 from pystate.common.serializer import TypeSerializer
 
 MAX_TIMESTAMP = (1 << 63) - 1
@@ -28,7 +29,7 @@ class Window(ABC):
         """Return the last time that belongs to the window, ms since 1970."""
 
 
-class MergeCallback(ABC):
+class MergeCallback(ABC, Generic[W2]):
     """Takes which windows are merged into which; programs know it as `MergingWindowAssigner.MergeCallback`."""
 
     @abstractmethod

@@ -1,0 +1,35 @@
+"""Type variables of generic functions and windows: programs write `ProcessWindowFunction[tuple, str, str, TimeWindow]`.
+
+Each stands for Any where a program doesn't say: so it may also leave all of them out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+__all__ = ["IN", "IN1", "IN2", "KEY", "OUT", "T", "W", "W2"]
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Any)
+    W = TypeVar("W", default=Any)
+    W2 = TypeVar("W2", default=Any)
+    IN = TypeVar("IN", default=Any)
+    IN1 = TypeVar("IN1", default=Any)
+    IN2 = TypeVar("IN2", default=Any)
+    OUT = TypeVar("OUT", default=Any)
+    KEY = TypeVar("KEY", default=Any)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+    W = TypeVar("W")
+    W2 = TypeVar("W2")
+    IN = TypeVar("IN")
+    IN1 = TypeVar("IN1")
+    IN2 = TypeVar("IN2")
+    OUT = TypeVar("OUT")
+    KEY = TypeVar("KEY")
