@@ -9,7 +9,7 @@ from pystate.api.functions import RuntimeContext
 from pystate.api.window.assigners import MergingWindowAssigner
 from pystate.api.window.functions import ProcessAllWindowFunction, ProcessWindowFunction
 from pystate.api.window.operation import WindowOperation
-from pystate.api.window.triggers import TriggerResult
+from pystate.api.window.triggers import EventTimeTrigger, ProcessingTimeTrigger, TriggerResult
 from pystate.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
@@ -67,6 +67,7 @@ class WindowOperator:
         self._trigger = operation.trigger
         self._lateness = operation.allowed_lateness
         self._by_event_time = assigner.is_event_time()
+        self._cleaned_by_trigger = _cleaned_by_trigger(operation)
         self._time = time
         self._output = output
         self._backend = backend
@@ -135,8 +136,9 @@ class WindowOperator:
         context = self._trigger_context
         context.window = window
         self._heed(self._trigger.on_element(value, timestamp, window, context), window)
-        context.window = window
-        self._register_cleanup_timer(window)
+        if not self._cleaned_by_trigger:
+            context.window = window
+            self._register_cleanup_timer(window)
 
     def _on_timer(self, timestamp: int, namespace: Any, *, by_event_time: bool) -> None:
         window = self._namespaces.window(namespace)
@@ -154,6 +156,8 @@ class WindowOperator:
 
     def _heed(self, result: TriggerResult, window: Any) -> None:
         """Do what a trigger says with the window whose contents are selected."""
+        if result is TriggerResult.CONTINUE:  # the usual case, and quicker told than by its value
+            return
         if result.is_fire():
             inputs = self._contents.fire(window)
             if inputs is not None:
@@ -239,3 +243,10 @@ class WindowOperator:
             self._trigger_context.delete_event_time_timer(time)
         else:
             self._trigger_context.delete_processing_time_timer(time)
+
+
+def _cleaned_by_trigger(operation: WindowOperation) -> bool:
+    """Return whether the trigger's own timer is at the time at which a window is forgotten, so that one is enough."""
+    if not operation.assigner.is_event_time():
+        return type(operation.trigger) is ProcessingTimeTrigger
+    return type(operation.trigger) is EventTimeTrigger and operation.allowed_lateness == 0
