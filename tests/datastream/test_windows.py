@@ -222,6 +222,14 @@ def test_a_window_is_one_keyed_step_with_all_that_was_said_of_it(keyed: Any) -> 
     assert isinstance(operation.trigger, CountTrigger)
 
 
+def test_windows_may_be_used_for_several_steps(keyed: Any) -> None:
+    windows = keyed.window(TUMBLING).allowed_lateness(5)
+    reduced = windows.reduce(max).transformation.function
+    applied = windows.allowed_lateness(6).apply(Apply()).transformation.function
+    assert (reduced.reduce_function, reduced.window_function, reduced.allowed_lateness) == (max, None, 5)
+    assert (applied.reduce_function, type(applied.window_function), applied.allowed_lateness) == (None, Apply, 6)
+
+
 def test_what_a_window_emits_has_the_type_of_its_elements_or_one_of_its_own(keyed: Any) -> None:
     assert keyed.window(TUMBLING).get_input_type() == NUMBERS
     assert keyed.window(TUMBLING).reduce(lambda a, b: a + b).get_type() == NUMBERS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
@@ -125,8 +126,8 @@ class _WindowedStream(Generic[StreamT]):
         if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
             message = f"reduce() takes a ReduceFunction, or a function of two elements, not {reduce_function!r}."
             raise JobGraphError(message)
-        self._operation.reduce_function = reduce_function
-        return self._then("reduce", window_function, output_type)
+        operation = replace(self._operation, reduce_function=reduce_function)
+        return self._then("reduce", operation, window_function, output_type)
 
     def aggregate(
         self,
@@ -146,22 +147,27 @@ class _WindowedStream(Generic[StreamT]):
         if not isinstance(aggregate_function, AggregateFunction):
             message = f"aggregate() takes an AggregateFunction, not {aggregate_function!r}."
             raise JobGraphError(message)
-        self._operation.aggregate_function = aggregate_function
-        self._operation.accumulator_type = accumulator_type
-        return self._then("aggregate", window_function, output_type)
+        operation = replace(self._operation, aggregate_function=aggregate_function, accumulator_type=accumulator_type)
+        return self._then("aggregate", operation, window_function, output_type)
 
     def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> StreamT:
         """Call a function with all elements of each window that fires."""
         self._check(window_function, (self._apply_function,), "apply")
-        return self._then("apply", window_function, output_type)
+        return self._then("apply", replace(self._operation), window_function, output_type)
 
     def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> StreamT:
         """Call a function with all elements of each window that fires, and time and state at hand."""
         self._check(process_window_function, (self._process_function,), "process")
-        return self._then("process", process_window_function, output_type)
+        return self._then("process", replace(self._operation), process_window_function, output_type)
 
-    def _then(self, method: str, function: AnyWindowFunction | None, output_type: TypeInformation | None) -> StreamT:
-        operation = self._operation
+    def _then(
+        self,
+        method: str,
+        operation: WindowOperation,
+        function: AnyWindowFunction | None,
+        output_type: TypeInformation | None,
+    ) -> StreamT:
+        """Return the stream of a step; the operation is its own, since windows may be used for several."""
         if function is not None:
             self._check(function, (self._apply_function, self._process_function), method)
         operation.window_function = function
