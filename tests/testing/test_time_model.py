@@ -27,15 +27,25 @@ from pystate.api.window.assigners import (
 from pystate.api.window.functions import WindowFunction
 from pystate.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.common import Types
+from pystate.common.options import PystateOptions
 from pystate.common.time import Time
+from pystate.slot.timers import internal_timer_service
 from pystate.testing import KeyedOneInputOperatorTestHarness, OperatorTestHarness, WindowOperatorTestHarness
 
 Harness = KeyedOneInputOperatorTestHarness
 LATE = OutputTag("late")
 KEYS = st.sampled_from(["a", "b", "c"])
-PLACES = st.tuples(st.sampled_from(["hashmap", "rocksdb"]), st.integers(1, 3))
+SPILLING = "rocksdb that spills"
+PLACES = st.tuples(st.sampled_from(["hashmap", "rocksdb", SPILLING]), st.integers(1, 3))
 EXAMPLES = 25
 BETWEEN = st.one_of(st.just(("end",)), st.just(("roll back",)), st.tuples(st.just("restart"), PLACES))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_timer_may_be_the_one_that_is_too_much() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(internal_timer_service, "FIRED_PER_LOOK", 1)
+        yield
 
 
 class Subtasks:
@@ -53,9 +63,12 @@ class Subtasks:
 
     def _start(self, place: tuple[str, int], shares: list[Any] | None) -> list[Harness]:
         backend, parallelism = place
+        options: dict[str, Any] = {"state_backend": backend}
+        if backend == SPILLING:
+            options = {"state_backend": "rocksdb", "job_parameters": {PystateOptions.STATE_EPOCH_MEMORY.key: "1 b"}}
         made = []
         for index in range(parallelism):
-            harness = self._make(state_backend=backend, parallelism=parallelism, subtask_index=index)
+            harness = self._make(parallelism=parallelism, subtask_index=index, **options)
             if shares is not None:
                 harness.initialize_state(shares[index])
             harness.open()
