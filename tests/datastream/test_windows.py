@@ -233,6 +233,8 @@ def test_windows_may_be_used_for_several_steps(keyed: Any) -> None:
 def test_what_a_window_emits_has_the_type_of_its_elements_or_one_of_its_own(keyed: Any) -> None:
     assert keyed.window(TUMBLING).get_input_type() == NUMBERS
     assert keyed.window(TUMBLING).reduce(lambda a, b: a + b).get_type() == NUMBERS
+    assert keyed.window(TUMBLING).reduce(max, output_type=Types.INT()).get_type() == Types.INT()
+    assert not keyed.window(TUMBLING).reduce(max, output_type=Types.INT()).transformation.keeps_type
     assert keyed.window(TUMBLING).reduce(lambda a, b: a + b, Apply(), Types.STRING()).get_type() == Types.STRING()
     assert keyed.window(TUMBLING).aggregate(Total(), output_type=Types.INT()).get_type() == Types.INT()
     assert keyed.window(TUMBLING).apply(Apply()).get_type() is None

@@ -121,7 +121,7 @@ class _WindowedStream(Generic[StreamT]):
         Args:
             reduce_function: Makes one of two.
             window_function: Gets the one element, and says what the window emits; None to emit that.
-            output_type: The type of what it says; without it untyped.
+            output_type: The type of what the window emits; without it that of the elements, or untyped behind a window function.
         """
         if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
             message = f"reduce() takes a ReduceFunction, or a function of two elements, not {reduce_function!r}."
@@ -170,7 +170,7 @@ class _WindowedStream(Generic[StreamT]):
         """Return the stream of a step; the operation is its own, since windows may be used for several."""
         if function is not None:
             self._check(function, (self._apply_function, self._process_function), method)
-        operation.window_function = function
+        operation.window_function, operation.has_output_type = function, output_type is not None
         for part in operation.functions():
             if isinstance(part, _CHECKPOINTED):
                 message = f"{type(part).__name__} is a function of windows, which takes no part in checkpoints itself."

@@ -44,6 +44,7 @@ class WindowOperation(Function):
         aggregate_function: Gathers a window's elements; None for none.
         accumulator_type: The type of what it gathers them in; None for untyped.
         window_function: What a window that fires comes to; None for what the two above make of it.
+        has_output_type: Whether the program says of what type the results are.
     """
 
     assigner: WindowAssigner
@@ -55,6 +56,7 @@ class WindowOperation(Function):
     aggregate_function: AggregateFunction | None = None
     accumulator_type: TypeInformation | None = None
     window_function: AnyWindowFunction | None = None
+    has_output_type: bool = False
 
     @property
     def needs_time(self) -> bool:
@@ -65,7 +67,7 @@ class WindowOperation(Function):
     @property
     def keeps_type(self) -> bool:
         """Whether results are of the type of the elements."""
-        return self.reduce_function is not None and self.window_function is None
+        return self.reduce_function is not None and self.window_function is None and not self.has_output_type
 
     def functions(self) -> Iterator[Function]:
         """Iterate over the program's functions."""
