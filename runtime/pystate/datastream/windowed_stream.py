@@ -121,7 +121,7 @@ class _WindowedStream(Generic[StreamT]):
         Args:
             reduce_function: Makes one of two.
             window_function: Gets the one element, and says what the window emits; None to emit that.
-            output_type: The type of what the window emits; without it that of the elements, or untyped behind a window function.
+            output_type: The type of what the window emits; without it that of the elements, with a window function untyped.
         """
         if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
             message = f"reduce() takes a ReduceFunction, or a function of two elements, not {reduce_function!r}."
