@@ -12,9 +12,10 @@ import pytest
 from pystate.api.functions import KeyedProcessFunction, ProcessFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.output_tag import OutputTag
-from pystate.api.window.assigners import TumblingEventTimeWindows
+from pystate.api.window.assigners import GlobalWindows, TumblingEventTimeWindows
 from pystate.api.window.operation import WindowOperation
-from pystate.api.window.triggers import EventTimeTrigger
+from pystate.api.window.triggers import CountTrigger, EventTimeTrigger, Trigger, TriggerResult
+from pystate.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.common import Types
 from pystate.common.errors import ControlError
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
@@ -119,6 +120,28 @@ def test_what_a_window_emits_has_its_last_time_and_a_late_element_its_own(tmp_pa
     bench.chain.on_watermark(30)
     bench.elements((7, 3))
     assert bench.taken() == [(0, 6, 9, 30), (1, 7, 3, 30)]
+    bench.chain.close()
+
+
+class Times(CountTrigger):
+    """Fires at each element, and writes down its time."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.seen: list[int] = []
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        self.seen.append(timestamp)
+        return super().on_element(element, timestamp, window, ctx)
+
+
+def test_the_time_of_a_window_that_has_fired_is_not_that_of_the_next_element(tmp_path: Path) -> None:
+    trigger = Times()
+    windows = WindowOperation(GlobalWindows(), trigger, reduce_function=max)
+    bench = Bench(OperatorKind.WINDOW, windows, tmp_path, timestamped=False)
+    bench.elements((1, None), (2, None))
+    assert [time for _, _, time, _ in bench.taken()] == [MAX_TIMESTAMP, MAX_TIMESTAMP]
+    assert trigger.seen == [MIN_TIMESTAMP, MIN_TIMESTAMP]
     bench.chain.close()
 
 

@@ -41,10 +41,6 @@ class Output:
         if emit is not None:
             emit(value)
 
-    def reads(self, tag: OutputTag) -> bool:
-        """Return whether somebody reads a side output."""
-        return tag.tag_id in self._side
-
     def _collect(self, result: Any) -> None:
         if type(result) is tuple and result and type(result[0]) is OutputTag:
             tag, value = result
