@@ -147,6 +147,12 @@ def test_sessions_merge_when_an_element_lies_between_them(backend: str) -> None:
         assert entries(harness) == 0
 
 
+def test_sessions_that_were_merged_leave_no_timers() -> None:
+    with windows(EventTimeSessionWindows.with_gap(ms(10)), allowed_lateness=5) as harness:
+        harness.process_elements([("a", 0), ("a", 15), ("a", 8)], [0, 15, 8])
+        assert harness.num_event_time_timers() == 2, "that of the end, and that of the lateness"
+
+
 def test_a_session_touches_the_one_that_begins_where_it_ends() -> None:
     with windows(EventTimeSessionWindows.with_gap(ms(10))) as harness:
         harness.process_elements([("a", 0), ("a", 10), ("b", 0), ("b", 11)], [0, 10, 0, 11])
