@@ -340,3 +340,19 @@ def test_a_side_output_goes_over_a_shuffle_to_another_task(numbers: Any, keyed: 
     assert [output.target for output in process.side_outputs["odd"].outputs] == [made.tasks[1].uid]
     assert made.tasks[1].inputs[0].type_info == Types.STRING()
     assert len(live_children(parts.transformation)) == 2
+
+
+def test_a_function_runs_in_front_of_a_shuffle_where_only_its_side_output_leads_to_one(numbers: Any) -> None:
+    odd = numbers.process(Sides(), NUMBERS).get_side_output(ODD)
+    odd.key_by(lambda text: text, Types.STRING()).count_window(1).reduce(max).print()
+    chain = planned(numbers).sources[0].chain
+    assert chain is not None
+    (process,) = chain.children
+    assert (process.outputs, list(process.side_outputs)) == ([], ["odd"])
+
+
+def test_a_function_whose_side_output_leads_to_a_sink_runs_in_a_slot(numbers: Any) -> None:
+    numbers.process(Sides(), NUMBERS).get_side_output(ODD).print()
+    (task,) = planned(numbers).tasks
+    (process,) = task.chain.children
+    assert [output.kind for output in process.side_outputs["odd"].outputs] == [OutputKind.PRINT]
