@@ -30,6 +30,7 @@ class OperatorKind(Enum):
     WINDOW = "Window"
     PLAIN_PROCESS = "Process"
     SINK = "Sink"
+    ASSIGN_TIMESTAMPS = "TimestampsAndWatermarks"
     CO_MAP = "CoMap"
     CO_FLAT_MAP = "CoFlatMap"
     CO_PROCESS = "CoProcess"
@@ -167,6 +168,22 @@ class OneInputTransformation(Transformation):
     def has_side_outputs(self) -> bool:
         """Whether the function may hand elements to side outputs."""
         return self.kind in _WITH_SIDE_OUTPUTS
+
+
+@dataclass(eq=False)
+class TimestampsTransformation(OneInputTransformation):
+    """Gives elements times, and makes watermarks; its function is a `WatermarkStrategy`.
+
+    Attributes:
+        is_read: Whether a step behind it asks for time, as the planner has found. Else it isn't run.
+    """
+
+    is_read: bool = True
+
+    @property
+    def keeps_type(self) -> bool:
+        """Elements go on as they are."""
+        return True
 
 
 @dataclass(eq=False)

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from pystate.common.row import Row, RowKind
     from pystate.common.time import Duration, Instant, Time
     from pystate.common.type_info import TypeInformation, Types
+    from pystate.common.watermark_strategy import WatermarkStrategy
 
-__all__ = ["Configuration", "Duration", "Instant", "Row", "RowKind", "Time", "TypeInformation", "Types"]
+__all__ = ["Configuration", "Duration", "Instant", "Row", "RowKind", "Time", "TypeInformation", "Types", "WatermarkStrategy"]
 
 _MODULES = {
     "Configuration": "configuration",
@@ -25,6 +26,7 @@ _MODULES = {
     "Time": "time",
     "TypeInformation": "type_info",
     "Types": "type_info",
+    "WatermarkStrategy": "watermark_strategy",
 }
 
 

@@ -25,6 +25,7 @@ from pystate.api.job_graph import (
     SideOutputTransformation,
     SinkKind,
     SinkTransformation,
+    TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
     UnionTransformation,
@@ -39,6 +40,7 @@ from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
 from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
+from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.execution_environment import ExecutionEnvironment
 from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
@@ -167,6 +169,20 @@ class DataStream:
             hint = "put key_by(...) in front of it" if isinstance(func, KeyedProcessFunction) else None
             raise JobGraphError(message, hint=hint)
         return self._then(OperatorKind.PLAIN_PROCESS, func, output_type)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give each element its time, and say behind the elements of an epoch how far event time has come.
+
+        Raises:
+            JobGraphError: It is no strategy.
+        """
+        if not isinstance(watermark_strategy, WatermarkStrategy):
+            message = f"assign_timestamps_and_watermarks() takes a WatermarkStrategy, not {watermark_strategy!r}."
+            raise JobGraphError(message, hint="WatermarkStrategy.for_monotonous_timestamps()")
+        kind, parents = OperatorKind.ASSIGN_TIMESTAMPS, (_without_key(self._transformation),)
+        step = TimestampsTransformation("Timestamps/Watermarks", parents, self.get_type(), kind=kind)
+        step.function = watermark_strategy
+        return DataStream(self._environment, step)
 
     def key_by(
         self, key_selector: str | Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None

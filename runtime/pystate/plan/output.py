@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -10,10 +10,15 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.type_info import TypeInformation
-from pystate.records.codec import RecordCodec
+from pystate.records.codec import TIMESTAMP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
 
 LINE_FIELD = "line"
+
+WATERMARK_SCHEMA = pa.schema(
+    [pa.field("channel", pa.string()), pa.field("watermark", pa.int64()), pa.field("idle", pa.bool_())]
+)
+"""What says how far a channel is: its name, event time in ms since 1970, and whether nobody needs to wait for it."""
 
 
 class Routing(Enum):
@@ -25,6 +30,7 @@ class Routing(Enum):
     SHUFFLE = "shuffle"  # any one
     GLOBAL = "global"  # the first one
     BROADCAST = "broadcast"  # every one
+    WATERMARK = "watermark"  # every one; the rows are watermarks
 
     @property
     def takes_turns(self) -> bool:
@@ -54,6 +60,9 @@ class OutputSpec:
         target: For an edge: the uid of the task it leads to.
         input_index: For an edge: which input of that task.
         routing: For an edge: which subtask gets a row.
+        timestamped: For an edge: rows have the time of their element, and watermarks go the same way (`watermarks()`).
+        assigners: For an edge with times: the uids of the assigners of the chain whose watermark it carries, the lowest of
+            several; None among them for the watermark of the task.
     """
 
     tag: int
@@ -66,15 +75,34 @@ class OutputSpec:
     target: str | None = None
     input_index: int = 0
     routing: Routing = Routing.FORWARD
+    timestamped: bool = False
+    assigners: frozenset[str | None] = frozenset({None})
+
+    def watermarks(self) -> OutputSpec:
+        """Return the output beside this edge that carries its watermarks, with a number below 0."""
+        name, way = f"watermarks {self.name}", Routing.WATERMARK
+        return OutputSpec(-1 - self.tag, self.kind, name, target=self.target, input_index=self.input_index, routing=way)
 
     def schema(self) -> pa.Schema:
         """Return the schema of the output's batches."""
         if self.kind is OutputKind.PRINT:
             return pa.schema([pa.field(LINE_FIELD, pa.string())])
+        if self.routing is Routing.WATERMARK:
+            return WATERMARK_SCHEMA
         fields = list(RecordCodec(self.type_info, self.name).schema)
         if self.key is not None and self.selector is not None:
             fields.append(self.key.field())
+        if self.timestamped:
+            fields.append(pa.field(TIMESTAMP_FIELD, pa.int64()))
         return pa.schema(fields)
+
+
+def with_watermarks(edges: Iterable[OutputSpec]) -> Iterator[OutputSpec]:
+    """Yield edges, and beside each that has times the one of its watermarks."""
+    for edge in edges:
+        yield edge
+        if edge.timestamped:
+            yield edge.watermarks()
 
 
 def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:

@@ -13,6 +13,7 @@ from pystate.api.job_graph import (
     SideOutputTransformation,
     SourceTransformation,
     StreamGraph,
+    TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
     UnionTransformation,
@@ -42,7 +43,7 @@ def edges_into(step: Transformation, partitioning: Partitioning | None = None) -
 
     Of several partitionings in a row the last one counts.
     """
-    if isinstance(step, KeyByTransformation):
+    if isinstance(step, KeyByTransformation) or (isinstance(step, TimestampsTransformation) and not step.is_read):
         yield from edges_into(step.parent, partitioning)
     elif isinstance(step, PartitionTransformation):
         yield from edges_into(step.parent, partitioning or step.partitioning)

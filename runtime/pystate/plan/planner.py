@@ -22,6 +22,7 @@ from pystate.api.job_graph import (
     SinkKind,
     SinkTransformation,
     StreamGraph,
+    TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
 )
@@ -29,11 +30,12 @@ from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.plan.chain import CHECKPOINT_MIXINS, Chain, ChainNode, OperatorSpec, function_object
+from pystate.plan.event_time import EventTime, connect_channels
 from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.plan.output import OutputKind, OutputSpec, Routing
 from pystate.plan.placement import SourceStages, StreamEdge, edges_into
 from pystate.plan.task import TaskInput, TaskSpec
-from pystate.plan.time_steps import refuse_steps_that_wait_for_time
+from pystate.plan.time_steps import check_steps_that_wait_for_the_clock
 from pystate.records.codec import KEY_FIELD
 from pystate.records.key_column import KeyColumn
 
@@ -127,12 +129,14 @@ class JobPlanner:
         for source, source_type in zip(sources, source_types, strict=True):
             source.output_type = source.output_type or source_type
         graph.resolve_types()
-        refuse_steps_that_wait_for_time(steps)
+        self._warnings.extend(check_steps_that_wait_for_the_clock(steps))
+        self._time = EventTime(steps)
         self._stages = SourceStages(graph, self._parallelism)
         for step in steps:
             self._place(step)
         plan = JobPlan([SourcePlan(source, self._uids[id(source)]) for source in sources], self._parallelism)
         self._build_chains(plan)
+        connect_channels(plan)
         plan.explicit_max_parallelism = self._explicit
         self._warn_of_bounded(plan)
         plan.warnings = self._warnings
@@ -141,6 +145,8 @@ class JobPlanner:
     # -- which task a step belongs to
 
     def _place(self, step: Transformation) -> None:
+        if isinstance(step, TimestampsTransformation) and not step.is_read:
+            return
         if isinstance(step, SinkTransformation):
             if isinstance(step.parent, KeyByTransformation):
                 message = f"{step.name} stands directly behind key_by()."
@@ -207,7 +213,9 @@ class JobPlanner:
             routings = [Routing.KEY if key_by is not None else self._routing(edge, step) for edge in edges]
             key = None if key_by is None else self._key_column(key_by)
             broadcast = all(routing is Routing.BROADCAST for routing in routings)
-            spec.inputs.append(TaskInput(root.output_type, key, broadcast=broadcast))
+            asking = [step] if spec.uid == self._uids[id(step)] else root.children
+            timestamped = self._time.goes_to(asking, root)
+            spec.inputs.append(TaskInput(root.output_type, key, broadcast=broadcast, timestamped=timestamped))
             for edge, routing in zip(edges, routings, strict=True):
                 self._followers_of(edge.producer, edge.tag).append(_TaskEdge(draft, index, routing, key_by))
                 producer = self._task_of.get(id(edge.producer))
@@ -220,6 +228,8 @@ class JobPlanner:
     def _group_identity(self, step: Transformation) -> tuple[str, str]:
         """Return uid and name of a task without a head: its root's, where it takes what branches off a source's stage."""
         root = step.parent
+        while isinstance(root, TimestampsTransformation) and not root.is_read:
+            root = root.parent
         if root in self._stages and self._parallelism_of(step) == self._parallelism:
             return f"{self._uids[id(root)]}-sink", root.name
         return self._uids[id(step)], step.name
@@ -274,7 +284,8 @@ class JobPlanner:
         edges = [output for chain in chains for output in chain.all_outputs()]
         ways = {(edge.target, edge.input_index, edge.routing) for edge in edges}
         plain = not any(chain.children for chain in chains) and len(edges) == len(chains) and len(ways) == 1
-        if plain and not any(edge.selector is not None or edge.routing.takes_turns for edge in edges):
+        bare = not any(edge.selector is not None or edge.routing.takes_turns or edge.timestamped for edge in edges)
+        if plain and bare:
             plan.direct_routing = edges[0].routing
         else:
             for source, chain in zip(plan.sources, chains, strict=True):
@@ -331,6 +342,7 @@ class JobPlanner:
             target=task.uid,
             input_index=edge.input_index,
             routing=edge.routing,
+            timestamped=task.inputs[edge.input_index].timestamped,
         )
 
     def _sink_output(self, sink: SinkTransformation, build: _ChainBuild) -> OutputSpec:

@@ -22,13 +22,16 @@ class TaskInput:
         type_info: The type of the elements, None where they are untyped.
         key: Where the key stands in the rows; None where this input isn't keyed.
         broadcast: Every subtask gets every row, and within an epoch gets them before the rows of other inputs.
-        timestamped: Rows have the time of their element, in a column of its own.
+        timestamped: Rows have the time of their element, in a column of its own, and watermarks come beside them.
+        channels: Of a timestamped input: the channels whose watermarks come, with the time after which one without elements
+            is idle, ms; None for never.
     """
 
     type_info: TypeInformation | None
     key: KeyColumn | None = None
     broadcast: bool = False
     timestamped: bool = False
+    channels: dict[str, int | None] = field(default_factory=dict)
 
 
 @dataclass
@@ -68,7 +71,9 @@ class TaskSpec:
         return self.chain.all_outputs()
 
     def output(self, tag: int) -> OutputSpec:
-        """Return the output with that tag."""
+        """Return the output with that tag; below 0 it is the one beside an edge that carries watermarks."""
+        if tag < 0:
+            return self.output(-1 - tag).watermarks()
         return next(output for output in self.outputs if output.tag == tag)
 
     def place_of(self, subtask: int) -> str:

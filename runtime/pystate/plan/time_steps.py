@@ -1,8 +1,8 @@
-"""Steps that wait for time, and what becomes of them as long as no time reaches the tasks of a job."""
+"""Steps that wait for the clock, and what becomes of them as long as the clock makes no epochs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pystate.api.job_graph import OneInputTransformation, Transformation, TwoInputTransformation
 from pystate.api.window.operation import WindowOperation
@@ -10,20 +10,23 @@ from pystate.common.errors import JobGraphError
 from pystate.plan.chain import has_on_timer
 
 
-def refuse_steps_that_wait_for_time(steps: Iterable[Transformation]) -> None:
-    """Refuse a job with timers, or with windows that fire by time: neither watermarks nor the clock reach its tasks yet.
+def check_steps_that_wait_for_the_clock(steps: Iterable[Transformation]) -> Iterator[str]:
+    """Refuse windows that fire by the clock, and yield what authors of functions with timers should know.
 
     Raises:
-        JobGraphError: It has such a step.
+        JobGraphError: A window fires by the clock, which makes no epochs on a stream that stands still.
     """
     for step in steps:
-        if isinstance(step, (OneInputTransformation, TwoInputTransformation)):
-            function = step.function
-            if isinstance(function, WindowOperation):
-                what = "has windows that fire by time" if function.needs_time else None
-            else:
-                what = "has timers (on_timer)" if has_on_timer(function) else None
-            if what is not None:
-                message = f"{step.name!r} {what}: neither watermarks nor the clock reach the tasks of a job yet."
-                hint = "count_window(...) needs no time; pystate.testing runs timers and all windows"
+        if not isinstance(step, (OneInputTransformation, TwoInputTransformation)):
+            continue
+        function = step.function
+        if isinstance(function, WindowOperation):
+            if function.needs_time and not function.assigner.is_event_time():
+                message = f"{step.name!r} has windows that fire by the clock: it makes no epochs of a job yet."
+                hint = "windows of event time, or count_window(...); pystate.testing runs all windows"
                 raise JobGraphError(message, where=step.place, hint=hint)
+        elif has_on_timer(function):
+            yield (
+                f"{step.name!r} has timers (on_timer): those of event time fire at the end of each epoch, those by "
+                "the clock with the next epoch after their time, which begins when rows come."
+            )

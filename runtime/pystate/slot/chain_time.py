@@ -7,6 +7,9 @@ from collections.abc import Callable
 MIN_WATERMARK = -(1 << 63)
 """The event time of a task that has heard of none: Flink's `Long.MIN_VALUE`."""
 
+MAX_WATERMARK = (1 << 63) - 1
+"""The event time behind all elements: Flink's `Long.MAX_VALUE`."""
+
 
 class ChainTime:
     """A cell that all operators of a chain share. A chain is plain calls, so one element at a time is on its way.

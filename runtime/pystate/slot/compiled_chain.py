@@ -7,11 +7,13 @@ from enum import Enum
 from typing import Any
 
 from pystate.api.functions import Function, RuntimeContext
+from pystate.api.job_graph import OperatorKind
 from pystate.common.time import current_time_ms
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec, function_object
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.one_input import stateless_handler
 from pystate.slot.operators.output import Emit, Output
+from pystate.slot.operators.timestamps import TimestampsAndWatermarks
 from pystate.slot.output_buffer import OutputBuffer
 
 
@@ -66,18 +68,25 @@ class CompiledChain:
         chain: What to compile.
         buffers: The output buffers by tag.
         context: Makes the runtime context of an operator.
+        time: Of the chain.
 
     Attributes:
         emit: Takes one element.
+        assigners: What gives elements times, by uid.
     """
 
     def __init__(
-        self, chain: Chain, buffers: dict[int, OutputBuffer], context: Callable[[OperatorSpec], RuntimeContext]
+        self,
+        chain: Chain,
+        buffers: dict[int, OutputBuffer],
+        context: Callable[[OperatorSpec], RuntimeContext],
+        time: ChainTime | None = None,
     ) -> None:
         self._context = context
         self._functions: list[tuple[Function, OperatorSpec]] = []
         self._phase = ChainPhase.NEW
-        self._time = ChainTime(current_time_ms)
+        self._time = time or ChainTime(current_time_ms)
+        self.assigners: dict[str, TimestampsAndWatermarks] = {}
         self.emit = compile_chain(chain, buffers, self._attach).emit
 
     def open(self) -> None:
@@ -94,6 +103,10 @@ class CompiledChain:
                 function.close()
 
     def _attach(self, spec: OperatorSpec, output: Output) -> Emit:
+        if spec.kind is OperatorKind.ASSIGN_TIMESTAMPS:
+            assigner = TimestampsAndWatermarks(spec.function, output.emit, self._time, spec.name)
+            self.assigners[spec.uid] = assigner
+            return assigner.process_element
         function = function_object(spec.function)
         if isinstance(function, Function):
             self._functions.append((function, spec))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pystate.plan.output import OutputKind, OutputSpec
 from pystate.records.codec import RecordCodec
 from pystate.records.sizes import Measure, check_row, size_of
+from pystate.slot.chain_time import ChainTime
 
 BYTES_PER_BATCH = 8 << 20
 """What a record batch holds before it is handed on: a task holds the elements, their columns and a copy of those at once."""
@@ -33,12 +34,19 @@ class OutputBuffer:
         spec: The output.
         sink: Called with each record batch.
         line_prefix: For print: what each line begins with.
+        time: Of the chain; has the times of elements where the output carries them.
 
     Attributes:
         append: Adds one element; raises RecordError where no batch can hold it.
     """
 
-    def __init__(self, spec: OutputSpec, sink: Callable[[OutputSpec, pa.RecordBatch], None], line_prefix: str = "") -> None:
+    def __init__(
+        self,
+        spec: OutputSpec,
+        sink: Callable[[OutputSpec, pa.RecordBatch], None],
+        line_prefix: str = "",
+        time: ChainTime | None = None,
+    ) -> None:
         self.spec = spec
         self._line_prefix = line_prefix
         self._sink = sink
@@ -46,7 +54,10 @@ class OutputBuffer:
         self._codec = RecordCodec(spec.type_info, spec.name)
         self._elements: list[Any] = []
         self._keys: list[Any] = []
+        self._times: list[int | None] = []
         self.append: Callable[[Any], None] = self._make_append()
+        if spec.timestamped and time is not None:
+            self.append = self._with_times(self.append, time)
 
     def flush(self) -> None:
         """Hand on what has been collected."""
@@ -59,13 +70,27 @@ class OutputBuffer:
             arrays = self._codec.encode(self._elements)
             if spec.key is not None and spec.selector is not None:
                 arrays.append(spec.key.encode(self._keys, spec.name))
-        self.clear()
+        if spec.timestamped:
+            arrays.append(pa.array(self._times[: len(self._elements)], pa.int64()))
+            del self._times[: len(self._elements)]
+        self._elements.clear()
+        self._keys.clear()
         self._sink(spec, pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
     def clear(self) -> None:
         """Drop what has been collected."""
         self._elements.clear()
         self._keys.clear()
+        self._times.clear()
+
+    def _with_times(self, append: Callable[[Any], None], time: ChainTime) -> Callable[[Any], None]:
+        times = self._times
+
+        def append_with_time(element: Any) -> None:
+            times.append(time.timestamp)
+            append(element)
+
+        return append_with_time
 
     def _end_batch(self, size: int) -> None:
         """Hand on a batch that is full, of which the last row has `size` bytes."""

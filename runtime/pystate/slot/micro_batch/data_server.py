@@ -104,7 +104,8 @@ class DataServer:
                 message = f"The exchange of epoch {header.epoch} died after {rows} rows."
                 raise ControlError(message, where=f"uid {header.uid}, subtask {header.subtask}") from error
 
-        kept = subtask.run(header.epoch, header.asker, lambda: hang_up(connection), batches)
+        end = header.end_of_input
+        kept = subtask.run(header.epoch, header.asker, lambda: hang_up(connection), batches, end_of_input=end)
         admit(connection, Admission.REPLAY)
         return kept
 

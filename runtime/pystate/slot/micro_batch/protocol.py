@@ -46,6 +46,7 @@ class EpochHeader:
     Attributes:
         epoch: Spark's batch id.
         tags: The outputs to send back, one after another: edges to the next tasks, or the output to fetch.
+        end_of_input: Whether no epoch follows: event time is at its end behind the rows.
     """
 
     op: str
@@ -57,6 +58,7 @@ class EpochHeader:
     stage_id: int
     task_attempt_id: int
     tags: tuple[int, ...]
+    end_of_input: bool = False
 
     @property
     def asker(self) -> Asker:

@@ -104,6 +104,8 @@ class MicroBatchSubtask(Subtask):
         asker: Asker,
         hang_up: Callable[[], None],
         batches: Callable[[], Generator[tuple[int, pa.RecordBatch], None, int]],
+        *,
+        end_of_input: bool = False,
     ) -> KeptOutput:
         """Run an epoch up to its last row, or return its kept output if that has been done.
 
@@ -111,8 +113,10 @@ class MicroBatchSubtask(Subtask):
             epoch: Which.
             asker: The task attempt that brings the rows.
             hang_up: Cuts the asker's connection, from another thread.
-            batches: Called if the rows are needed: each batch with the index of its input, and in the end the number of rows
-                that the asker has read, other tasks' included. Raises ControlError if the asker dies before its last row.
+            batches: Called if the rows are needed: each batch with the index of its input, that of watermarks counted on
+                behind all inputs, and in the end the number of rows that the asker has read, other tasks' included. Raises
+                ControlError if the asker dies before its last row.
+            end_of_input: Whether no epoch follows: event time is at its end behind the rows.
 
         Raises:
             FencedError: A newer attempt took over, or the epoch is past.
@@ -129,7 +133,10 @@ class MicroBatchSubtask(Subtask):
         try:
             with self._user_code():
                 rows_read = self._process(claim, epoch, batches())
+                self.chain.advance_watermarks(end_of_input=end_of_input)
                 self.chain.flush_output()
+                for output, row in self.chain.watermarks_out():
+                    self._filling.append(output.tag, row.serialize().to_pybytes(), row.num_rows)
             self.chain.metrics.sample_gauges()
             self._pass_end(claim, epoch)
             with self._changed:
@@ -272,6 +279,7 @@ class MicroBatchSubtask(Subtask):
 
     def _process(self, claim: _Claim, epoch: int, batches: Generator[tuple[int, pa.RecordBatch], None, int]) -> int:
         """Run the functions over all batches; return the number of rows that the asker has read."""
+        inputs = len(self.task.inputs)
         while True:
             try:
                 input_index, batch = next(batches)
@@ -280,7 +288,10 @@ class MicroBatchSubtask(Subtask):
             if claim.fenced:
                 message = f"A newer attempt runs epoch {epoch}."
                 raise FencedError(message)
-            self.chain.on_batch(batch, input_index)
+            if input_index < inputs:
+                self.chain.on_batch(batch, input_index)
+            else:
+                self.chain.take_watermarks(batch, input_index - inputs)
 
     def _pass_end(self, claim: _Claim, epoch: int) -> None:
         with self._changed:

@@ -26,6 +26,7 @@ from pystate.slot.operators.keyed import keyed_process_handlers, reduce_handler
 from pystate.slot.operators.one_input import Emit, callables, stateless_handler
 from pystate.slot.operators.output import Output
 from pystate.slot.operators.sink import sink_handler
+from pystate.slot.operators.timestamps import TimestampsAndWatermarks
 from pystate.slot.operators.two_input import two_input_handlers
 from pystate.slot.operators.windowing.window_operator import WindowOperator
 from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
@@ -57,6 +58,7 @@ class Operator:
     Attributes:
         state: Its operator state.
         timers: Its timer services; None where it has no keyed state.
+        assigner: What gives elements times, of an operator that does.
         touched: Whether the running epoch has handed an element to a function that keeps state in its own fields.
     """
 
@@ -72,6 +74,7 @@ class Operator:
         self.backend = backend
         self.timers = None if backend is None else InternalTimeServiceManager(backend, time)
         self.state = OperatorStateBackend(f"uid {spec.uid}")
+        self.assigner: TimestampsAndWatermarks | None = None
         self.touched = False
         self._context = context
         self._key_groups = key_groups
@@ -152,11 +155,14 @@ class Operator:
 
     def finish_epoch(self) -> list[Callable[[], None]]:
         """Return what makes the epoch's changes part of the operator state; may fail, and changes nothing yet."""
-        return self.state.prepare_flush()
+        changes = self.state.prepare_flush()
+        return changes if self.assigner is None else [*changes, self.assigner.finish_epoch]
 
     def roll_back_epoch(self) -> bool:
         """Drop the epoch's changes of the operator state; return whether the function's own fields have changes, too."""
         self.state.roll_back_epoch()
+        if self.assigner is not None:
+            self.assigner.roll_back_epoch()
         touched, self.touched = self.touched, False
         return touched
 
@@ -210,6 +216,9 @@ class Operator:
 
     def _handlers(self, output: Output, input_type: TypeInformation | None) -> list[Emit]:
         kind, function, backend, time = self.spec.kind, self.spec.function, self.backend, self._time
+        if kind is OperatorKind.ASSIGN_TIMESTAMPS:
+            self.assigner = TimestampsAndWatermarks(function, output.emit, time, self.spec.name)
+            return [self.assigner.process_element]
         if kind in _TWO_INPUT:
             return two_input_handlers(kind, function, output, time, backend, self.timers)
         if kind in _BROADCAST:

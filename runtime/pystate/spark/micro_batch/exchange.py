@@ -14,6 +14,7 @@ from pyspark import TaskContext
 from pystate.common.control import Address, Peer, connect, send_message
 from pystate.common.errors import ControlError, JobGraphError
 from pystate.plan.job_plan import edges_of
+from pystate.plan.output import with_watermarks
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.micro_batch.kept_output import KeptOutput
 from pystate.slot.micro_batch.protocol import (
@@ -42,6 +43,7 @@ class SlotDirectory:
         addresses: The exchange address of each slot, by index.
         epoch_shift: What to add to Spark's batch id to get the epoch; numbers are never given twice within a job, while the
             batch ids of a query that starts anew begin at 0 again.
+        end_of_input: Whether the epoch is the one behind all rows.
     """
 
     job_id: str
@@ -49,6 +51,7 @@ class SlotDirectory:
     secret: bytes = field(repr=False)
     addresses: tuple[Address, ...]
     epoch_shift: int = 0
+    end_of_input: bool = False
 
 
 def chain_stage(task: TaskSpec, environment: JobEnvironment, level: Level, report: StageReport | None = None) -> BatchStage:
@@ -78,7 +81,10 @@ def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None,
         next_level: The next one; None where the outputs of these tasks are only kept.
         held_bytes: How much of the rows that wait for broadcast ones is held in memory.
     """
-    edges = {task.uid: [(edge.tag, level_index(next_level, edge)) for edge in edges_of(task)] for task in level.tasks}
+    edges = {
+        task.uid: [(edge.tag, level_index(next_level, edge)) for edge in with_watermarks(edges_of(task))]
+        for task in level.tasks
+    }
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -123,7 +129,7 @@ def forward_rows(
         rows_read += batch.num_rows
         for index, rows in level.unwrap(batch):
             if index < own:
-                send(level.port(index).input_index, rows)
+                send(level.port(index).frame_index, rows)
             elif next_level is not None:
                 yield next_level.wrap(next_level.index_of_port(level.port(index)), rows)
     return rows_read
@@ -144,6 +150,7 @@ class InputSender:
         self._sender = BatchSender(connection)
         broadcast = [read.broadcast for read in task.inputs]
         self._waits = [any(broadcast) and not first for first in broadcast]
+        self._waits += [False] * len(task.inputs)  # watermarks, which take effect behind all rows
         self._held = KeptOutput(held_bytes)
         self._schemas: dict[int, pa.Schema] = {}
 
@@ -226,4 +233,5 @@ def _header(
         stage_id=-1 if context is None else context.stageId(),
         task_attempt_id=0 if context is None else context.taskAttemptId(),
         tags=tags,
+        end_of_input=slots.end_of_input,
     )

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pystate.plan.job_plan import JobPlan, edges_of
-from pystate.plan.output import OutputSpec, Routing
+from pystate.plan.output import OutputSpec, Routing, with_watermarks
 from pystate.plan.task import TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, RESERVED_PREFIX
 from pystate.records.key_column import KeyColumn
@@ -52,7 +52,12 @@ class Port:
     @property
     def key(self) -> KeyColumn | None:
         """Where the key stands in the rows."""
-        return self.task.inputs[self.input_index].key
+        return None if self.routing is Routing.WATERMARK else self.task.inputs[self.input_index].key
+
+    @property
+    def frame_index(self) -> int:
+        """The number under which a slot gets the rows: that of the input; for watermarks, counted on behind all inputs."""
+        return self.input_index + (len(self.task.inputs) if self.routing is Routing.WATERMARK else 0)
 
     def schema(self) -> pa.Schema:
         """Return the schema of the rows, with the number that rows sent in turn have."""
@@ -190,8 +195,8 @@ def levels_of(plan: JobPlan) -> list[Level]:
     level_of = {task.uid: number for number, tasks in enumerate(plan.levels) for task in tasks}
     ports: list[dict[PortKey, Port]] = [{} for _ in plan.levels]
     passing: list[dict[PortKey, Port]] = [{} for _ in plan.levels]
-    edges = [(-1, edge) for edge in plan.source_edges()]
-    edges += [(level_of[task.uid], edge) for task in plan.tasks for edge in edges_of(task)]
+    edges = [(-1, edge) for edge in with_watermarks(plan.source_edges())]
+    edges += [(level_of[task.uid], edge) for task in plan.tasks for edge in with_watermarks(edges_of(task))]
     if plan.direct_routing is not None:
         (task,) = plan.levels[0]
         ports[0][task.uid, 0, plan.direct_routing] = Port(task, 0, plan.direct_routing)

@@ -9,18 +9,22 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.errors import ControlError
+from pystate.common.time import current_time_ms
 from pystate.metrics.catalog import system_metric
 from pystate.metrics.sample import MetricSample, MetricValue, SampleKey
 from pystate.metrics.sums import since
 from pystate.plan.chain import OperatorSpec
+from pystate.plan.event_time import source_channel
 from pystate.plan.output import OutputSpec
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.records.codec import RecordCodec
+from pystate.slot.chain_time import MIN_WATERMARK, ChainTime
 from pystate.slot.compiled_chain import CompiledChain
 from pystate.slot.operator_chain import SubtaskRuntimeContext
 from pystate.slot.operators.one_input import Emit
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.task_metrics import TaskMetrics
+from pystate.slot.watermark_rows import watermark_of, watermark_row
 from pystate.spark.micro_batch.level import Level, LevelWriter
 from pystate.spark.micro_batch.ready_batches import ReadyBatches
 from pystate.spark.source_metrics import StageReport
@@ -53,8 +57,10 @@ class SourceStage:
         self._contexts: list[tuple[OperatorSpec, SubtaskRuntimeContext]] = []
         chain = spec.task.chain
         self._index_of = {edge.tag: level_index(spec.level, edge) for edge in chain.all_outputs()}
-        self._buffers = {edge.tag: OutputBuffer(edge, self._sink) for edge in chain.all_outputs()}
-        self._compiled = CompiledChain(chain, self._buffers, self._make_context)
+        time = ChainTime(current_time_ms)
+        self._buffers = {edge.tag: OutputBuffer(edge, self._sink, time=time) for edge in chain.all_outputs()}
+        self._timed = [edge for edge in chain.all_outputs() if edge.timestamped]
+        self._compiled = CompiledChain(chain, self._buffers, self._make_context, time)
         self._decode = RecordCodec(spec.task.inputs[0].type_info, spec.task.name).decode
         self._told: dict[SampleKey, MetricValue] = {}
         self._begin(0)
@@ -92,6 +98,7 @@ class SourceStage:
             with metrics.busy:
                 for buffer in self._buffers.values():
                     buffer.flush()
+            self._append_watermarks()
             if report is not None:
                 metrics.sample_gauges()
                 report(partition, [self._since_last(sample) for sample in metrics.collect(0.0)])
@@ -104,9 +111,19 @@ class SourceStage:
         self._ready = ReadyBatches(self._spec.environment.kept_output_bytes)
         self._writer = LevelWriter(self._spec.level, partition)
         self._metrics = TaskMetrics(self._spec.task)
+        for assigner in self._compiled.assigners.values():
+            assigner.begin()
         for operator, context in self._contexts:
             context.move_to(partition)
             self._metrics.operators[operator.uid] = context.metrics
+
+    def _append_watermarks(self) -> None:
+        """Say behind all rows how far they reach; nothing where there were none, so that an idle source is known."""
+        for edge in self._timed:
+            watermark, idle = watermark_of(edge, self._compiled.assigners, MIN_WATERMARK, task_is_idle=False)
+            if watermark != MIN_WATERMARK:
+                row = watermark_row(source_channel(self._spec.task.uid, edge), watermark, idle=idle)
+                self._ready.append(self._writer.write(level_index(self._spec.level, edge.watermarks()), row))
 
     def _make_context(self, operator: OperatorSpec) -> SubtaskRuntimeContext:
         made = SubtaskRuntimeContext(operator, self._spec.task, self._partition, self._spec.environment, None)

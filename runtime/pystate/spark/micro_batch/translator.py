@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NOTHING = "done INT"
+_EVERYWHERE = (Routing.BROADCAST, Routing.WATERMARK)
 
 
 def source_frame(spark: SparkSession, source: SourceTransformation) -> DataFrame:
@@ -134,7 +135,7 @@ def kept_frame(spark: SparkSession, plan: JobPlan, sink: SinkPlan, slots: SlotDi
 def _routed(frame: DataFrame, level: Level) -> DataFrame:
     """Put each row into the partition of the subtask that it is for; of rows for all subtasks, one into each."""
     groups, routes = [], []
-    everywhere = any(port.routing is Routing.BROADCAST for port in level.ports)
+    everywhere = any(port.routing in _EVERYWHERE for port in level.ports)
     for index, port in enumerate(level.ports):
         path = "" if level.is_single else f"{ROWS_FIELD.format(index)}."
         if port.key is not None:
@@ -164,7 +165,7 @@ def _by_port(cases: list[tuple[int, str]], level: Level, sql_type: str) -> str:
 def _routes(port: Port, first: int, path: str, *, as_array: bool) -> str:
     """Return, as SQL, the partition of a row; with `as_array` an array of partitions."""
     count, turn = port.task.parallelism, f"{path}{TURN_FIELD}"
-    if port.routing is Routing.BROADCAST:
+    if port.routing in _EVERYWHERE:
         return f"sequence({first}, {first + count - 1})"
     subtask = {
         Routing.KEY: f"{KEY_GROUP_FIELD} * {count} div {port.task.max_parallelism}",

@@ -1,0 +1,100 @@
+"""Where the times of elements come from, and how late elements may be (PyFlink's WatermarkStrategy)."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pystate.common.errors import JobGraphError
+from pystate.common.time import Duration
+
+__all__ = ["NO_TIMESTAMP", "TimestampAssigner", "WatermarkStrategy"]
+
+NO_TIMESTAMP = -(1 << 63)
+"""What an assigner is given for an element that has no time yet: Flink's `Long.MIN_VALUE`."""
+
+_LOG = logging.getLogger(__name__)
+
+
+class TimestampAssigner(ABC):
+    """Tells when elements happened."""
+
+    @abstractmethod
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return the time of an element, ms since 1970.
+
+        Args:
+            value: The element.
+            record_timestamp: The time it has already; `NO_TIMESTAMP` where it has none.
+        """
+
+
+@dataclass(frozen=True)
+class WatermarkStrategy:
+    """Made by its static methods; each `with_...` method returns another strategy.
+
+    Attributes:
+        max_out_of_orderness_ms: How much older than the newest one an element may be; None where there are no watermarks.
+        timestamp_assigner: Returns the time of an element, from it and the time it has; None for the time it has.
+        idle_timeout_ms: A channel without elements for so long holds nobody up; None for never.
+    """
+
+    max_out_of_orderness_ms: int | None = None
+    timestamp_assigner: Callable[[Any, int], int] | None = None
+    idle_timeout_ms: int | None = None
+
+    @staticmethod
+    def for_monotonous_timestamps() -> WatermarkStrategy:
+        """Return the strategy of a stream whose times only rise."""
+        return WatermarkStrategy(0)
+
+    @staticmethod
+    def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
+        """Return the strategy of a stream whose elements come late by no more than so long.
+
+        Raises:
+            JobGraphError: It is no length of time.
+        """
+        return WatermarkStrategy(_milliseconds(max_out_of_orderness, "for_bounded_out_of_orderness", least=0))
+
+    @staticmethod
+    def no_watermarks() -> WatermarkStrategy:
+        """Return the strategy without watermarks: event time stands still until the end of the input."""
+        return WatermarkStrategy()
+
+    def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner) -> WatermarkStrategy:
+        """Return this strategy with times from an assigner.
+
+        Raises:
+            JobGraphError: It is none.
+        """
+        if not isinstance(timestamp_assigner, TimestampAssigner):
+            message = f"with_timestamp_assigner() takes a TimestampAssigner, not {timestamp_assigner!r}."
+            raise JobGraphError(message)
+        return replace(self, timestamp_assigner=timestamp_assigner.extract_timestamp)
+
+    def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
+        """Return this strategy with channels that hold nobody up once nothing has come for so long.
+
+        Raises:
+            JobGraphError: It is no length of time above 0.
+        """
+        return replace(self, idle_timeout_ms=_milliseconds(idle_timeout, "with_idleness", least=1))
+
+    def with_watermark_alignment(
+        self, watermark_group: str, max_allowed_watermark_drift: Duration, update_interval: Duration | None = None
+    ) -> WatermarkStrategy:
+        """Return this strategy as it is: sources are read epoch by epoch, none runs ahead of the others between two."""
+        del max_allowed_watermark_drift, update_interval
+        _LOG.warning("with_watermark_alignment(%r) has no effect: all sources are read in the same epochs.", watermark_group)
+        return self
+
+
+def _milliseconds(duration: Any, what: str, least: int) -> int:
+    if not isinstance(duration, Duration) or duration.to_millis() < least:
+        message = f"{what}() takes a Duration of {least} ms or more, not {duration!r}."
+        raise JobGraphError(message, hint="Duration.of_seconds(5)")
+    return duration.to_millis()

@@ -1,0 +1,122 @@
+"""Where time goes: which inputs need times and watermarks, and whose watermarks each of them waits for.
+
+A record carries its time only between a step that gives times and one that asks for them. A job that has no two such steps
+is planned as if there were no time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pystate.api.functions import Function
+from pystate.api.job_graph import (
+    OneInputTransformation,
+    OperatorKind,
+    TimestampsTransformation,
+    Transformation,
+    TwoInputTransformation,
+)
+from pystate.plan.chain import Chain, ChainNode
+from pystate.plan.job_plan import JobPlan, edges_of
+from pystate.plan.output import OutputSpec
+
+_READERS = (
+    OperatorKind.PROCESS,
+    OperatorKind.WINDOW,
+    OperatorKind.PLAIN_PROCESS,
+    OperatorKind.CO_PROCESS,
+    OperatorKind.KEYED_CO_PROCESS,
+    OperatorKind.BROADCAST_PROCESS,
+    OperatorKind.KEYED_BROADCAST_PROCESS,
+)
+
+
+class EventTime:
+    """The steps that have times, and those that ask for them. Marks the steps that give times to nobody.
+
+    Args:
+        steps: Of the program, parents before children.
+    """
+
+    def __init__(self, steps: Sequence[Transformation]) -> None:
+        self._asking: set[int] = set()
+        for step in reversed(steps):
+            if _asks(step) or any(id(child) in self._asking for child in step.children):
+                self._asking.add(id(step))
+        self._having: set[int] = set()
+        for step in steps:
+            if isinstance(step, TimestampsTransformation):
+                step.is_read = any(id(child) in self._asking for child in step.children)
+            gives = isinstance(step, TimestampsTransformation) and step.is_read
+            if gives or any(id(parent) in self._having for parent in step.parents):
+                self._having.add(id(step))
+
+    def goes_to(self, steps: Iterable[Transformation], root: Transformation) -> bool:
+        """Return whether what `root` gives to any of `steps` needs its time."""
+        return id(root) in self._having and any(id(step) in self._asking for step in steps)
+
+
+def _asks(step: Transformation) -> bool:
+    if not isinstance(step, (OneInputTransformation, TwoInputTransformation)):
+        return False
+    return step.kind in _READERS and (isinstance(step.function, Function) or step.kind is OperatorKind.WINDOW)
+
+
+def connect_channels(plan: JobPlan) -> None:
+    """Tell each edge with times whose watermark it carries, and each input which channels it waits for.
+
+    The Spark tasks of a source are one channel: they last for an epoch only. The subtasks of a task are one each.
+    """
+    for source in plan.sources:
+        if source.chain is not None:
+            for edge in _timed_edges(source.chain, source.chain.all_outputs()):
+                names = [source_channel(source.uid, edge)]
+                _add(plan, edge, names, _idle_timeout(source.chain, edge))
+    for task in plan.tasks:
+        for edge in _timed_edges(task.chain, edges_of(task)):
+            _add(plan, edge, [task_channel(task.uid, edge, subtask) for subtask in range(task.parallelism)], None)
+
+
+def source_channel(uid: str, edge: OutputSpec) -> str:
+    """Return the name of the channel from a source along an edge."""
+    return f"{uid}/{edge.tag}"
+
+
+def task_channel(uid: str, edge: OutputSpec, subtask: int) -> str:
+    """Return the name of the channel from a subtask along an edge."""
+    return f"{uid}/{edge.tag}/{subtask}"
+
+
+def _timed_edges(chain: Chain, outputs: Iterable[OutputSpec]) -> list[OutputSpec]:
+    edges = {edge.tag: edge for edge in outputs if edge.timestamped}
+    found: dict[int, set[str | None]] = {tag: set() for tag in edges}
+
+    def walk(place: Chain | ChainNode, assigner: str | None) -> None:
+        if isinstance(place, ChainNode) and place.operator.kind is OperatorKind.ASSIGN_TIMESTAMPS:
+            assigner = place.operator.uid
+        for output in place.outputs:
+            if output.tag in found:
+                found[output.tag].add(assigner)
+        for child in place.children:
+            walk(child, assigner)
+        for side in place.side_outputs.values():
+            walk(side, assigner)
+
+    if edges:
+        walk(chain, None)
+    for tag, edge in edges.items():
+        edge.assigners = frozenset(found[tag])
+    return list(edges.values())
+
+
+def _idle_timeout(chain: Chain, edge: OutputSpec) -> int | None:
+    strategies = [operator.function for operator in chain.all_operators() if operator.uid in edge.assigners]
+    timeouts = [strategy.idle_timeout_ms for strategy in strategies]
+    if None in edge.assigners or not timeouts or None in timeouts:
+        return None
+    return int(max(timeouts))
+
+
+def _add(plan: JobPlan, edge: OutputSpec, names: Iterable[str], idle_timeout_ms: int | None) -> None:
+    channels = plan.task(str(edge.target)).inputs[edge.input_index].channels
+    channels.update(dict.fromkeys(names, idle_timeout_ms))

@@ -1,0 +1,76 @@
+"""Gives elements their times, and makes the watermarks behind them (Flink's TimestampsAndWatermarksOperator)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.common.errors import JobExecutionError
+from pystate.common.watermark_strategy import NO_TIMESTAMP, WatermarkStrategy
+from pystate.slot.chain_time import MIN_WATERMARK, ChainTime
+from pystate.slot.operators.output import Emit
+
+
+class TimestampsAndWatermarks:
+    """One assigner at work in one subtask, or in one Spark task of a source.
+
+    Args:
+        strategy: Where times come from, and how late elements may be.
+        emit: Takes the elements.
+        time: Of the chain.
+        name: Of the step, for errors.
+    """
+
+    def __init__(self, strategy: WatermarkStrategy, emit: Emit, time: ChainTime, name: str) -> None:
+        self._strategy = strategy
+        self._emit = emit
+        self._time = time
+        self._name = name
+        self._heard = time.clock()
+        self._highest = self._finished = MIN_WATERMARK
+        self._seen = False
+
+    def process_element(self, element: Any) -> None:
+        """Give one element its time, and hand it on."""
+        time, assign = self._time, self._strategy.timestamp_assigner
+        before = timestamp = time.timestamp
+        if assign is not None:
+            timestamp = assign(element, NO_TIMESTAMP if before is None else before)
+            if type(timestamp) is not int:
+                message = f"extract_timestamp() returns ms since 1970 as an int, not {timestamp!r}."
+                raise JobExecutionError(message, where=self._name)
+        self._seen = True
+        if timestamp is not None and timestamp > self._highest:
+            self._highest = timestamp
+        time.timestamp = timestamp
+        try:
+            self._emit(element)
+        finally:
+            time.timestamp = before
+
+    @property
+    def watermark(self) -> int:
+        """The watermark behind all elements so far, ms since 1970; `MIN_WATERMARK` for none."""
+        bound = self._strategy.max_out_of_orderness_ms
+        if bound is None or self._highest == MIN_WATERMARK:
+            return MIN_WATERMARK
+        return max(MIN_WATERMARK, self._highest - bound - 1)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing has come for as long as the strategy waits."""
+        timeout = self._strategy.idle_timeout_ms
+        return timeout is not None and not self._seen and self._time.clock() - self._heard >= timeout
+
+    def begin(self) -> None:
+        """Forget all elements: another Spark task's follow."""
+        self._highest = self._finished = MIN_WATERMARK
+
+    def finish_epoch(self) -> None:
+        """Keep what the epoch's elements have told."""
+        self._finished = self._highest
+        if self._seen:
+            self._heard, self._seen = self._time.clock(), False
+
+    def roll_back_epoch(self) -> None:
+        """Forget the epoch's elements."""
+        self._highest, self._seen = self._finished, False

@@ -1,0 +1,95 @@
+"""The watermarks of one input's channels, combined by minimum (Flink's StatusWatermarkValve)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pystate.slot.chain_time import MIN_WATERMARK
+
+
+class WatermarkValve:
+    """How far each channel of an input is. Nothing here goes back but by `roll_back`.
+
+    Args:
+        channels: Those that are waited for, with the time after which one without elements is idle, ms; None for never.
+        now: The time of the clock, ms since 1970.
+
+    Attributes:
+        is_idle: Whether all channels are idle: then nobody waits for this input.
+    """
+
+    def __init__(self, channels: Mapping[str, int | None], now: int) -> None:
+        self.is_idle = False
+        self._timeouts = dict(channels)
+        self._watermarks = dict.fromkeys(channels, MIN_WATERMARK)
+        self._heard = dict.fromkeys(channels, now)
+        self._idle: set[str] = set()
+        self._output = MIN_WATERMARK
+        self._finished = (dict(self._watermarks), dict(self._heard), set(self._idle), self._output)
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether watermarks come on this input at all."""
+        return bool(self._watermarks)
+
+    def take(self, channel: str, watermark: int, *, idle: bool, now: int) -> None:
+        """Take what a channel says of itself.
+
+        Args:
+            channel: Its name; one that isn't waited for counts from now on.
+            watermark: Event time, ms since 1970; `MIN_WATERMARK` for none.
+            idle: Whether nobody needs to wait for it.
+            now: The time of the clock, ms since 1970.
+        """
+        self._watermarks[channel] = max(self._watermarks.get(channel, MIN_WATERMARK), watermark)
+        self._heard[channel] = now
+        (self._idle.add if idle else self._idle.discard)(channel)
+
+    def advance(self, now: int) -> int:
+        """Return the input's watermark: the lowest of the channels that aren't idle; where all are, it stands still."""
+        for channel, timeout in self._timeouts.items():
+            if timeout is not None and now - self._heard[channel] >= timeout:
+                self._idle.add(channel)
+        active = [watermark for channel, watermark in self._watermarks.items() if channel not in self._idle]
+        self.is_idle = self.has_channels and not active
+        if active:
+            self._output = max(self._output, min(active))
+        return self._output
+
+    def finish_epoch(self) -> None:
+        """Make what has come since the last epoch part of what is known."""
+        self._finished = (dict(self._watermarks), dict(self._heard), set(self._idle), self._output)
+
+    def roll_back(self) -> None:
+        """Forget what has come since the last finished epoch."""
+        watermarks, heard, idle, self._output = self._finished
+        self._watermarks, self._heard, self._idle = dict(watermarks), dict(heard), set(idle)
+        self.is_idle = self.has_channels and all(channel in self._idle for channel in self._watermarks)
+
+    def snapshot(self) -> dict[str, int]:
+        """Return how far each channel is."""
+        return {channel: watermark for channel, watermark in self._watermarks.items() if watermark != MIN_WATERMARK}
+
+    def restore(self, snapshots: Iterable[Mapping[str, int]]) -> None:
+        """Begin where the subtasks of an earlier run stood: each channel at the lowest watermark that any of them had.
+
+        The subtasks of a task may be others than before: each of its channels begins at the lowest of the old ones.
+        """
+        lowest: dict[str, int] = {}
+        taken = list(snapshots)
+        for known in taken:
+            for channel in {stem(name) for name in known}:
+                mine = min(watermark for name, watermark in known.items() if stem(name) == channel)
+                lowest[channel] = min(lowest.get(channel, mine), mine)
+        for channel in self._watermarks:
+            self._watermarks[channel] = lowest.get(stem(channel), MIN_WATERMARK)
+        if self._watermarks:
+            self._output = min(self._watermarks.values())
+        self.finish_epoch()
+
+
+def stem(channel: str) -> str:
+    """Return what the channels of one edge have in common: `uid/edge` of `uid/edge/subtask`."""
+    head, _, last = channel.rpartition("/")
+    before = head.rpartition("/")[2]
+    return head if before.isdigit() and last.isdigit() else channel
