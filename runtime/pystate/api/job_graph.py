@@ -17,6 +17,7 @@ from pystate.api.window.operation import WindowOperation
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.user_frames import program_line
+from pystate.common.watermark_strategy import WatermarkStrategy
 
 
 class OperatorKind(Enum):
@@ -134,6 +135,7 @@ class SourceTransformation(Transformation):
         bounded: The source has an end.
         watches_files: Where the job doesn't end by itself, files that come later are read too.
         path: Of a source of files, where they are; a path, a URL, or a pattern.
+        watermark_strategy: Gives elements their times; None where they have none.
     """
 
     frame: Callable[[], Any] | None = None
@@ -142,6 +144,24 @@ class SourceTransformation(Transformation):
     bounded: bool = False
     watches_files: bool = False
     path: str | None = None
+    watermark_strategy: WatermarkStrategy | None = None
+    _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)
+
+    def insert_timestamps(self) -> None:
+        """Put the step that gives times between the source and what reads it; again where more does by now."""
+        read = [child for child in self.children if child is not self._timestamps]
+        if self.watermark_strategy is None or not read:
+            return
+        step = self._timestamps
+        if step is None:
+            step = TimestampsTransformation(f"{self.name} timestamps", (self,), self.output_type, place=self.place)
+            step.kind, step.function = OperatorKind.ASSIGN_TIMESTAMPS, self.watermark_strategy
+            self._timestamps = step
+        step.detached = False
+        for child in read:
+            child.parents = tuple(step if parent is self else parent for parent in child.parents)
+            step.children.append(child)
+        self.children = [step]
 
 
 @dataclass(eq=False)
@@ -292,6 +312,8 @@ class StreamGraph:
 
     def __init__(self, sources: list[SourceTransformation], notices: Iterable[str] = ()) -> None:
         self.sources = sources
+        for source in sources:
+            source.insert_timestamps()
         self.notices = list(notices)
 
     def transformations(self) -> Iterator[Transformation]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import calendar
+import datetime
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.time import Duration
 
 __all__ = ["NO_TIMESTAMP", "TimestampAssigner", "WatermarkStrategy"]
@@ -30,6 +32,32 @@ class TimestampAssigner(ABC):
             value: The element.
             record_timestamp: The time it has already; `NO_TIMESTAMP` where it has none.
         """
+
+
+class ColumnTimestampAssigner(TimestampAssigner):
+    """Takes the time of a row from one of its columns.
+
+    Args:
+        column: A timestamp, or ms since 1970.
+    """
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return the column of a row as ms since 1970.
+
+        Raises:
+            RecordError: It holds no time.
+        """
+        del record_timestamp
+        time = value[self._column]
+        if isinstance(time, datetime.datetime):  # in UTC, without a zone
+            return calendar.timegm(time.utctimetuple()) * 1000 + time.microsecond // 1000
+        if type(time) is not int:
+            message = f"The column {self._column!r} holds {time!r}, which is no time."
+            raise RecordError(message, hint="leave such rows out, or give another column as event_time")
+        return time
 
 
 @dataclass(frozen=True)

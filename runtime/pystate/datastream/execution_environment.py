@@ -12,6 +12,7 @@ from pystate.common.errors import JobGraphError
 from pystate.common.options import CheckpointingMode, CheckpointingOptions, CoreOptions, PipelineOptions
 from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
+from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.executor import JobExecutionResult, current_executor, for_widest_step
@@ -97,23 +98,43 @@ class ExecutionEnvironment(ABC, Generic[StreamT]):
             self._configuration.set(CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE, mode)
         return self
 
-    def from_data_frame(self, frame: DataFrame, source_name: str = "DataFrame", *, bounded: bool = False) -> StreamT:
+    def from_data_frame(
+        self,
+        frame: DataFrame,
+        source_name: str = "DataFrame",
+        *,
+        bounded: bool = False,
+        event_time: str | None = None,
+        watermark_strategy: WatermarkStrategy | None = None,
+    ) -> StreamT:
         """Read a streaming DataFrame; the elements are rows with its columns.
 
         Args:
             frame: Made with `env.spark.readStream`, with any stateless operations on it.
             source_name: What people see.
             bounded: Read what is there when the job starts, and end.
+            event_time: The column with the time of each row: a timestamp, or ms since 1970.
+            watermark_strategy: How late rows may be; with `event_time` and without a strategy, not at all.
 
         Raises:
-            JobGraphError: The DataFrame is not streaming.
+            JobGraphError: The DataFrame is not streaming, or has no such column.
         """
         if not frame.isStreaming:
             message = "from_data_frame() takes a streaming DataFrame, this one is a batch."
             raise JobGraphError(
                 message, where=source_name, hint="make it with env.spark.readStream instead of env.spark.read"
             )
-        return self._add_source(SourceTransformation(name=source_name, frame=lambda: frame, bounded=bounded))
+        if event_time is not None:
+            if event_time not in frame.columns:
+                message = f"event_time={event_time!r}: the columns are {', '.join(frame.columns)}."
+                raise JobGraphError(message, where=source_name)
+            strategy = watermark_strategy or WatermarkStrategy.for_monotonous_timestamps()
+            watermark_strategy = strategy.with_timestamp_assigner(ColumnTimestampAssigner(event_time))
+        return self._add_source(
+            SourceTransformation(
+                name=source_name, frame=lambda: frame, bounded=bounded, watermark_strategy=watermark_strategy
+            )
+        )
 
     def read_text_file(self, file_path: str) -> StreamT:
         """Read the lines of a file, or of all files in a folder, once; the job ends when they are read."""
@@ -122,12 +143,18 @@ class ExecutionEnvironment(ABC, Generic[StreamT]):
     def from_source(
         self,
         source: FileSource,
-        watermark_strategy: None = None,
+        watermark_strategy: WatermarkStrategy | None = None,
         source_name: str = "Source",
         type_info: TypeInformation | None = None,
     ) -> StreamT:
-        """Read a source; the elements of a text file source are its lines, those of a Parquet source its rows."""
-        del watermark_strategy
+        """Read a source; the elements of a text file source are its lines, those of a Parquet source its rows.
+
+        Args:
+            source: What to read.
+            watermark_strategy: Gives elements their times, and makes watermarks; None for neither.
+            source_name: What people see.
+            type_info: The type of the elements, where the source leaves it open.
+        """
         step = SourceTransformation(
             name=source_name,
             frame=lambda: source.to_frame(self.spark),
@@ -135,6 +162,7 @@ class ExecutionEnvironment(ABC, Generic[StreamT]):
             bounded=source.bounded,
             watches_files=True,
             path=source.path,
+            watermark_strategy=watermark_strategy,
             output_type=type_info or (Types.STRING() if source.single_column else None),
         )
         return self._add_source(step)

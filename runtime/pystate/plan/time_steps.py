@@ -8,6 +8,7 @@ from pystate.api.job_graph import OneInputTransformation, Transformation, TwoInp
 from pystate.api.window.operation import WindowOperation
 from pystate.common.errors import JobGraphError
 from pystate.plan.chain import has_on_timer
+from pystate.plan.job_plan import JobPlan
 
 
 def check_steps_that_wait_for_the_clock(steps: Iterable[Transformation]) -> Iterator[str]:
@@ -30,3 +31,9 @@ def check_steps_that_wait_for_the_clock(steps: Iterable[Transformation]) -> Iter
                 f"{step.name!r} has timers (on_timer): those of event time fire at the end of each epoch, those by "
                 "the clock with the next epoch after their time, which begins when rows come."
             )
+
+
+def waits_for_time(plan: JobPlan) -> bool:
+    """Return whether a step does something at the end of event time that it has not done before."""
+    heads = [task.head.function for task in plan.tasks if task.head is not None]
+    return any(head.needs_time if isinstance(head, WindowOperation) else has_on_timer(head) for head in heads)

@@ -84,6 +84,19 @@ class AttemptEpochs:
         finally:
             self._barriers.turn_over()
 
+    def next_epoch(self) -> tuple[int, int]:
+        """Return the number of an epoch that no batch of Spark's makes, and that of the batch in front of it."""
+        with self._lock:
+            return self._tracker.finished + 1, self._tracker.finished_batch
+
+    def begin_without_rows(self, epoch: int) -> None:
+        """Begin an epoch that no batch of Spark's makes; see `begin_epoch`. A barrier may ride on it."""
+        self._barriers.await_turn(lambda: self._numbers.reserve(epoch))
+        try:
+            self.begin(epoch, None)
+        finally:
+            self._barriers.turn_over()
+
     def _write_down(self, epoch: int, batch: int, store: RunningEpochStore) -> None:
         """Write down the epoch that is about to run, so that the next attempt, or driver, runs the same one again."""
         base = self._coordinator.latest_snapshot()

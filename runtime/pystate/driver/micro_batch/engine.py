@@ -6,6 +6,8 @@ import contextlib
 import sys
 import threading
 import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,8 @@ from pystate.driver.slot_pool import SlotPool
 from pystate.plan.job_plan import JobPlan, SinkPlan
 from pystate.plan.output import LINE_FIELD
 from pystate.plan.task import JobEnvironment
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.plan.time_steps import waits_for_time
+from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.micro_batch.slot_engine import MicroBatchSlotEngineFactory
 from pystate.spark.micro_batch.determinism import non_determinism
 from pystate.spark.micro_batch.epoch_proof import EpochProof
@@ -35,7 +38,7 @@ from pystate.spark.micro_batch.source_shuffles import source_shuffles
 from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory
 from pystate.spark.micro_batch.stage_store import StageStore
 from pystate.spark.micro_batch.stage_times import alignment_ms
-from pystate.spark.micro_batch.translator import kept_frame, streaming_frame
+from pystate.spark.micro_batch.translator import frame_without_rows, kept_frame, streaming_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,6 +97,8 @@ class MicroBatchEngine:
         self._pool: EpochSlots | None = None
         self._slots: SlotDirectory | None = None
         self._events: EngineEvents | None = None
+        self._last_epoch: threading.Thread | None = None
+        self._event_time_ended = False
 
     @property
     def slot_engine(self) -> MicroBatchSlotEngineFactory:
@@ -142,10 +147,15 @@ class MicroBatchEngine:
         if query is None or events is None or query.isActive:
             return
         error = query.exception()
-        if error is None:
-            events.sources_read()
-        else:
+        if error is not None:
             events.engine_failed(JobExecutionError(f"The query failed: {first_line(error)}"), str(error))
+        elif not waits_for_time(self._plan):
+            events.sources_read()
+        elif self._last_epoch is None:
+            self._last_epoch = threading.Thread(target=self._run_last_epoch, name="last-epoch", daemon=True)
+            self._last_epoch.start()
+        elif self._event_time_ended:
+            events.sources_read()
 
     def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
         """Answer a call of a subtask about its epochs.
@@ -197,15 +207,67 @@ class MicroBatchEngine:
 
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run one epoch."""
-        epoch, epochs = batch_id + self._restored.epoch - self._restored.batch_id, self._live()
-        pool, query = self._pool, self._query
+        epoch, query = batch_id + self._restored.epoch - self._restored.batch_id, self._query
+        epochs = self._live()
+        self._run(
+            epoch,
+            batch_id,
+            begin=lambda: epochs.begin_epoch(epoch, batch_id),
+            frame=lambda: frame,
+            prove=lambda prepared: self._proof.check(epoch, prepared, "" if query is None else str(query.runId)),
+        )
+
+    def _run_last_epoch(self) -> None:
+        """Run the epoch behind all rows: it has none, and event time is at its end in it.
+
+        Spark has no batch for it, so it is a job of our own over the same stages. What the sources have read stays that of
+        the batch before.
+        """
+        epochs, slots = self._live(), self._slots
+        assert slots is not None  # noqa: S101 - the query has ended, so it has begun
+        epoch, batch = epochs.next_epoch()
+        proof = EpochProof(self._stages, repeatable=True)
+
+        def frame() -> DataFrame:
+            directory = replace(slots, epoch_shift=epoch, end_of_input=True)
+            return frame_without_rows(self._spark, self._plan, self._frames, directory, self._environment)
+
+        with contextlib.suppress(Exception):  # the attempt has been told
+            self._run(
+                epoch,
+                batch,
+                begin=lambda: epochs.begin_without_rows(epoch),
+                frame=frame,
+                prove=lambda prepared: proof.check(epoch, prepared),
+            )
+            self._event_time_ended = True
+
+    def _run(
+        self,
+        epoch: int,
+        batch_id: int,
+        *,
+        begin: Callable[[], None],
+        frame: Callable[[], DataFrame],
+        prove: Callable[[Mapping[SubtaskId, PreparedEpoch]], None],
+    ) -> None:
+        """Run one epoch.
+
+        Args:
+            epoch: Which.
+            batch_id: Spark's number of the batch that the sources are read up to at its end.
+            begin: Begins it, once nothing stands against it.
+            frame: Returns the DataFrame whose evaluation runs it.
+            prove: Makes sure that it is whole.
+        """
+        epochs, pool = self._live(), self._pool
         assert pool is not None  # noqa: S101 - epochs run after start
         try:
-            epochs.begin_epoch(epoch, batch_id)
+            begin()
             self._metrics.epoch_begun()
-            frame.write.format("noop").mode("overwrite").save()
+            frame().write.format("noop").mode("overwrite").save()
             prepared = epochs.check_all_prepared(epoch)
-            self._proof.check(epoch, prepared, "" if query is None else str(query.runId))
+            prove(prepared)
             pool.finish_epoch(epoch, prepared, epochs.decide(epoch), epochs.slot_finished)
             epochs.subtasks_finished(epoch)
             epochs.measure_alignment(epoch, lambda stage, since: alignment_ms(self._stages.ends(stage - 1), since))
