@@ -48,6 +48,7 @@ from pystate.plan.job_plan import JobPlan
 from pystate.plan.output import OutputKind
 from pystate.plan.plan_nodes import plan_nodes
 from pystate.plan.planner import JobPlanner
+from pystate.plan.time_steps import waits_for_time
 
 TUMBLING = TumblingEventTimeWindows.of(Time.seconds(5))
 NUMBERS = Types.LONG()
@@ -284,19 +285,18 @@ def test_windows_over_all_elements_run_in_one_subtask(numbers: Any) -> None:
     assert (task.parallelism, task.key_group_range(0).end) == (1, task.max_parallelism - 1)
 
 
-@pytest.mark.parametrize(
-    "timed",
-    [
-        lambda keyed: keyed.process(Alarm()),
-        lambda keyed: keyed.window(TUMBLING).apply(Apply()),
-        lambda keyed: keyed.window(TumblingProcessingTimeWindows.of(Time.seconds(1))).apply(Apply()),
-        lambda keyed: keyed.count_window(3).apply(Apply()).key_by(abs).process(Alarm()),
-    ],
-)
-def test_as_long_as_no_time_reaches_tasks_what_waits_for_it_is_refused(numbers: Any, keyed: Any, timed: Any) -> None:
-    timed(keyed).print()
-    with pytest.raises(JobGraphError, match="neither watermarks nor the clock reach the tasks of a job yet"):
+def test_windows_by_the_clock_are_refused_as_long_as_it_makes_no_epochs(numbers: Any, keyed: Any) -> None:
+    keyed.window(TumblingProcessingTimeWindows.of(Time.seconds(1))).apply(Apply()).print()
+    with pytest.raises(JobGraphError, match="windows that fire by the clock: it makes no epochs of a job yet"):
         planned(numbers)
+
+
+def test_windows_of_event_time_and_timers_are_planned(numbers: Any, keyed: Any) -> None:
+    keyed.window(TUMBLING).apply(Apply()).print()
+    keyed.count_window(3).apply(Apply()).key_by(abs).process(Alarm()).print()
+    made = planned(numbers)
+    assert waits_for_time(made)
+    assert [warning for warning in made.warnings if "has timers (on_timer)" in warning]
 
 
 def test_windows_that_need_no_time_are_planned(numbers: Any, keyed: Any) -> None:
