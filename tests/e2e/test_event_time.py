@@ -143,7 +143,7 @@ def test_windows_of_files_are_whole_over_a_killed_slot_a_restore_and_another_par
     folder.add(["w0,7000"])  # the watermark is 3,999: in the middle of windows
     job = run_job(program, options)
     job.wait_for(out(2_000))
-    os.kill(next(iter(job.slot_pids.values())), signal.SIGKILL)
+    os.kill(next(iter(job.master.slot_pids.values())), signal.SIGKILL)
     folder.add([f"w{number},{12_000 + number}" for number in range(5)])
     job.wait_for(out(8_000))
     path = job.savepoint(tmp_path / "savepoints", cancel=True)

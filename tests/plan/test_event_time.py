@@ -119,7 +119,7 @@ def test_a_second_input_without_times_has_no_channels():
 def test_watermarks_pass_levels_as_other_rows_do():
     root = words()
     times = timed(root)
-    printed(by_word(united(by_word(times, "first"), times), "second"))
+    printed(by_word(united(by_word(times, "first", output_type=PAIRS), times), "second"))
     first, second = levels_of(planned([root]))
     assert [port.routing for port in first.passing] == [Routing.KEY, Routing.WATERMARK]
     assert [port.routing for port in second.ports] == [Routing.KEY, Routing.WATERMARK]
