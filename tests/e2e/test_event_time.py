@@ -156,3 +156,7 @@ def test_windows_of_files_are_whole_over_a_killed_slot_a_restore_and_another_par
     resumed.wait_for(out(36_000))
     small, large = expected(folder.lines, 36_000)
     assert (set(first.rows), set(second.rows)) == (set(small), set(large))
+    resumed.master.savepoint(str(tmp_path / "drained"), stop=True, cancel=False, drain=True).result(60)
+    resumed.result()
+    small, large = expected(folder.lines)
+    assert (set(first.rows), set(second.rows)) == (set(small), set(large)), "draining lets all windows fire"

@@ -288,8 +288,7 @@ def test_restored_subtasks_go_on_at_the_lowest_watermark_of_all_old_ones(tmp_pat
         frozen = bench.subtask.chain.on_barrier(CheckpointBarrier(1, uri, 1 << 20, 0))
         written = frozen.write(SnapshotLocation(uri), index, 1 << 20).operators["alarm"].operator_state
         shares += [
-            OperatorStateShare(handle, {name: (0, info.count) for name, info in handle.states.items()})
-            for handle in written
+            OperatorStateShare(handle, {name: (0, info.count) for name, info in handle.states.items()}) for handle in written
         ]
     for index in range(3):
         restored = {"alarm": RestoredOperator(uri, operator_state=shares)}

@@ -98,12 +98,11 @@ class ControlEndpoint:
             future = coordinator.trigger_checkpoint(full=bool(arguments.get("full")))
         else:
             chosen = savepoint_format(arguments.get("format"))
-            if op == "stop" and arguments.get("drain"):
-                message = "stop --drain needs event time, which this version does not have."
-                raise CheckpointFailedError(message, hint="stop without --drain")
             cancel = bool(arguments.get("cancel_job"))
             said = arguments.get("message")
-            future = master.savepoint(target, stop=op == "stop", cancel=cancel, message=said, format=chosen)
+            stop = op == "stop"
+            drain = stop and bool(arguments.get("drain"))
+            future = master.savepoint(target, stop=stop, cancel=cancel, message=said, format=chosen, drain=drain)
         self._operations.begin(trigger_id)
         future.add_done_callback(lambda done: self._record(trigger_id, op, done))
 

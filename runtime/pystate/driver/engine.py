@@ -47,6 +47,13 @@ class Engine(Protocol):
             PystateError: It is refused.
         """
 
+    def drain(self) -> None:
+        """Bring no more records, and let event time come to its end: all windows and timers of event time fire.
+
+        Raises:
+            Exception: They can't; the attempt has been told.
+        """
+
     def running_in(self, slot: int) -> str:
         """Say what a slot was at, as the end of a sentence; nothing where it was idle."""
 

@@ -174,6 +174,10 @@ class ExecutionAttempt:
             return answer_slot_call(self._coordinator, op, arguments)
         return self._engine.handle_slot_call(op, arguments)
 
+    def drain(self) -> None:
+        """Let event time come to its end, see `Engine.drain`."""
+        self._engine.drain()
+
     def slot_lost(self, slot: int, reason: str) -> None:
         """End the attempt: a slot's state is gone with it."""
         during = self._engine.running_in(slot)

@@ -154,6 +154,7 @@ class JobMaster:
         cancel: bool,
         message: str | None = None,
         format: SavepointFormatType = SavepointFormatType.CANONICAL,
+        drain: bool = False,
     ) -> Future[CompletedCheckpoint]:
         """Take a savepoint; with `stop` or `cancel` the job ends behind it, and goes on if it fails.
 
@@ -163,9 +164,10 @@ class JobMaster:
             cancel: The job ends as CANCELED.
             message: What the savepoint says about itself.
             format: How keyed state is written.
+            drain: With `stop` or `cancel`: event time comes to its end in front of it.
         """
         end_state = JobStatus.FINISHED if stop else JobStatus.CANCELED if cancel else None
-        return self._savepoints.trigger(target_directory, end_state, message=message, format=format)
+        return self._savepoints.trigger(target_directory, end_state, message=message, format=format, drain=drain)
 
     def restore_progress(self) -> dict[str, Any] | None:
         """Return how far the restore of an attempt is, see `Scheduler.restore_progress`."""

@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from pystate.common.bounded_text import first_line
 from pystate.common.errors import CorruptSnapshotError, JobExecutionError, PystateError, SparkLostError
 from pystate.common.job_status import JobStatus
 from pystate.common.options import PystateOptions
@@ -138,6 +139,30 @@ class Scheduler:
             attempt = self._attempt
         if attempt is not None:
             attempt.end(AttemptEnd(AttemptOutcome.CANCELLED))
+
+    def drain(self) -> None:
+        """Let event time come to its end in the attempt that runs.
+
+        Raises:
+            JobExecutionError: None runs, or it failed of that.
+        """
+        with self._lock:
+            attempt = self._attempt
+        if attempt is None:
+            message = "No execution attempt runs."
+            raise JobExecutionError(message, hint="try again once the job is RUNNING")
+        try:
+            attempt.drain()
+        except Exception as error:
+            message = f"The job could not be drained: {first_line(error)}"
+            raise JobExecutionError(message, hint="stop without --drain") from error
+
+    def fail_drained(self, error: PystateError) -> None:
+        """Fail the attempt whose event time is at its end: it can only go on from its latest checkpoint."""
+        with self._lock:
+            attempt = self._attempt
+        if attempt is not None:
+            attempt.end(AttemptEnd(AttemptOutcome.FAILED, error))
 
     def end_behind_savepoint(self, state: JobStatus) -> None:
         """End the job: its savepoint is made, and nothing may come behind it.

@@ -118,6 +118,20 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
     SystemMetric("idleTimeMsPerSecond", _TASK, _GAUGE, "ms/s", "The rest: waiting for rows, for Spark, for the next epoch."),
     SystemMetric("accumulateBusyTimeMs", _TASK, _COUNTER, "ms", "Busy time in all."),
     SystemMetric("accumulateIdleTimeMs", _TASK, _COUNTER, "ms", "Idle time in all."),
+    SystemMetric(
+        "currentInputWatermark",
+        _TASK,
+        _GAUGE,
+        "ms since 1970",
+        "Event time: the lowest watermark of the inputs; -2^63 before the first. Of tasks that times come to.",
+    ),
+    SystemMetric(
+        "currentOutputWatermark",
+        _TASK,
+        _GAUGE,
+        "ms since 1970",
+        "The watermark that the task hands on; behind an assigner of its own, the assigner's.",
+    ),
     SystemMetric("numEpochs", _TASK, _COUNTER, "epochs", "Epochs that the subtask has finished.", ours=True),
     SystemMetric(
         "lastEpochDurationMs", _TASK, _GAUGE, "ms", "How long the last one took in this subtask; -1 before it.", ours=True

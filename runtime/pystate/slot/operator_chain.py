@@ -115,6 +115,9 @@ class OperatorChain:
         self._finished_watermark = MIN_WATERMARK
         self.valves = [WatermarkValve(read.channels, clock()) for read in task.inputs]
         self._timed_edges = [output for output in task.outputs if output.timestamped]
+        self._output_watermark = MIN_WATERMARK
+        if any(read.timestamped for read in task.inputs):
+            self.metrics.watermarks = lambda: (self._time.watermark, self._output_watermark)
 
     @property
     def listens(self) -> bool:
@@ -227,10 +230,12 @@ class OperatorChain:
         assigners = {operator.spec.uid: operator.assigner for operator in self.operators if operator.assigner is not None}
         timed = [valve for valve in self.valves if valve.has_channels]
         idle = bool(timed) and all(valve.is_idle for valve in timed)
+        self._output_watermark = self._time.watermark
         for edge in self._timed_edges:
             watermark, is_idle = watermark_of(edge, assigners, self._time.watermark, task_is_idle=idle)
             if self._time.watermark == MAX_WATERMARK:
                 watermark, is_idle = MAX_WATERMARK, False
+            self._output_watermark = watermark
             row = watermark_row(task_channel(self.task.uid, edge, self.subtask), watermark, idle=is_idle)
             yield edge.watermarks(), row
 
@@ -348,7 +353,8 @@ class OperatorChain:
                 for index, valve in enumerate(self.valves)
                 for channel, watermark in valve.snapshot().items()
             ]
-            entries.append([self.subtask, -1, "", self._time.watermark])
+            ended = self._time.watermark == MAX_WATERMARK  # who goes on behind the end of the input isn't late
+            entries.append([self.subtask, -1, "", MIN_WATERMARK if ended else self._time.watermark])
             self._head.state.get_union_list_state(_WATERMARKS).update([json.dumps(entry) for entry in entries])
 
     def _restore_watermarks(self) -> None:

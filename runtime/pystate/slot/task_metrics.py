@@ -51,12 +51,14 @@ class TaskMetrics:
         busy: Measures the time spent on records, and at the ends of epochs.
         operators: What the functions have registered, by operator uid.
         state_samples: Returns what the state backend measures of itself.
+        watermarks: Returns the task's watermark and the one it hands on; None where no times come to the task.
     """
 
     def __init__(self, task: TaskSpec) -> None:
         self.busy = BusyTime()
         self.operators: dict[str, OperatorMetrics] = {}
         self.state_samples: Callable[[], Iterable[MetricSample]] = tuple
+        self.watermarks: Callable[[], tuple[int, int]] | None = None
         self._uid = task.uid
         self._operator_counts = OperatorCounts(task)
         self._records_in = 0
@@ -114,6 +116,9 @@ class TaskMetrics:
         samples += self._times(now_s)
         samples.append(counter("numEpochs", self._epochs))
         samples.append(gauge("lastEpochDurationMs", self._last_epoch_ms))
+        if self.watermarks is not None:
+            names = ("currentInputWatermark", "currentOutputWatermark")
+            samples += [gauge(name, watermark) for name, watermark in zip(names, self.watermarks(), strict=True)]
         rows_out: Mapping[int, int] = dict(self._rows_out)
         for uid, (read, written) in self._operator_counts.counts(counts["numRecordsIn"], rows_out).items():
             for name, count in (("numRecordsIn", read), ("numRecordsOut", written)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pystate.slot.chain_time import MIN_WATERMARK
+from pystate.slot.chain_time import MAX_WATERMARK, MIN_WATERMARK
 
 
 class WatermarkValve:
@@ -67,8 +67,9 @@ class WatermarkValve:
         self.is_idle = self.has_channels and all(channel in self._idle for channel in self._watermarks)
 
     def snapshot(self) -> dict[str, int]:
-        """Return how far each channel is."""
-        return {channel: watermark for channel, watermark in self._watermarks.items() if watermark != MIN_WATERMARK}
+        """Return how far each channel is; nothing of those that are at their end: who goes on behind it isn't late."""
+        known = self._watermarks.items()
+        return {channel: watermark for channel, watermark in known if MIN_WATERMARK < watermark < MAX_WATERMARK}
 
     def restore(self, snapshots: Iterable[Mapping[str, int]]) -> None:
         """Begin where the subtasks of an earlier run stood: each channel at the lowest watermark that any of them had.

@@ -84,18 +84,23 @@ class AttemptEpochs:
         finally:
             self._barriers.turn_over()
 
-    def next_epoch(self) -> tuple[int, int]:
-        """Return the number of an epoch that no batch of Spark's makes, and that of the batch in front of it."""
-        with self._lock:
-            return self._tracker.finished + 1, self._tracker.finished_batch
+    def begin_last(self) -> tuple[int, int]:
+        """Begin the epoch behind all others, which no batch of Spark's makes, once none runs. A barrier may ride on it.
 
-    def begin_without_rows(self, epoch: int) -> None:
-        """Begin an epoch that no batch of Spark's makes; see `begin_epoch`. A barrier may ride on it."""
-        self._barriers.await_turn(lambda: self._numbers.reserve(epoch))
+        Returns:
+            Its number, and Spark's number of the batch in front of it.
+
+        Raises:
+            AttemptOverError: The attempt ends instead.
+        """
+        tracker = self._tracker
+        self._barriers.await_last_turn(lambda: self._numbers.reserve(tracker.finished + 1))
         try:
+            epoch, batch = tracker.finished + 1, tracker.finished_batch
             self.begin(epoch, None)
         finally:
             self._barriers.turn_over()
+        return epoch, batch
 
     def _write_down(self, epoch: int, batch: int, store: RunningEpochStore) -> None:
         """Write down the epoch that is about to run, so that the next attempt, or driver, runs the same one again."""

@@ -208,62 +208,68 @@ class MicroBatchEngine:
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run one epoch."""
         epoch, query = batch_id + self._restored.epoch - self._restored.batch_id, self._query
-        epochs = self._live()
-        self._run(
-            epoch,
-            batch_id,
-            begin=lambda: epochs.begin_epoch(epoch, batch_id),
-            frame=lambda: frame,
-            prove=lambda prepared: self._proof.check(epoch, prepared, "" if query is None else str(query.runId)),
-        )
+        group = "" if query is None else str(query.runId)
+        try:
+            self._live().begin_epoch(epoch, batch_id)
+        except AttemptOverError:
+            raise
+        except PystateError as error:
+            self._fail(error, traceback.format_exc())
+            raise
+        except Exception as error:
+            self._fail(stage_failure(error), str(error))
+            raise
+        self._run(epoch, batch_id, lambda: frame, lambda prepared: self._proof.check(epoch, prepared, group))
 
-    def _run_last_epoch(self) -> None:
-        """Run the epoch behind all rows: it has none, and event time is at its end in it.
+    def drain(self) -> None:
+        """Let no batch follow, and run the epoch behind all rows, in which event time is at its end.
 
         Spark has no batch for it, so it is a job of our own over the same stages. What the sources have read stays that of
         the batch before.
+
+        Raises:
+            Exception: The epoch failed, or the attempt is over; the attempt has been told.
         """
         epochs, slots = self._live(), self._slots
-        assert slots is not None  # noqa: S101 - the query has ended, so it has begun
-        epoch, batch = epochs.next_epoch()
+        assert slots is not None  # noqa: S101 - there are epochs, so the query has started
+        epoch, batch = epochs.begin_last()
         proof = EpochProof(self._stages, repeatable=True)
 
         def frame() -> DataFrame:
             directory = replace(slots, epoch_shift=epoch, end_of_input=True)
             return frame_without_rows(self._spark, self._plan, self._frames, directory, self._environment)
 
-        with contextlib.suppress(Exception):  # the attempt has been told
-            self._run(
-                epoch,
-                batch,
-                begin=lambda: epochs.begin_without_rows(epoch),
-                frame=frame,
-                prove=lambda prepared: proof.check(epoch, prepared),
-            )
+        self._run(epoch, batch, frame, lambda prepared: proof.check(epoch, prepared))
+
+    def _run_last_epoch(self) -> None:
+        try:
+            self.drain()
             self._event_time_ended = True
+        except AttemptOverError:
+            return
+        except PystateError as error:
+            self._fail(error, traceback.format_exc())
+        except Exception as error:
+            self._fail(stage_failure(error), str(error))
 
     def _run(
         self,
         epoch: int,
         batch_id: int,
-        *,
-        begin: Callable[[], None],
         frame: Callable[[], DataFrame],
         prove: Callable[[Mapping[SubtaskId, PreparedEpoch]], None],
     ) -> None:
-        """Run one epoch.
+        """Run one epoch that has begun.
 
         Args:
             epoch: Which.
             batch_id: Spark's number of the batch that the sources are read up to at its end.
-            begin: Begins it, once nothing stands against it.
             frame: Returns the DataFrame whose evaluation runs it.
             prove: Makes sure that it is whole.
         """
         epochs, pool = self._live(), self._pool
         assert pool is not None  # noqa: S101 - epochs run after start
         try:
-            begin()
             self._metrics.epoch_begun()
             frame().write.format("noop").mode("overwrite").save()
             prepared = epochs.check_all_prepared(epoch)

@@ -55,6 +55,7 @@ class EpochBarriers:
         self._every_epoch = every_epoch
         self._clock = clock
         self._over = False
+        self._drains = False  # the last epoch is asked for
         self._epoch_begun = 0.0  # by the clock, of the running epoch
         self._beginning = False  # an epoch is about to begin: no barrier may be placed in front of it any more
         self._rider: PendingCheckpoint | None = None  # its place among the epochs is still open
@@ -150,11 +151,28 @@ class EpochBarriers:
             PystateError: The number can't be reserved; it is nobody's turn then.
         """
         with self._lock:
-            self._lock.wait_for(lambda: self._over or not (self._syncing or self._pending.hold or self._overtakes()))
+            self._lock.wait_for(lambda: self._over or not self._stands_against())
             self.check_live()
             self._beginning = True
         try:
             reserve()  # not under the lock: the storage may hang
+        except BaseException:
+            self.turn_over()
+            raise
+
+    def await_last_turn(self, reserve: Callable[[], None]) -> None:
+        """Wait until no epoch runs, and let none begin any more but the one that the caller begins now.
+
+        Raises:
+            AttemptOverError: The attempt ends instead.
+        """
+        with self._lock:
+            self._drains = True
+            self._lock.wait_for(lambda: self._over or not self._is_busy())
+            self.check_live()
+            self._beginning = True
+        try:
+            reserve()
         except BaseException:
             self.turn_over()
             raise
@@ -222,6 +240,14 @@ class EpochBarriers:
             if self._syncing is checkpoint:
                 self._syncing = None
             self._lock.notify_all()
+
+    def _is_busy(self) -> bool:
+        """Whether an epoch begins or runs, or slots are asked for their part of a snapshot between two."""
+        return self._beginning or self._tracker.running is not None or self._syncing is not None
+
+    def _stands_against(self) -> bool:
+        """Whether no epoch may begin."""
+        return bool(self._drains or self._syncing or self._pending.hold or self._overtakes())
 
     def _overtakes(self) -> bool:
         """Whether an epoch that is to carry a barrier would overtake the barrier before, or one that is being triggered."""
