@@ -43,7 +43,10 @@ def stop(
     drain: Annotated[
         bool,
         typer.Option(
-            "-d", "--drain", help="Refused: it needs event time, which this version does not have.", show_default=False
+            "-d",
+            "--drain",
+            help="Event time comes to its end first: all windows and timers of event time fire.",
+            show_default=False,
         ),
     ] = False,
     detached: DetachedOption = False,

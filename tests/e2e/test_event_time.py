@@ -120,6 +120,7 @@ class Folder:
         self.files += 1
 
 
+@pytest.mark.slow
 def test_windows_of_files_are_whole_over_a_killed_slot_a_restore_and_another_parallelism(run_job, tmp_path):
     folder, first, second = Folder(tmp_path), Sink(), Sink()
 

@@ -328,16 +328,15 @@ def test_stop_without_a_directory_anywhere_leaves_the_job_alone(manager, running
 
 
 @pytest.mark.parametrize("flag", ["-d", "--drain"])
-def test_stop_with_drain_is_refused_by_the_driver(manager, running, pystate, flag):
-    assert pystate("stop", flag, "-p", "/tmp/s", running) == (
-        1,
-        "",
-        f'Draining job "{running}" with a CANONICAL savepoint.\n'
-        f"Triggering stop-with-savepoint for job {running}.\n"
-        "error: stop --drain needs event time, which this version does not have.\n"
-        "  try: stop without --drain\n",
-    )
-    assert manager.state(running) == "RUNNING"
+def test_stop_with_drain_is_asked_of_the_driver(manager, running, pystate, tmp_path, flag):
+    path = f"{tmp_path}/mine/savepoint-{running[:6]}-0123456789ab"
+
+    code, out, err = pystate("stop", flag, "-p", "mine", running)
+
+    assert (code, out) == (0, f"{path}\n")
+    assert err.startswith(f'Draining job "{running}" with a CANONICAL savepoint.\n')
+    assert "triggered stop, drained" in manager.home.job(running).log.read_text()
+    assert manager.state(running) == "FINISHED"
 
 
 def test_a_job_goes_on_when_the_savepoint_of_its_stop_fails(manager, pystate):
