@@ -294,7 +294,7 @@ def test_restored_subtasks_go_on_at_the_lowest_watermark_of_all_old_ones(tmp_pat
         restored = {"alarm": RestoredOperator(uri, operator_state=shares)}
         bench = Bench(tmp_path, f"new{index}", index=index, parallelism=3, restored=restored, channels=3)
         assert bench.subtask.chain.current_watermark == 5
-        assert bench.subtask.chain.valves[0].snapshot() == dict.fromkeys(["up/0/0", "up/0/1", "up/0/2"], 5)
+        assert bench.subtask.chain.watermarks.valves[0].snapshot() == dict.fromkeys(["up/0/0", "up/0/1", "up/0/2"], 5)
         assert bench.run(0)[1] == [(f"alarm/0/{index}", 5, False)]
         assert bench.run(1, [], [(0, 6), (1, 9), (2, 8)])[1] == [(f"alarm/0/{index}", 6, False)]
 

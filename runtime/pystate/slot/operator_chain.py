@@ -6,22 +6,19 @@ them, nor whether they come through a channel per input or through many that are
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
-from pystate.api.state import ListStateDescriptor, explain_missing_method
+from pystate.api.state import explain_missing_method
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.time import current_time_ms
-from pystate.common.type_info import Types
 from pystate.plan.chain import OperatorSpec
-from pystate.plan.event_time import task_channel
 from pystate.plan.output import OutputSpec, line_prefix
 from pystate.plan.task import JobEnvironment, TaskSpec
-from pystate.slot.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
+from pystate.slot.chain_time import MIN_WATERMARK, ChainTime
 from pystate.slot.compiled_chain import compile_chain
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.input_processors import InputProcessors
@@ -33,8 +30,7 @@ from pystate.slot.operators.output import Emit, Output
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.task_metrics import TaskMetrics
-from pystate.slot.watermark_rows import watermark_of, watermark_row, watermark_rows
-from pystate.slot.watermark_valve import WatermarkValve
+from pystate.slot.task_watermarks import TaskWatermarks
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.native_state import NativeUpload
 from pystate.state.base.backend import KeyedStateBackend
@@ -43,9 +39,6 @@ from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 
 __all__ = ["MIN_WATERMARK", "OperatorChain", "OutputSink", "SubtaskRuntimeContext", "current_time_ms"]
-
-_WATERMARKS = ListStateDescriptor("_watermarks_", Types.STRING())
-"""JSON texts `[subtask, input, channel, watermark]`; input -1 is the task's own event time."""
 
 OutputSink = Callable[[OutputSpec, pa.RecordBatch], None]
 
@@ -64,7 +57,7 @@ class OperatorChain:
         backend: The keyed state, None where the task isn't keyed.
         copies: Keeps second copies of the state on this machine; None for none.
         operators: Those of the task, the last first, the head last.
-        valves: Per input: how far its channels are.
+        watermarks: How far event time is.
         metrics: What is measured of the subtask.
     """
 
@@ -110,14 +103,9 @@ class OperatorChain:
             self._head = self._operator(task.head, self.backend)
             self.operators.append(self._head)
         self._opened: list[Operator] = []
-        self._watermarks = [MIN_WATERMARK] * len(task.inputs)
-        self._finished_watermarks = list(self._watermarks)
-        self._finished_watermark = MIN_WATERMARK
-        self.valves = [WatermarkValve(read.channels, clock()) for read in task.inputs]
-        self._timed_edges = [output for output in task.outputs if output.timestamped]
-        self._output_watermark = MIN_WATERMARK
+        self.watermarks = TaskWatermarks(task, subtask, self._time)
         if any(read.timestamped for read in task.inputs):
-            self.metrics.watermarks = lambda: (self._time.watermark, self._output_watermark)
+            self.metrics.watermarks = self.watermarks.current
 
     @property
     def listens(self) -> bool:
@@ -139,7 +127,7 @@ class OperatorChain:
         for operator in self.operators:
             operator.initialize_state(old.get(operator.spec.uid, RestoredOperator()), checkpoint_id)
             if operator is self._head:
-                self._restore_watermarks()
+                self.watermarks.restore(operator.state)
             self._opened.append(operator)
             operator.open()
         for operator in self.operators:
@@ -188,13 +176,9 @@ class OperatorChain:
             buffers hold. None where it stands.
         """
         self._check_input(input_index)
-        self._watermarks[input_index] = max(self._watermarks[input_index], timestamp)
-        pairs = zip(self._watermarks, self.valves, strict=True)
-        active = [known for known, valve in pairs if not valve.is_idle or known == MAX_WATERMARK]
-        watermark = min(active or self._watermarks)
-        if watermark <= self._time.watermark:
+        watermark = self.watermarks.rise(timestamp, input_index)
+        if watermark is None:
             return None
-        self._time.watermark = watermark
         with self.metrics.busy:
             try:
                 for operator in reversed(self.operators):  # the head first, as elements go
@@ -207,37 +191,23 @@ class OperatorChain:
     def take_watermarks(self, batch: pa.RecordBatch, input_index: int) -> None:
         """Take rows that say how far channels of an input are; they count with the next `advance_watermarks`."""
         self._check_input(input_index)
-        now = self._time.clock()
-        for channel, watermark, idle in watermark_rows(batch):
-            self.valves[input_index].take(channel, watermark, idle=idle, now=now)
+        self.watermarks.take(batch, input_index)
 
     def advance_watermarks(self, *, end_of_input: bool = False) -> None:
         """Let event time go as far as the channels of all inputs are; at the end of the input as far as it goes.
 
         Timers by the clock that are due fire first; Flink drops them at the end of the input, and so does this.
         """
-        now = self._time.clock()
         due = self.next_processing_time_timer()
-        if due is not None and due <= now and not end_of_input:
+        if due is not None and due <= self._time.clock() and not end_of_input:
             self.on_tick()
-        reached = [MAX_WATERMARK if end_of_input else valve.advance(now) for valve in self.valves]
-        for index, watermark in enumerate(reached):
-            if watermark > MIN_WATERMARK or self.valves[index].is_idle:
-                self.on_watermark(watermark, index)
+        for watermark, index in self.watermarks.reached(end_of_input=end_of_input):
+            self.on_watermark(watermark, index)
 
     def watermarks_out(self) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
-        """Yield the watermarks that go to the next tasks, behind what the output buffers held: a row per edge with times."""
+        """Return the watermarks for the next tasks, behind what the output buffers held: a row per edge with times."""
         assigners = {operator.spec.uid: operator.assigner for operator in self.operators if operator.assigner is not None}
-        timed = [valve for valve in self.valves if valve.has_channels]
-        idle = bool(timed) and all(valve.is_idle for valve in timed)
-        self._output_watermark = self._time.watermark
-        for edge in self._timed_edges:
-            watermark, is_idle = watermark_of(edge, assigners, self._time.watermark, task_is_idle=idle)
-            if self._time.watermark == MAX_WATERMARK:
-                watermark, is_idle = MAX_WATERMARK, False
-            self._output_watermark = watermark
-            row = watermark_row(task_channel(self.task.uid, edge, self.subtask), watermark, idle=is_idle)
-            yield edge.watermarks(), row
+        return self.watermarks.rows_out(assigners)
 
     def on_tick(self) -> None:
         """Do what is due by the clock: timers fire, and rows don't wait in an output buffer until it is full."""
@@ -280,10 +250,7 @@ class OperatorChain:
                 change()
             for operator in self.operators:
                 operator.touched = False
-            self._finished_watermarks = list(self._watermarks)
-            self._finished_watermark = self._time.watermark
-            for valve in self.valves:
-                valve.finish_epoch()
+            self.watermarks.finish_epoch()
 
     def roll_back_epoch(self) -> PystateError | None:
         """Forget the epoch's changes and output.
@@ -294,10 +261,7 @@ class OperatorChain:
         """
         for buffer in self._buffers.values():
             buffer.clear()
-        self._watermarks = list(self._finished_watermarks)
-        self._time.watermark = self._finished_watermark
-        for valve in self.valves:
-            valve.roll_back()
+        self.watermarks.roll_back_epoch()
         if self.backend is not None:
             self.backend.rollback_epoch()
         touched = [operator.spec for operator in self.operators if operator.roll_back_epoch()]
@@ -314,7 +278,8 @@ class OperatorChain:
         checkpoint_id, shared = barrier.checkpoint_id, barrier.shared_target
         frozen = FrozenTask(compression=snapshot_codec(Configuration(self._environment.configuration)))
         try:
-            self._write_watermarks()
+            if self._head is not None:
+                self.watermarks.write(self._head.state)
             for operator in self.operators:
                 frozen.operators.append(operator.snapshot_state(checkpoint_id, barrier.trigger_timestamp))
                 if operator.backend is not None and self._keyed is not None:
@@ -344,33 +309,6 @@ class OperatorChain:
         """Tell the functions that a checkpoint was given up."""
         for operator in self.operators:
             operator.notify_checkpoint_aborted(checkpoint_id)
-
-    def _write_watermarks(self) -> None:
-        """Bring the watermarks into the head's operator state, which each subtask gets whole at a restore."""
-        if self._head is not None and any(valve.has_channels for valve in self.valves):
-            entries = [
-                [self.subtask, index, channel, watermark]
-                for index, valve in enumerate(self.valves)
-                for channel, watermark in valve.snapshot().items()
-            ]
-            ended = self._time.watermark == MAX_WATERMARK  # who goes on behind the end of the input isn't late
-            entries.append([self.subtask, -1, "", MIN_WATERMARK if ended else self._time.watermark])
-            self._head.state.get_union_list_state(_WATERMARKS).update([json.dumps(entry) for entry in entries])
-
-    def _restore_watermarks(self) -> None:
-        """Go on at the lowest watermark that any of the old subtasks had, per channel, and for the task."""
-        if self._head is None or not any(valve.has_channels for valve in self.valves):
-            return
-        entries = [json.loads(entry) for entry in self._head.state.get_union_list_state(_WATERMARKS).get()]
-        for index, valve in enumerate(self.valves):
-            by_subtask: dict[int, dict[str, int]] = {}
-            for subtask, entry_index, channel, watermark in entries:
-                if entry_index == index:
-                    by_subtask.setdefault(subtask, {})[channel] = watermark
-            valve.restore(by_subtask.values())
-        self._time.watermark = min((entry[3] for entry in entries if entry[1] == -1), default=MIN_WATERMARK)
-        self._watermarks = [max(MIN_WATERMARK, valve.advance(self._time.clock())) for valve in self.valves]
-        self._finished_watermarks, self._finished_watermark = list(self._watermarks), self._time.watermark
 
     def _attach(self, spec: OperatorSpec, output: Output) -> Emit:
         operator = self._operator(spec, None)
