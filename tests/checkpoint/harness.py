@@ -141,20 +141,20 @@ class Bench:
         self.spark.plan(epoch)
         self.attempt.begin_epoch(epoch, epoch)
 
-    def end(self, epoch, commit=True):
-        """End an epoch; return the barrier that it carries."""
+    def end(self, epoch, commit=True, batch=None):
+        """End an epoch; return the barrier that it carries. It is behind a batch of another number, where one is given."""
         for subtask in SUBTASKS:
             self.prepared(subtask, epoch)
         barrier = self.attempt.decide(epoch)
-        self.finish(epoch, commit)
+        self.finish(epoch, commit, batch)
         return barrier
 
-    def finish(self, epoch, commit=True):
+    def finish(self, epoch, commit=True, batch=None):
         """Be the driver whose slots have finished an epoch that is decided."""
         for slot in SUBTASKS:
             self.attempt.slot_finished(slot)
         self.attempt.subtasks_finished(epoch)
-        self.attempt.finish_epoch(epoch, epoch)
+        self.attempt.finish_epoch(epoch, epoch if batch is None else batch)
         if commit:
             self.spark.commit(epoch)
 

@@ -341,3 +341,24 @@ def test_slots_that_say_no_between_two_epochs_decline_and_those_that_can_not_be_
         one.coordinator.trigger_checkpoint().result(10)
     told = [failed["failure_message"].split(".")[0] for failed in one.coordinator.statistics()["history"]]
     assert told == ["The checkpoint could not be triggered", "A subtask declined the checkpoint"]
+
+
+def test_the_last_epoch_waits_for_the_one_that_runs_and_no_other_begins_behind_it(bench):
+    one = bench()
+    one.begin(0)
+    last = []
+    waiting = in_thread(lambda: last.append(one.attempt.begin_last()))
+    wait_until(lambda: one.barriers._drains)
+    assert one.attempt._tracker.running == 0
+    one.end(0)
+    waiting.join(10)
+    assert last == [(1, 0)]
+    errors = []
+    begun = in_thread(lambda: errors.append(raised(lambda: one.begin(2))))
+    one.end(1, commit=False, batch=0)
+    completed = one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    assert completed.epoch == 1, "Spark has no batch of its own for it"
+    assert begun.is_alive(), "the epoch waits"
+    one.coordinator.attempt_over()
+    begun.join(10)
+    assert isinstance(errors[0], AttemptOverError)
