@@ -70,6 +70,10 @@ class Job:
     def log(self) -> str:
         return (self.directory / "job.log").read_text()
 
+    def wait_for_log(self, line: str) -> None:
+        """Wait for what the driver has said: a process of its own writes the log, which may be behind the driver's end."""
+        wait_until(lambda: line in self.log)
+
     def seen(self) -> set:
         return {(word, int(count)) for word, count in PAIR.findall(self.log)}
 
@@ -166,8 +170,8 @@ def test_a_job_outlives_its_jvm_and_a_stopped_driver_is_left_alone(job):
     job.watched.add(3)
     job.wait_for_attempt(1)
     assert job.driver != first
-    assert "The job's Spark application is gone" in job.log
-    assert "from checkpoint" in job.log
+    job.wait_for_log("The job's Spark application is gone")
+    job.wait_for_log("from checkpoint")
     job.check_exact()
 
 
@@ -221,7 +225,7 @@ def test_a_stopped_driver_that_was_replaced_ends_when_it_goes_on(job):
     finally:
         os.kill(first, signal.SIGCONT)
     wait_until(lambda: is_gone(first), 60)
-    assert "has taken the job over" in job.log
+    job.wait_for_log("has taken the job over")
     wait_until(lambda: all(is_gone(pid) for pid in left), 60)
     assert job.status["attempt"] == 1
     assert job.status["state"] == "RUNNING"
