@@ -10,6 +10,8 @@ CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
 LOCK_VENV := build/lock-venv
 LIMIT ?= 1800
+# how often a test that fails is tried again: each one is named in the summary (RERUN), and is an issue to be mended
+RERUNS ?= 0
 SERVERS := hadoop flink
 # one more than the two cores of CI: they often wait for processes that they start, and only one of them has Spark
 WORKERS ?= 3
@@ -45,13 +47,13 @@ demo: setup ## Run, savepoint, cancel, resume at another parallelism; compare wi
 	$(BIN)/python examples/demo.py
 
 test: lint types setup ## Lint, types and all tests but the slow ones
-	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
+	$(BIN)/python -m pytest -m "not slow" --reruns $(RERUNS) $(PARALLEL)
 
 test-slow: setup ## The slow tests only
 	$(BIN)/python -m pytest -m slow
 
 test-slow-in-ci: setup ## Those of tests/slow_in_ci.txt that fit into LIMIT seconds
-	$(BIN)/python -m pytest --slow-in-ci $(LIMIT)
+	$(BIN)/python -m pytest --reruns $(RERUNS) --slow-in-ci $(LIMIT)
 
 test-all: test test-slow ## All tests
 
