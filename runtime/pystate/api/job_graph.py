@@ -80,6 +80,9 @@ class Transformation:
         uid: The identity of the step's state across versions of the job, as its author set it.
         parallelism: The number of its subtasks as its author set it; None for the job's.
         max_parallelism: The number of key groups of its state as its author set it; None for the job's.
+        description: What people see in the plan; None for the name.
+        non_parallel: It may have no other parallelism than 1.
+        notices: What its author should know of it, in sentences.
         detached: A job has taken the step, and none of the steps built since reads it: it is in no graph.
         place: The line of the program that added it, as "FILE, line N"; None where it isn't known.
     """
@@ -90,6 +93,9 @@ class Transformation:
     uid: str | None = None
     parallelism: int | None = None
     max_parallelism: int | None = None
+    description: str | None = None
+    non_parallel: bool = False
+    notices: list[str] = field(default_factory=list, repr=False)
     children: list[Transformation] = field(default_factory=list, repr=False)
     detached: bool = field(default=False, init=False, repr=False)
     place: str | None = field(default=None, repr=False)
@@ -314,7 +320,8 @@ class StreamGraph:
         self.sources = sources
         for source in sources:
             source.insert_timestamps()
-        self.notices = list(notices)
+        of_steps = (notice for step in self.transformations() for notice in step.notices)
+        self.notices = [*notices, *dict.fromkeys(of_steps)]
 
     def transformations(self) -> Iterator[Transformation]:
         """Yield every step once, parents before children."""

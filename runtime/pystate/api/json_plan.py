@@ -42,7 +42,7 @@ def json_plan(graph: StreamGraph, parallelism: int, *, auto_uids: bool = True) -
             "id": numbers[id(step)],
             "type": _title(step),
             "pact": _pact(step),
-            "contents": _title(step),
+            "contents": step.description or _title(step),
             "parallelism": own,
             "uid": uids[id(step)],
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from pystate.api.functions import (
     FilterFunction,
@@ -29,7 +29,6 @@ from pystate.api.job_graph import (
     Transformation,
     TwoInputTransformation,
     UnionTransformation,
-    VirtualTransformation,
     check_same_type,
     element_type,
 )
@@ -37,18 +36,15 @@ from pystate.api.output_tag import OutputTag
 from pystate.api.state import MapStateDescriptor
 from pystate.api.window.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
 from pystate.common.errors import JobGraphError
-from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
-from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.execution_environment import ExecutionEnvironment
+from pystate.datastream.step_settings import StepSettings
 from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-SelfStream = TypeVar("SelfStream", bound="DataStream")
 
 
 def _checked(function: Any, expected: type[Function], what: str) -> Any:
@@ -58,32 +54,12 @@ def _checked(function: Any, expected: type[Function], what: str) -> Any:
     raise JobGraphError(message)
 
 
-def _set_uid(step: Transformation, uid: str) -> None:
-    if not uid or not isinstance(uid, str):
-        message = f"A uid is a text that is not empty, not {uid!r}."
-        raise JobGraphError(message, where=step.name)
-    check_text(uid, "a uid", JobGraphError, step.name)
-    step.uid = uid
-
-
-def _set_name(step: Transformation, name: str) -> None:
-    check_text(str(name), "the name of a step", JobGraphError)
-    step.name = name
-
-
-def _set_parallelism(step: Transformation, parallelism: int) -> None:
-    if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
-        message = f"A parallelism is a number from 1 on, not {parallelism!r}."
-        raise JobGraphError(message, where=step.name)
-    step.parallelism = parallelism
-
-
-class DataStream:
+class DataStream(StepSettings):
     """A stream of elements."""
 
     def __init__(self, environment: ExecutionEnvironment[DataStream], transformation: Transformation) -> None:
+        super().__init__(transformation)
         self._environment = environment
-        self._transformation = transformation
 
     @property
     def transformation(self) -> Transformation:
@@ -105,48 +81,6 @@ class DataStream:
     def get_name(self) -> str:
         """Return the name of the step that makes this stream."""
         return self._transformation.name
-
-    def name(self: SelfStream, name: str) -> SelfStream:
-        """Name the step; only people read it.
-
-        Raises:
-            JobGraphError: It is no text that a file can hold.
-        """
-        _set_name(self._transformation, name)
-        return self
-
-    def uid(self: SelfStream, uid: str) -> SelfStream:
-        """Give the step's state its identity across versions of the job.
-
-        Raises:
-            JobGraphError: It is no text, or the step has no state: key_by(), union(), a partitioning.
-        """
-        self._real_step(f"takes no uid ({uid!r})")
-        _set_uid(self._transformation, uid)
-        return self
-
-    def set_parallelism(self: SelfStream, parallelism: int) -> SelfStream:
-        """Set the number of subtasks of the step; for a source the most partitions it is read in.
-
-        Raises:
-            JobGraphError: It is no number from 1 on, or the step runs nothing: key_by(), union(), a partitioning.
-        """
-        self._real_step("takes no parallelism")
-        _set_parallelism(self._transformation, parallelism)
-        return self
-
-    def set_max_parallelism(self: SelfStream, max_parallelism: int) -> SelfStream:
-        """Set the number of key groups of the step's state; fixed for the life of the state.
-
-        Raises:
-            JobGraphError: It is out of range, or the step runs nothing: key_by(), union(), a partitioning.
-        """
-        self._real_step("takes no max parallelism")
-        if not isinstance(max_parallelism, int) or not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
-            message = f"A max parallelism is a number from 1 to {MAX_PARALLELISM_LIMIT}, not {max_parallelism!r}."
-            raise JobGraphError(message, where=self._transformation.name)
-        self._transformation.max_parallelism = max_parallelism
-        return self
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Put `func(element)` in the place of each element."""
@@ -355,11 +289,6 @@ class DataStream:
             raise JobGraphError(message)
         return DataStreamSink(step)
 
-    def _real_step(self, what: str) -> None:
-        if isinstance(self._transformation, VirtualTransformation):
-            message = f"{self._transformation.name} runs nothing of its own, so it {what}."
-            raise JobGraphError(message, hint="set it behind process(), map() or another step")
-
 
 def _same_key(_element: Any) -> int:
     return 0
@@ -410,27 +339,5 @@ class KeyedStream(DataStream):
         return super().name(name)
 
 
-class DataStreamSink:
+class DataStreamSink(StepSettings):
     """The end of a stream."""
-
-    def __init__(self, transformation: SinkTransformation) -> None:
-        self._transformation = transformation
-
-    def name(self, name: str) -> DataStreamSink:
-        """Name the sink; only people read it.
-
-        Raises:
-            JobGraphError: It is no text that a file can hold.
-        """
-        _set_name(self._transformation, name)
-        return self
-
-    def uid(self, uid: str) -> DataStreamSink:
-        """Give the sink its identity across versions of the job."""
-        _set_uid(self._transformation, uid)
-        return self
-
-    def set_parallelism(self, parallelism: int) -> DataStreamSink:
-        """Set the number of subtasks of the sink: of lines' numbers for print(), of partitions for for_each_batch()."""
-        _set_parallelism(self._transformation, parallelism)
-        return self

@@ -1,0 +1,165 @@
+"""The settings of one step of a program, whether a stream or a sink comes of it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pystate.api.job_graph import Transformation, VirtualTransformation
+from pystate.common.errors import JobGraphError
+from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
+from pystate.common.plain_text import check_text
+
+SelfStep = TypeVar("SelfStep", bound="StepSettings")
+
+_NO_CHAINS = "has no effect: what is chained follows from parallelisms and keys alone"
+
+
+class StepSettings:
+    """What may be set of the step that a stream, or a sink, stands for; each method returns that again.
+
+    Args:
+        step: The step.
+    """
+
+    def __init__(self, step: Transformation) -> None:
+        self._transformation = step
+
+    def name(self: SelfStep, name: str) -> SelfStep:
+        """Name the step; only people read it.
+
+        Raises:
+            JobGraphError: It is no text that a file can hold.
+        """
+        check_text(str(name), "the name of a step", JobGraphError)
+        self._transformation.name = name
+        return self
+
+    def set_description(self: SelfStep, description: str) -> SelfStep:
+        """Say more of the step than its name does; only people read it, in the plan.
+
+        Raises:
+            JobGraphError: It is no text that a file can hold, or the step runs nothing: key_by(), union(), a partitioning.
+        """
+        self._real_step("takes no description")
+        check_text(str(description), "the description of a step", JobGraphError)
+        self._transformation.description = description
+        return self
+
+    def uid(self: SelfStep, uid: str) -> SelfStep:
+        """Give the step's state its identity across versions of the job.
+
+        Raises:
+            JobGraphError: It is no text, or the step has no state: key_by(), union(), a partitioning.
+        """
+        self._real_step(f"takes no uid ({uid!r})")
+        if not uid or not isinstance(uid, str):
+            message = f"A uid is a text that is not empty, not {uid!r}."
+            raise JobGraphError(message, where=self._transformation.name)
+        check_text(uid, "a uid", JobGraphError, self._transformation.name)
+        self._transformation.uid = uid
+        return self
+
+    def set_uid_hash(self: SelfStep, uid_hash: str) -> SelfStep:
+        """Refuse the hash of a step of a Flink job.
+
+        Raises:
+            JobGraphError: Always.
+        """
+        message = f"set_uid_hash({uid_hash!r}): a state is found by the uid of its step, which has no hash of its own."
+        raise JobGraphError(message, where=self._transformation.name, hint='give the step a uid: .uid("...")')
+
+    def set_parallelism(self: SelfStep, parallelism: int) -> SelfStep:
+        """Set the number of subtasks of the step.
+
+        For a source it is the most partitions that it is read in, for `print()` what lines are numbered by, for
+        `for_each_batch()` the partitions of the DataFrame.
+
+        Raises:
+            JobGraphError: It is no number from 1 on, the step runs nothing (key_by(), union(), a partitioning), or it has
+                been forced to one subtask.
+        """
+        self._real_step("takes no parallelism")
+        if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
+            message = f"A parallelism is a number from 1 on, not {parallelism!r}."
+            raise JobGraphError(message, where=self._transformation.name)
+        if parallelism > 1:
+            self._refuse_non_parallel(f"set_parallelism({parallelism})")
+        self._transformation.parallelism = parallelism
+        return self
+
+    def set_max_parallelism(self: SelfStep, max_parallelism: int) -> SelfStep:
+        """Set the number of key groups of the step's state; fixed for the life of the state.
+
+        Raises:
+            JobGraphError: It is out of range, the step runs nothing (key_by(), union(), a partitioning), or it has been
+                forced to one subtask.
+        """
+        self._real_step("takes no max parallelism")
+        if not isinstance(max_parallelism, int) or not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
+            message = f"A max parallelism is a number from 1 to {MAX_PARALLELISM_LIMIT}, not {max_parallelism!r}."
+            raise JobGraphError(message, where=self._transformation.name)
+        if max_parallelism > 1:
+            self._refuse_non_parallel(f"set_max_parallelism({max_parallelism})")
+        self._transformation.max_parallelism = max_parallelism
+        return self
+
+    def force_non_parallel(self: SelfStep) -> SelfStep:
+        """Run the step in one subtask, with one key group; another number is refused from here on.
+
+        Raises:
+            JobGraphError: The step runs nothing: key_by(), union(), a partitioning.
+        """
+        self._real_step("is not forced to one subtask")
+        step = self._transformation
+        step.parallelism = step.max_parallelism = 1
+        step.non_parallel = True
+        return self
+
+    def start_new_chain(self: SelfStep) -> SelfStep:
+        """Do nothing, and say so at the start of the job.
+
+        Raises:
+            JobGraphError: The step runs nothing: key_by(), union(), a partitioning.
+        """
+        return self._without_effect("start_new_chain()", _NO_CHAINS)
+
+    def disable_chaining(self: SelfStep) -> SelfStep:
+        """Do nothing, and say so at the start of the job.
+
+        Raises:
+            JobGraphError: The step runs nothing: key_by(), union(), a partitioning.
+        """
+        return self._without_effect("disable_chaining()", _NO_CHAINS)
+
+    def slot_sharing_group(self: SelfStep, slot_sharing_group: Any) -> SelfStep:
+        """Do nothing, and say so at the start of the job.
+
+        Raises:
+            JobGraphError: The step runs nothing: key_by(), union(), a partitioning.
+        """
+        return self._without_effect("slot_sharing_group()", "has no effect: a slot runs a subtask of every step")
+
+    def set_buffer_timeout(self: SelfStep, timeout_millis: int) -> SelfStep:
+        """Do nothing, and say so at the start of the job.
+
+        Raises:
+            JobGraphError: The step runs nothing: key_by(), union(), a partitioning.
+        """
+        return self._without_effect(
+            "set_buffer_timeout()", "has no effect: rows travel in batches that end with their epoch"
+        )
+
+    def _without_effect(self: SelfStep, method: str, why: str) -> SelfStep:
+        self._real_step(f"takes no {method}")
+        self._transformation.notices.append(f"{method} {why}.")
+        return self
+
+    def _real_step(self, what: str) -> None:
+        if isinstance(self._transformation, VirtualTransformation):
+            message = f"{self._transformation.name} runs nothing of its own, so it {what}."
+            raise JobGraphError(message, hint="set it behind process(), map() or another step")
+
+    def _refuse_non_parallel(self, method: str) -> None:
+        if self._transformation.non_parallel:
+            message = f"{method}: force_non_parallel() has fixed the step to one subtask."
+            raise JobGraphError(message, where=self._transformation.name, hint="leave one of the two out")
