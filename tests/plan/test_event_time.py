@@ -137,6 +137,19 @@ def test_a_strategy_of_a_source_stands_behind_it_whoever_is_added_later():
     assert {task.uid for task in plan.tasks} == {"count", "again"}
 
 
+def test_a_strategy_of_a_source_leaves_generated_uids_as_they_were():
+    def uids(strategy):
+        root = source("words", output_type=PAIRS, watermark_strategy=strategy)
+        joined = by_word(united(mapped(root), by_word(root, None)), None)
+        printed(mapped(joined))
+        printed(by_word(root, None))
+        printed(root)
+        return {task.uid: [operator.uid for operator in task.operators] for task in planned([root]).tasks}
+
+    assert uids(BOUNDED) == uids(None)
+    assert len(uids(BOUNDED)) == 4
+
+
 class Alarm(KeyedProcessFunction):
     def process_element(self, value, ctx):
         return None

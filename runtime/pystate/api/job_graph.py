@@ -162,6 +162,7 @@ class SourceTransformation(Transformation):
         if step is None:
             step = TimestampsTransformation(f"{self.name} timestamps", (self,), self.output_type, place=self.place)
             step.kind, step.function = OperatorKind.ASSIGN_TIMESTAMPS, self.watermark_strategy
+            step.inserted = True
             self._timestamps = step
         step.detached = False
         for child in read:
@@ -202,9 +203,11 @@ class TimestampsTransformation(OneInputTransformation):
 
     Attributes:
         is_read: Whether a step behind it asks for time, as the planner has found. Else it isn't run.
+        inserted: It is the strategy of a source, and no step that the author wrote: no uid follows from it.
     """
 
     is_read: bool = True
+    inserted: bool = False
 
     @property
     def keeps_type(self) -> bool:
@@ -399,8 +402,14 @@ class StreamGraph:
         kind = type(step).__name__
         if isinstance(step, (OneInputTransformation, TwoInputTransformation, SinkTransformation)):
             kind = step.kind.value
-        place = [kind, str(next(i for i, s in enumerate(siblings) if s is step)), *(uids[id(p)] for p in step.parents)]
+        rank = next(number for number, sibling in enumerate(siblings) if sibling is step)
+        place = [kind, str(rank), *(uids[id(as_written(parent))] for parent in step.parents)]
         return "auto-" + hashlib.sha256("\0".join(place).encode()).hexdigest()[:16]
+
+
+def as_written(parent: Transformation) -> Transformation:
+    """Return the step that the author's program reads: the source where its strategy stands between."""
+    return parent.parent if isinstance(parent, TimestampsTransformation) and parent.inserted else parent
 
 
 def live_children(step: Transformation) -> list[Transformation]:

@@ -25,6 +25,7 @@ from pystate.api.job_graph import (
     TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
+    as_written,
 )
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
@@ -227,9 +228,9 @@ class JobPlanner:
 
     def _group_identity(self, step: Transformation) -> tuple[str, str]:
         """Return uid and name of a task without a head: its root's, where it takes what branches off a source's stage."""
-        root = step.parent
+        root = as_written(step.parent)
         while isinstance(root, TimestampsTransformation) and not root.is_read:
-            root = root.parent
+            root = as_written(root.parent)
         if root in self._stages and self._parallelism_of(step) == self._parallelism:
             return f"{self._uids[id(root)]}-sink", root.name
         return self._uids[id(step)], step.name
