@@ -11,7 +11,7 @@ from pystate.api.job_graph import OperatorKind
 from pystate.common import Duration, Types, WatermarkStrategy
 from pystate.common.errors import ControlError, JobExecutionError
 from pystate.common.watermark_strategy import NO_TIMESTAMP, TimestampAssigner
-from pystate.datastream import KeyedProcessFunction
+from pystate.datastream import KeyedProcessFunction, ProcessFunction
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
@@ -277,6 +277,49 @@ def test_behind_an_assigner_its_watermark_goes_on_in_the_place_of_the_tasks(tmp_
     assert rows == [("a", 5, 5), ("a", 15, 15)]
     assert told == [("alarm/0/0", 12, False)]
     assert bench.run(1, end_of_input=True)[1] == [("alarm/0/0", MAX_WATERMARK, False)]
+
+
+class Shown(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield value[0], ctx.timer_service().current_watermark()
+
+
+@pytest.mark.parametrize("times", [("times",), ("other", "times")])
+def test_functions_chained_behind_an_assigner_see_its_watermark(tmp_path, times):
+    strategies = {"times": bounded(2), "other": bounded(1000)}
+    edge = OutputSpec(0, OutputKind.EDGE, "on", SHOWN, target="next", timestamped=True)
+    place = chain = Chain()
+    for uid in times:
+        place.children.append(ChainNode(OperatorSpec(uid, uid, OperatorKind.ASSIGN_TIMESTAMPS, strategies[uid])))
+        (place,) = place.children
+    place.children.append(ChainNode(OperatorSpec("shown", "shown", OperatorKind.PLAIN_PROCESS, Shown()), outputs=[edge]))
+    bench = Bench(tmp_path, chain=chain)
+    assert bench.run(0, [("a", 5), ("a", 15)], [(0, 100), (1, 100)])[0] == [
+        ("a", MIN_WATERMARK, 5),
+        ("a", MIN_WATERMARK, 15),
+    ]
+    assert bench.run(1, [("a", 90)], [(0, 200), (1, 200)], finish=False, attempt=1)[0] == [("a", 12, 90)]
+    assert bench.subtask.chain.current_watermark == 200
+    bench.subtask.chain.roll_back_epoch()
+
+
+def test_behind_a_union_of_branches_of_a_chain_event_time_is_the_lowest_of_theirs(tmp_path):
+    edge = OutputSpec(0, OutputKind.EDGE, "on", SHOWN, target="next", timestamped=True)
+    shown = ChainNode(OperatorSpec("shown", "shown", OperatorKind.PLAIN_PROCESS, Shown()), outputs=[edge])
+    assigners = [
+        ChainNode(OperatorSpec(uid, uid, OperatorKind.ASSIGN_TIMESTAMPS, bounded(bound)), children=[shown])
+        for uid, bound in (("near", 2), ("far", 7))
+    ]
+    bench = Bench(tmp_path, chain=Chain(children=assigners))
+    bench.run(0, [("a", 20)], [(0, 100), (1, 100)])
+    assert bench.run(1, [("a", 150)], [(0, 200), (1, 200)])[0] == [("a", 12, 150)] * 2
+    direct = Bench(tmp_path, "direct", chain=Chain(children=[assigners[0], shown]))
+    direct.run(0, [("a", 9), ("a", 20)], [(0, 10), (1, 10)])
+    assert set(direct.run(1, [("a", 15)], [(0, 15), (1, 15)])[0]) == {("a", 6, 15)}
+
+
+def bounded(bound):
+    return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound)).with_timestamp_assigner(Second())
 
 
 def test_restored_subtasks_go_on_at_the_lowest_watermark_of_all_old_ones(tmp_path):

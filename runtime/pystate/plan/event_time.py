@@ -6,7 +6,7 @@ is planned as if there were no time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pystate.api.functions import Function
 from pystate.api.job_graph import (
@@ -87,23 +87,37 @@ def task_channel(uid: str, edge: OutputSpec, subtask: int) -> str:
     return f"{uid}/{edge.tag}/{subtask}"
 
 
+def assigners_in_front(chain: Chain) -> dict[str, frozenset[str | None]]:
+    """Return whose watermark each operator of a chain sees: uids of assigners; None among them for the task's own.
+
+    Only those behind an assigner are told of.
+    """
+    found: dict[str, set[str | None]] = {}
+    for place, assigner in _ways(chain, None):
+        for node in place.children:
+            found.setdefault(node.operator.uid, set()).add(assigner)
+    return {uid: frozenset(seen) for uid, seen in found.items() if seen != {None}}
+
+
+def _ways(place: Chain | ChainNode, assigner: str | None) -> Iterator[tuple[Chain | ChainNode, str | None]]:
+    """Yield the places of a chain with the last assigner on the way there; one behind a union once for each way."""
+    if isinstance(place, ChainNode) and place.operator.kind is OperatorKind.ASSIGN_TIMESTAMPS:
+        assigner = place.operator.uid
+    yield place, assigner
+    for child in place.children:
+        yield from _ways(child, assigner)
+    for side in place.side_outputs.values():
+        yield from _ways(side, assigner)
+
+
 def _timed_edges(chain: Chain, outputs: Iterable[OutputSpec]) -> list[OutputSpec]:
     edges = {edge.tag: edge for edge in outputs if edge.timestamped}
     found: dict[int, set[str | None]] = {tag: set() for tag in edges}
-
-    def walk(place: Chain | ChainNode, assigner: str | None) -> None:
-        if isinstance(place, ChainNode) and place.operator.kind is OperatorKind.ASSIGN_TIMESTAMPS:
-            assigner = place.operator.uid
-        for output in place.outputs:
-            if output.tag in found:
-                found[output.tag].add(assigner)
-        for child in place.children:
-            walk(child, assigner)
-        for side in place.side_outputs.values():
-            walk(side, assigner)
-
     if edges:
-        walk(chain, None)
+        for place, assigner in _ways(chain, None):
+            for output in place.outputs:
+                if output.tag in found:
+                    found[output.tag].add(assigner)
     for tag, edge in edges.items():
         edge.assigners = frozenset(found[tag])
     return list(edges.values())

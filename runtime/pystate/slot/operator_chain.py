@@ -18,6 +18,7 @@ from pystate.common.time import current_time_ms
 from pystate.plan.chain import OperatorSpec
 from pystate.plan.output import OutputSpec, line_prefix
 from pystate.plan.task import JobEnvironment, TaskSpec
+from pystate.slot.chain_assigners import ChainAssigners
 from pystate.slot.chain_time import MIN_WATERMARK, ChainTime
 from pystate.slot.compiled_chain import compile_chain
 from pystate.slot.frozen_task import FrozenTask
@@ -97,6 +98,7 @@ class OperatorChain:
             output.tag: OutputBuffer(output, sink, line_prefix(output.identifier, subtask, task.parallelism), self._time)
             for output in task.outputs
         }
+        self._assigners = ChainAssigners(task.chain, self._time)
         self._output = compile_chain(task.chain, self._buffers, self._attach)
         self._head: Operator | None = None
         if task.head is not None:
@@ -206,8 +208,7 @@ class OperatorChain:
 
     def watermarks_out(self) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
         """Return the watermarks for the next tasks, behind what the output buffers held: a row per edge with times."""
-        assigners = {operator.spec.uid: operator.assigner for operator in self.operators if operator.assigner is not None}
-        return self.watermarks.rows_out(assigners)
+        return self.watermarks.rows_out(self._assigners.by_uid)
 
     def on_tick(self) -> None:
         """Do what is due by the clock: timers fire, and rows don't wait in an output buffer until it is full."""
@@ -314,12 +315,14 @@ class OperatorChain:
         operator = self._operator(spec, None)
         self.operators.append(operator)
         (handle,) = operator.handlers(output)
+        if operator.assigner is not None:
+            self._assigners.by_uid[spec.uid] = operator.assigner
         return handle
 
     def _operator(self, spec: OperatorSpec, backend: KeyedStateBackend | None) -> Operator:
         context = SubtaskRuntimeContext(spec, self.task, self.subtask, self._environment, backend)
         self.metrics.operators[spec.uid] = context.metrics
-        return Operator(spec, context, backend, self.key_groups, self._time)
+        return Operator(spec, context, backend, self.key_groups, self._time, self._assigners.watermark_for(spec.uid))
 
     def _check_input(self, index: int) -> None:
         if not 0 <= index < len(self.task.inputs):

@@ -62,11 +62,12 @@ class PlainContext(ProcessFunction.Context, CoProcessFunction.Context):
 
     Args:
         time: Of the chain.
+        watermark: Returns the event time; that of the chain where nothing is given.
     """
 
-    def __init__(self, time: ChainTime) -> None:
+    def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
         self._time = time
-        self._service = UnkeyedTimerService(time)
+        self._service = UnkeyedTimerService(time, watermark)
 
     def timestamp(self) -> int | None:
         """Return the time of the element."""
@@ -121,8 +122,10 @@ def process_handler(call: Callable[..., Any], output: Output, *arguments: Any) -
     return run_process
 
 
-def stateless_handler(kind: OperatorKind, function: Any, output: Output, time: ChainTime) -> Emit:
-    """Return the handler of a function that needs no slot."""
+def stateless_handler(
+    kind: OperatorKind, function: Any, output: Output, time: ChainTime, watermark: Callable[[], int] | None = None
+) -> Emit:
+    """Return the handler of a function that needs no slot; behind an assigner `watermark` returns its event time."""
     (call,) = callables(kind, function)
     emit = output.emit
     if kind is OperatorKind.MAP:
@@ -132,6 +135,6 @@ def stateless_handler(kind: OperatorKind, function: Any, output: Output, time: C
     if kind is OperatorKind.FLAT_MAP:
         return many_handler(call, emit)
     if kind is OperatorKind.PLAIN_PROCESS:
-        return process_handler(call, output, PlainContext(time))
+        return process_handler(call, output, PlainContext(time, watermark))
     message = f"{kind.value} runs in slots only."
     raise JobGraphError(message)

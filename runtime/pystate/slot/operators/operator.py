@@ -54,6 +54,7 @@ class Operator:
         backend: The keyed state; None for an operator that doesn't stand directly behind key_by().
         key_groups: Those of the subtask.
         time: Of the chain.
+        watermark: Returns the event time of an operator behind an assigner; None where that is the chain's.
 
     Attributes:
         state: Its operator state.
@@ -69,6 +70,7 @@ class Operator:
         backend: KeyedStateBackend | None,
         key_groups: KeyGroupRange,
         time: ChainTime,
+        watermark: Callable[[], int] | None = None,
     ) -> None:
         self.spec = spec
         self.backend = backend
@@ -79,6 +81,7 @@ class Operator:
         self._context = context
         self._key_groups = key_groups
         self._time = time
+        self._watermark = watermark
         self._function = function_object(spec.function)
 
     @property
@@ -229,7 +232,7 @@ class Operator:
             return [sink_handler(callables(kind, function)[0], time.clock)]
         if kind in _KEYED:
             return [self._keyed_handler(output, input_type)]
-        return [stateless_handler(kind, function, output, time)]
+        return [stateless_handler(kind, function, output, time, self._watermark)]
 
     def _keyed_handler(self, output: Output, input_type: TypeInformation | None) -> Emit:
         kind, function, backend, timers = self.spec.kind, self.spec.function, self.backend, self.timers

@@ -50,16 +50,24 @@ class TimestampsAndWatermarks:
     @property
     def watermark(self) -> int:
         """The watermark behind all elements so far, ms since 1970; `MIN_WATERMARK` for none."""
-        bound = self._strategy.max_out_of_orderness_ms
-        if bound is None or self._highest == MIN_WATERMARK:
-            return MIN_WATERMARK
-        return max(MIN_WATERMARK, self._highest - bound - 1)
+        return self._watermark_behind(self._highest)
+
+    @property
+    def current_watermark(self) -> int:
+        """The watermark that functions behind it see, ms since 1970: it stands still within an epoch."""
+        return self._watermark_behind(self._finished)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing has come for as long as the strategy waits."""
         timeout = self._strategy.idle_timeout_ms
         return timeout is not None and not self._seen and self._time.clock() - self._heard >= timeout
+
+    def _watermark_behind(self, highest: int) -> int:
+        bound = self._strategy.max_out_of_orderness_ms
+        if bound is None or highest == MIN_WATERMARK:
+            return MIN_WATERMARK
+        return max(MIN_WATERMARK, highest - bound - 1)
 
     def begin(self) -> None:
         """Forget all elements: another Spark task's follow."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn
 
 from pystate.api.timer_service import TimerService
@@ -53,10 +54,12 @@ class UnkeyedTimerService(TimerService):
 
     Args:
         time: Of the chain.
+        watermark: Returns the event time; that of the chain where nothing is given.
     """
 
-    def __init__(self, time: ChainTime) -> None:
+    def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
         self._time = time
+        self._watermark = watermark
 
     def current_processing_time(self) -> int:
         """Return the time of the clock."""
@@ -64,7 +67,7 @@ class UnkeyedTimerService(TimerService):
 
     def current_watermark(self) -> int:
         """Return the event time."""
-        return self._time.watermark
+        return self._time.watermark if self._watermark is None else self._watermark()
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Refuse it."""

@@ -1,0 +1,41 @@
+"""The assigners of a chain, and the event time that functions behind them see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pystate.plan.chain import Chain
+from pystate.plan.event_time import assigners_in_front
+from pystate.slot.chain_time import ChainTime
+from pystate.slot.operators.timestamps import TimestampsAndWatermarks
+
+
+class ChainAssigners:
+    """What gives elements times in the middle of a task.
+
+    Args:
+        chain: Of the task.
+        time: Of the chain.
+
+    Attributes:
+        by_uid: The assigners, once they are made; those that stand last are made first.
+    """
+
+    def __init__(self, chain: Chain, time: ChainTime) -> None:
+        self.by_uid: dict[str, TimestampsAndWatermarks] = {}
+        self._time = time
+        self._in_front = assigners_in_front(chain)
+
+    def watermark_for(self, uid: str) -> Callable[[], int] | None:
+        """Return what tells an operator its event time; None where that is the task's.
+
+        Behind a union of the chain's own branches it is the lowest of theirs, idle or not.
+        """
+        in_front = self._in_front.get(uid)
+        if in_front is None:
+            return None
+
+        def watermark() -> int:
+            return min(self._time.watermark if one is None else self.by_uid[one].current_watermark for one in in_front)
+
+        return watermark
