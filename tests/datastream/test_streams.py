@@ -321,3 +321,24 @@ def test_steps_that_nothing_reads_yet_wait_for_the_job_that_does(taken):
     keyed.map(str.upper, WORDS).print().name("second")
     env.execute()
     assert names(taken.jobs[1]) == ["Collection Source", "KeyBy", "Map", "second"]
+
+
+def test_a_projection_is_of_declared_tuples_and_their_fields(env):
+    pairs = env.from_collection([("a", 1, 2.0)], Types.TUPLE([Types.STRING(), Types.LONG(), Types.DOUBLE()]))
+    assert pairs.project(2, 0).get_type() == Types.TUPLE([Types.DOUBLE(), Types.STRING()])
+    with pytest.raises(JobGraphError, match="from 0 to 2"):
+        pairs.project(3)
+    with pytest.raises(JobGraphError, match="one or more fields"):
+        pairs.project()
+    with pytest.raises(JobGraphError, match="takes a stream of tuples"):
+        env.from_collection(["a"], WORDS).project(0)
+
+
+def test_a_rolling_aggregation_keeps_the_type_and_refuses_a_field_that_isnt_there(env):
+    named = Types.ROW_NAMED(["key", "value"], [Types.STRING(), Types.INT()])
+    stream = env.from_collection([("a", 1)], named)
+    keyed = stream.key_by(lambda row: row[0])
+    for made in (keyed.sum("value"), keyed.min(1), keyed.max_by("value"), keyed.min_by(-1), keyed.max()):
+        assert made.get_type() == named
+    with pytest.raises(JobGraphError, match="'count'"):
+        keyed.sum("count")

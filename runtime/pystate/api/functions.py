@@ -208,6 +208,14 @@ class KeySelector(Function):
         """Return the key of `value`."""
 
 
+class Partitioner(Function):
+    """Says which subtask gets an element."""
+
+    @abstractmethod
+    def partition(self, key: Any, num_partitions: int) -> int:
+        """Return the number of a subtask, from 0 on and below `num_partitions`, for a key."""
+
+
 class KeyedProcessFunction(Function):
     """One element in, any number out, with the state of the element's key at hand."""
 

@@ -67,6 +67,7 @@ class Partitioning(Enum):
     SHUFFLE = "Shuffle"  # any one
     GLOBAL = "Global"  # the first one
     BROADCAST = "Broadcast"  # every one
+    CUSTOM = "Custom"  # the one that a function names
 
 
 @dataclass(eq=False)
@@ -269,6 +270,19 @@ class PartitionTransformation(VirtualTransformation):
     """Says which subtask of the next step gets an element."""
 
     partitioning: Partitioning = Partitioning.REBALANCE
+
+
+@dataclass(eq=False)
+class CustomPartitionTransformation(PartitionTransformation):
+    """Leaves it to a function which subtask of the next step gets an element.
+
+    Attributes:
+        partitioner: A `Partitioner`, or a function, of a key and the number of subtasks.
+        key_selector: A `KeySelector`, or a function, that makes the key of an element.
+    """
+
+    partitioner: Any = None
+    key_selector: Any = None
 
 
 @dataclass(eq=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, overload
 
+from pystate.api import aggregation
+from pystate.api.aggregation import FieldAggregation, Projection, check_field
 from pystate.api.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -12,11 +14,13 @@ from pystate.api.functions import (
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
+    Partitioner,
     ProcessFunction,
     ReduceFunction,
     SinkFunction,
 )
 from pystate.api.job_graph import (
+    CustomPartitionTransformation,
     KeyByTransformation,
     OneInputTransformation,
     OperatorKind,
@@ -31,12 +35,13 @@ from pystate.api.job_graph import (
     UnionTransformation,
     check_same_type,
     element_type,
+    type_name,
 )
 from pystate.api.output_tag import OutputTag
 from pystate.api.state import MapStateDescriptor
 from pystate.api.window.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
 from pystate.common.errors import JobGraphError
-from pystate.common.type_info import TypeInformation, Types
+from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.execution_environment import ExecutionEnvironment
@@ -95,6 +100,32 @@ class DataStream(StepSettings):
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
         """Keep the elements for which `func(element)` is true."""
         return self._then(OperatorKind.FILTER, _checked(func, FilterFunction, "filter"), self.get_type())
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Make tuples of some fields of tuples.
+
+        Args:
+            field_indexes: The positions of the fields, in the order that they are to have.
+
+        Raises:
+            JobGraphError: The elements are no declared tuples, or have no such fields.
+        """
+        elements = self.get_type()
+        if elements is None or elements.kind is not TypeKind.TUPLE:
+            message = f"project() takes a stream of tuples, this one has {type_name(elements)}."
+            raise JobGraphError(message, hint="declare them with Types.TUPLE([...]), or use map()")
+        fields = elements.elements
+        for index in field_indexes:
+            if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(fields):
+                message = f"project({index!r}): a field has a number from 0 to {len(fields) - 1}."
+                raise JobGraphError(message)
+        if not field_indexes:
+            message = "project() takes the positions of one or more fields."
+            raise JobGraphError(message)
+        stream = self._then(
+            OperatorKind.MAP, Projection(field_indexes), Types.TUPLE([fields[index] for index in field_indexes])
+        )
+        return stream.name("Projection")
 
     def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Run a `ProcessFunction` over the elements."""
@@ -236,6 +267,41 @@ class DataStream(StepSettings):
         """Keep the elements of a partition together on their way to the next step, in their order."""
         return self._partitioned(Partitioning.FORWARD)
 
+    def rescale(self) -> DataStream:
+        """Send elements to the subtasks of the next step in turn.
+
+        To all of them, as `rebalance` does: Spark's shuffle leaves no nearer ones to choose.
+        """
+        return self._partitioned(Partitioning.REBALANCE)
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int] | Partitioner,
+        key_selector: Callable[[Any], Any] | KeySelector,
+    ) -> DataStream:
+        """Send each element to the subtask of the next step that a function names.
+
+        Args:
+            partitioner: A `Partitioner`, or a function, of the key and the number of subtasks; returns a number from 0 on
+                that is below that.
+            key_selector: Makes the key of an element.
+
+        Raises:
+            JobGraphError: One of them is no function, or the stream has a key.
+        """
+        if isinstance(self._transformation, KeyByTransformation):
+            message = "partition_custom() can't follow key_by(), which says already who gets an element."
+            raise JobGraphError(message, hint="leave one of the two out")
+        step = CustomPartitionTransformation(
+            "Partition Custom",
+            (self._transformation,),
+            self.get_type(),
+            partitioning=Partitioning.CUSTOM,
+            partitioner=_checked(partitioner, Partitioner, "partition_custom"),
+            key_selector=_checked(key_selector, KeySelector, "partition_custom"),
+        )
+        return DataStream(self._environment, step)
+
     def global_(self) -> DataStream:
         """Send all elements to the first subtask of the next step."""
         return self._partitioned(Partitioning.GLOBAL)
@@ -312,6 +378,41 @@ class KeyedStream(DataStream):
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """Emit for each element what `func` makes of it and of the last one emitted for its key; the first one as it is."""
         return self._then(OperatorKind.REDUCE, _checked(func, ReduceFunction, "reduce"), self.get_type())
+
+    AccumulateType = aggregation.AccumulateType
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """Emit for each element the sum of a field over the elements of its key so far.
+
+        The other fields are those of the key's first element.
+
+        Args:
+            position_to_sum: The field of tuples, lists or rows, by position or by name; 0 for elements without fields.
+
+        Raises:
+            JobGraphError: The elements can't have such a field.
+        """
+        return self._accumulate(aggregation.AccumulateType.SUM, position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """Emit for each element the lowest value of a field so far, as `sum` does its sum."""
+        return self._accumulate(aggregation.AccumulateType.MIN, position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """Emit for each element the highest value of a field so far, as `sum` does its sum."""
+        return self._accumulate(aggregation.AccumulateType.MAX, position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """Emit for each element the one with the lowest value of a field so far, of equal ones the first."""
+        return self._accumulate(aggregation.AccumulateType.MIN_BY, position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """Emit for each element the one with the highest value of a field so far, of equal ones the first."""
+        return self._accumulate(aggregation.AccumulateType.MAX_BY, position_to_max_by)
+
+    def _accumulate(self, kind: aggregation.AccumulateType, field: int | str) -> DataStream:
+        check_field(field, self.get_type(), kind.name.lower())
+        return self.reduce(FieldAggregation(kind, field))
 
     def window(self, window_assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Cut each key's elements into windows."""

@@ -20,6 +20,7 @@ from typing import Any
 from pyspark import cloudpickle
 
 from pystate.api.job_graph import (
+    CustomPartitionTransformation,
     KeyByTransformation,
     OneInputTransformation,
     SinkKind,
@@ -99,6 +100,9 @@ def _shipped(step: Transformation) -> Iterator[Any]:
         yield step.function
     elif isinstance(step, KeyByTransformation) and step.selector is not None:
         yield step.selector
+    elif isinstance(step, CustomPartitionTransformation):
+        yield step.partitioner
+        yield step.key_selector
 
 
 def _refusal(step: Transformation, uid: str, found: Unpicklable) -> JobGraphError:

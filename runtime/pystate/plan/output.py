@@ -30,6 +30,7 @@ class Routing(Enum):
     SHUFFLE = "shuffle"  # any one
     GLOBAL = "global"  # the first one
     BROADCAST = "broadcast"  # every one
+    CUSTOM = "custom"  # the one that a function of the program names
     WATERMARK = "watermark"  # every one; the rows are watermarks
 
     @property
@@ -54,8 +55,8 @@ class OutputSpec:
         tag: Its number within the task.
         name: What people see.
         type_info: The type of the elements, None where they are untyped.
-        key: For an edge: where the key comes from.
-        selector: For an edge keyed by a function: that function.
+        key: For an edge: where the key comes from; for one with a partitioner, where the number of the subtask stands.
+        selector: For an edge keyed by a function: that function; for one with a partitioner, what names the subtask.
         identifier: For print: the author's mark in front of each line.
         target: For an edge: the uid of the task it leads to.
         input_index: For an edge: which input of that task.

@@ -29,31 +29,36 @@ class StreamEdge:
 
     Attributes:
         producer: The step that makes them, never a virtual one.
-        partitioning: What the program declares; None where it declares none.
+        declared: The step that says which subtask gets an element; None where the program has none.
         tag: Of its side output that is read; None for the main output.
     """
 
     producer: Transformation
-    partitioning: Partitioning | None = None
+    declared: PartitionTransformation | None = None
     tag: str | None = None
 
+    @property
+    def partitioning(self) -> Partitioning | None:
+        """Which subtask gets an element, as the program declares it; None where it doesn't."""
+        return None if self.declared is None else self.declared.partitioning
 
-def edges_into(step: Transformation, partitioning: Partitioning | None = None) -> Iterator[StreamEdge]:
+
+def edges_into(step: Transformation, declared: PartitionTransformation | None = None) -> Iterator[StreamEdge]:
     """Yield the edges of what reads `step`: through unions and partitionings to the steps that make the elements.
 
     Of several partitionings in a row the last one counts.
     """
     if isinstance(step, KeyByTransformation) or (isinstance(step, TimestampsTransformation) and not step.is_read):
-        yield from edges_into(step.parent, partitioning)
+        yield from edges_into(step.parent, declared)
     elif isinstance(step, PartitionTransformation):
-        yield from edges_into(step.parent, partitioning or step.partitioning)
+        yield from edges_into(step.parent, declared or step)
     elif isinstance(step, UnionTransformation):
         for parent in step.parents:
-            yield from edges_into(parent, partitioning)
+            yield from edges_into(parent, declared)
     elif isinstance(step, SideOutputTransformation):
-        yield StreamEdge(step.parent, partitioning, step.tag)
+        yield StreamEdge(step.parent, declared, step.tag)
     else:
-        yield StreamEdge(step, partitioning)
+        yield StreamEdge(step, declared)
 
 
 class SourceStages:

@@ -19,6 +19,7 @@ _SHIP_STRATEGIES = {
     Routing.SHUFFLE: "SHUFFLE",
     Routing.GLOBAL: "GLOBAL",
     Routing.BROADCAST: "BROADCAST",
+    Routing.CUSTOM: "CUSTOM",
 }
 
 

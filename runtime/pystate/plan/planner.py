@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 
 from pystate.api.functions import Function
 from pystate.api.job_graph import (
+    CustomPartitionTransformation,
     KeyByTransformation,
     OneInputTransformation,
     OperatorKind,
     Partitioning,
+    PartitionTransformation,
     SinkKind,
     SinkTransformation,
     StreamGraph,
@@ -29,15 +31,16 @@ from pystate.api.job_graph import (
 )
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
-from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.plan.chain import CHECKPOINT_MIXINS, Chain, ChainNode, OperatorSpec, function_object
+from pystate.plan.custom_partitions import CustomPartitions
 from pystate.plan.event_time import EventTime, connect_channels
 from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.plan.output import OutputKind, OutputSpec, Routing
 from pystate.plan.placement import SourceStages, StreamEdge, edges_into
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.plan.time_steps import check_steps_that_wait_for_the_clock
-from pystate.records.codec import KEY_FIELD
+from pystate.records.codec import KEY_FIELD, PARTITION_FIELD
 from pystate.records.key_column import KeyColumn
 
 _ROUTINGS = {
@@ -45,6 +48,7 @@ _ROUTINGS = {
     Partitioning.SHUFFLE: Routing.SHUFFLE,
     Partitioning.GLOBAL: Routing.GLOBAL,
     Partitioning.BROADCAST: Routing.BROADCAST,
+    Partitioning.CUSTOM: Routing.CUSTOM,
 }
 
 
@@ -70,6 +74,7 @@ class _TaskEdge:
     input_index: int
     routing: Routing
     key_by: KeyByTransformation | None
+    declared: PartitionTransformation | None = None
 
 
 @dataclass
@@ -218,7 +223,7 @@ class JobPlanner:
             timestamped = self._time.goes_to(asking, root)
             spec.inputs.append(TaskInput(root.output_type, key, broadcast=broadcast, timestamped=timestamped))
             for edge, routing in zip(edges, routings, strict=True):
-                self._followers_of(edge.producer, edge.tag).append(_TaskEdge(draft, index, routing, key_by))
+                self._followers_of(edge.producer, edge.tag).append(_TaskEdge(draft, index, routing, key_by, edge.declared))
                 producer = self._task_of.get(id(edge.producer))
                 draft.level = max(draft.level, 1 + (0 if producer is None else producer.level))
         return draft
@@ -333,13 +338,17 @@ class JobPlanner:
 
     def _edge_output(self, edge: _TaskEdge, tag: int) -> OutputSpec:
         task = edge.draft.spec
+        key, selector = task.inputs[edge.input_index].key, None if edge.key_by is None else edge.key_by.selector
+        if isinstance(edge.declared, CustomPartitionTransformation) and edge.routing is Routing.CUSTOM:
+            key = KeyColumn(PARTITION_FIELD, Types.INT())
+            selector = CustomPartitions(edge.declared.partitioner, edge.declared.key_selector, task.parallelism)
         return OutputSpec(
             tag,
             OutputKind.EDGE,
             f"to {task.name}",
             task.inputs[edge.input_index].type_info,
-            task.inputs[edge.input_index].key,
-            None if edge.key_by is None else edge.key_by.selector,
+            key,
+            selector,
             target=task.uid,
             input_index=edge.input_index,
             routing=edge.routing,

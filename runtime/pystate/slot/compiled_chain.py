@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -10,6 +10,8 @@ from pystate.api.functions import Function, RuntimeContext
 from pystate.api.job_graph import OperatorKind
 from pystate.common.time import current_time_ms
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec, function_object
+from pystate.plan.custom_partitions import CustomPartitions
+from pystate.plan.output import OutputSpec
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.one_input import stateless_handler
 from pystate.slot.operators.output import Emit, Output
@@ -53,6 +55,15 @@ def compile_chain(
     return output(chain)
 
 
+def partitioners(outputs: Iterable[OutputSpec]) -> list[tuple[Function, OperatorSpec]]:
+    """Return what names subtasks on the edges that a partitioner of the program stands on; to be opened as operators are."""
+    specs = [
+        (edge.selector, OperatorSpec(f"{edge.target}-partitioner-{edge.tag}", "Partition Custom", OperatorKind.MAP, None))
+        for edge in outputs
+    ]
+    return [(selector, spec) for selector, spec in specs if isinstance(selector, CustomPartitions)]
+
+
 class ChainPhase(Enum):
     """Where a chain's functions stand in their life."""
 
@@ -88,6 +99,7 @@ class CompiledChain:
         self._time = time or ChainTime(current_time_ms)
         self.assigners: dict[str, TimestampsAndWatermarks] = {}
         self.emit = compile_chain(chain, buffers, self._attach).emit
+        self._functions += partitioners(chain.all_outputs())
 
     def open(self) -> None:
         """Open the functions, last first, so that each finds what is behind it ready."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from pystate.api.functions import Function
 from pystate.api.state import explain_missing_method
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
@@ -20,7 +21,7 @@ from pystate.plan.output import OutputSpec, line_prefix
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.chain_assigners import ChainAssigners
 from pystate.slot.chain_time import MIN_WATERMARK, ChainTime
-from pystate.slot.compiled_chain import compile_chain
+from pystate.slot.compiled_chain import compile_chain, partitioners
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.input_processors import InputProcessors
 from pystate.slot.keyed_snapshots import KeyedSnapshots
@@ -104,7 +105,7 @@ class OperatorChain:
         if task.head is not None:
             self._head = self._operator(task.head, self.backend)
             self.operators.append(self._head)
-        self._opened: list[Operator] = []
+        self._opened: list[Function | Operator] = []
         self.watermarks = TaskWatermarks(task, subtask, self._time)
         if any(read.timestamped for read in task.inputs):
             self.metrics.watermarks = self.watermarks.current
@@ -126,6 +127,9 @@ class OperatorChain:
             old = {uid: replace(found, copies=self.copies) for uid, found in old.items()}
         if self._keyed is not None:
             self._keyed.restore(old.get(self.task.uid, RestoredOperator()))
+        for function, spec in partitioners(self.task.outputs):
+            self._opened.append(function)
+            function.open(SubtaskRuntimeContext(spec, self.task, self.subtask, self._environment, None))
         for operator in self.operators:
             operator.initialize_state(old.get(operator.spec.uid, RestoredOperator()), checkpoint_id)
             if operator is self._head:

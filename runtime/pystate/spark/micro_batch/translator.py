@@ -17,7 +17,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.plan.output import Routing
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, ROUTE_FIELD
+from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, ROUTE_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.spark.collection_source import collection_frame
 from pystate.spark.micro_batch.exchange import EPOCH_PROPERTY, SlotDirectory, chain_stage, exchange_stage, fetch_stage
@@ -189,6 +189,7 @@ def _routes(port: Port, first: int, path: str, *, as_array: bool) -> str:
         Routing.REBALANCE: f"pmod({turn}, {count})",
         Routing.SHUFFLE: f"pmod(hash({turn}), {count})",
         Routing.GLOBAL: "0",
+        Routing.CUSTOM: f"{path}{PARTITION_FIELD}",
     }[port.routing]
     route = f"cast({first} + {subtask} AS INT)"
     return f"array({route})" if as_array else route
