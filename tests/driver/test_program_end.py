@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from pystate.common.configuration import Configuration
+from pystate.common.errors import JobGraphError
 from pystate.common.home import JobDirectory, PystateHome, read_json
 from pystate.common.job_status import JobStatus
 from pystate.driver import __main__ as driver
@@ -15,6 +16,10 @@ from pystate.job_folder.job_status_file import JobStatusFile
 
 class Executed:
     executed = True
+    waited = 0
+
+    def wait_for_jobs(self):
+        self.waited += 1
 
 
 @pytest.fixture
@@ -74,6 +79,18 @@ def test_what_a_program_fails_of_behind_its_job_is_in_the_history_of_the_job(run
     assert [failure["message"] for failure in kept["failures"]] == ["execute() a second time"]
 
 
+@pytest.mark.parametrize("end", ["", "raise SystemExit", "raise SystemExit(0)"])
+def test_a_program_that_ends_well_waits_for_its_jobs_in_the_background(tmp_path, monkeypatch, end):
+    monkeypatch.setattr("sys.argv", [])
+    monkeypatch.setattr("sys.path", [])
+    program, executor = tmp_path / "job.py", Executed()
+    program.write_text(end)
+
+    assert driver.run_program(program, [], executor, JobStatusStore(JobDirectory(tmp_path), "job")) == 0
+
+    assert executor.waited == 1
+
+
 def test_a_program_that_gives_up_before_its_job_has_failed(run):
     code, state = run("raise SystemExit(3)")
     assert (code, state) == (1, JobStatus.FAILED)
@@ -82,14 +99,16 @@ def test_a_program_that_gives_up_before_its_job_has_failed(run):
 @pytest.mark.parametrize(("submitted", "name"), [("count A", "count A"), (None, "the program's")])
 def test_the_submission_names_the_job_above_the_program(tmp_path, monkeypatch, submitted, name):
     names = []
-    monkeypatch.setattr(LocalExecutor, "execute", lambda self, graph, configuration, job_name: names.append(job_name))
+    monkeypatch.setattr(LocalExecutor, "prepared", lambda self, graph, configuration, name, results: names.append(name))
     executor = driver.DriverExecutor(
         "a" * 32, Configuration(), PystateHome(tmp_path), JobDirectory(tmp_path), None, None, submitted
     )
 
-    executor.execute(None, Configuration(), "the program's")
+    executor.prepared(None, Configuration(), "the program's")
 
     assert names == [name]
+    with pytest.raises(JobGraphError, match="more than one execute"):
+        executor.prepared(None, Configuration(), "another")
 
 
 @pytest.mark.parametrize("number", ["ENOSPC", "EROFS", "EIO", "EMFILE"])

@@ -6,10 +6,11 @@ A `Transformation` is one step of the program; which of them share a task is dec
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from pystate.api.checkpointed import CheckpointedFunction, ListCheckpointed
 from pystate.api.state import MapStateDescriptor
@@ -57,6 +58,7 @@ class SinkKind(Enum):
     PRINT = "Print"
     FOR_EACH_BATCH = "ForEachBatch"
     FUNCTION = "Sink"
+    COLLECT = "Collect"
 
 
 class Partitioning(Enum):
@@ -153,6 +155,15 @@ class SourceTransformation(Transformation):
     path: str | None = None
     watermark_strategy: WatermarkStrategy | None = None
     _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)
+
+    def follow_timestamps(self, copies: Mapping[int, Transformation]) -> None:
+        """Of a copied source: take the copy of the step that gives times.
+
+        Args:
+            copies: Of all steps of the graph, by `id(step)`.
+        """
+        found = copies.get(id(self._timestamps))
+        self._timestamps = found if isinstance(found, TimestampsTransformation) else None
 
     def insert_timestamps(self) -> None:
         """Put the step that gives times between the source and what reads it; again where more does by now."""
@@ -311,7 +322,8 @@ class SinkTransformation(Transformation):
     """The end of a stream.
 
     Attributes:
-        function: For FOR_EACH_BATCH: called with (DataFrame, epoch). For FUNCTION: a `SinkFunction`.
+        function: For FOR_EACH_BATCH: called with (DataFrame, epoch). For FUNCTION: a `SinkFunction`. For COLLECT: the queue
+            that the program takes results from.
         identifier: For PRINT: a prefix of every line.
     """
 
@@ -357,6 +369,21 @@ class StreamGraph:
         """Return the largest parallelism of all steps; sources don't count, Spark reads them."""
         steps = (step for step in self.transformations() if not isinstance(step, SourceTransformation))
         return max([default, *(step.parallelism or default for step in steps)])
+
+    def copy(self) -> StreamGraph:
+        """Return a graph of the same steps that nothing changes which the program builds later.
+
+        The functions are shared; sources' DataFrames are made by whoever runs the copy.
+        """
+        steps = list(self.transformations())
+        copies: dict[int, Transformation] = {id(step): copy(step) for step in steps}
+        for step in steps:
+            made = copies[id(step)]
+            made.parents = tuple(copies[id(parent)] for parent in step.parents)
+            made.children = [copies[id(child)] for child in step.children if id(child) in copies]
+            if isinstance(made, SourceTransformation):
+                made.follow_timestamps(copies)
+        return StreamGraph([cast("SourceTransformation", copies[id(source)]) for source in self.sources], self.notices)
 
     def detach(self) -> None:
         """Take the steps apart once a job has taken them: the next job has those built later, and what these read.

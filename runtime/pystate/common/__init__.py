@@ -9,18 +9,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pystate.common.completable_future import CompletableFuture
     from pystate.common.configuration import Configuration
+    from pystate.common.job_client import JobClient
+    from pystate.common.job_execution_result import JobExecutionResult
+    from pystate.common.job_id import JobID
+    from pystate.common.job_status import JobStatus
     from pystate.common.row import Row, RowKind
     from pystate.common.time import Duration, Instant, Time
     from pystate.common.type_info import TypeInformation, Types
     from pystate.common.watermark_strategy import WatermarkStrategy
 
-__all__ = ["Configuration", "Duration", "Instant", "Row", "RowKind", "Time", "TypeInformation", "Types", "WatermarkStrategy"]
+__all__ = [
+    "CompletableFuture",
+    "Configuration",
+    "Duration",
+    "Instant",
+    "JobClient",
+    "JobExecutionResult",
+    "JobID",
+    "JobStatus",
+    "Row",
+    "RowKind",
+    "Time",
+    "TypeInformation",
+    "Types",
+    "WatermarkStrategy",
+]
 
 _MODULES = {
+    "CompletableFuture": "completable_future",
     "Configuration": "configuration",
     "Duration": "time",
     "Instant": "time",
+    "JobClient": "job_client",
+    "JobExecutionResult": "job_execution_result",
+    "JobID": "job_id",
+    "JobStatus": "job_status",
     "Row": "row",
     "RowKind": "row",
     "Time": "time",

@@ -24,3 +24,11 @@ class JobStatus(str, Enum):
     def is_terminal(self) -> bool:
         """Whether the job will never run again under this id."""
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
+
+    def is_globally_terminal_state(self) -> bool:
+        """Return whether no driver runs the job any more."""
+        return self.is_terminal
+
+    def is_terminal_state(self) -> bool:
+        """Return whether no driver of now runs the job."""
+        return self.is_terminal or self is JobStatus.SUSPENDED

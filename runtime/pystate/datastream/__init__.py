@@ -67,6 +67,7 @@ from pystate.api.window.functions import (
 )
 from pystate.api.window.triggers import Trigger, TriggerResult
 from pystate.api.window.windows import CountWindow, GlobalWindow, TimeWindow, Window
+from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.options import CheckpointingMode, ExternalizedCheckpointCleanup, ExternalizedCheckpointRetention
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.checkpoint_storage import (
@@ -74,10 +75,10 @@ from pystate.datastream.checkpoint_storage import (
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
 )
+from pystate.datastream.collected_results import CloseableIterator
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
 from pystate.datastream.environment import StreamExecutionEnvironment
-from pystate.datastream.executor import JobExecutionResult
 from pystate.datastream.state_backend import (
     CustomStateBackend,
     EmbeddedRocksDBStateBackend,
@@ -107,6 +108,7 @@ __all__ = [
     "CheckpointStorage",
     "CheckpointedFunction",
     "CheckpointingMode",
+    "CloseableIterator",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",

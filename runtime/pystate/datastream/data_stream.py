@@ -43,6 +43,8 @@ from pystate.api.window.assigners import CountSlidingWindowAssigner, CountTumbli
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.datastream.collectable_stream import CollectableStream
+from pystate.datastream.collected_results import CloseableIterator
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.execution_environment import ExecutionEnvironment
 from pystate.datastream.step_settings import StepSettings
@@ -50,6 +52,8 @@ from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]
 
 
 def _checked(function: Any, expected: type[Function], what: str) -> Any:
@@ -59,11 +63,11 @@ def _checked(function: Any, expected: type[Function], what: str) -> Any:
     raise JobGraphError(message)
 
 
-class DataStream(StepSettings):
+class DataStream(CollectableStream):
     """A stream of elements."""
 
     def __init__(self, environment: ExecutionEnvironment[DataStream], transformation: Transformation) -> None:
-        super().__init__(transformation)
+        super().__init__(environment, transformation)
         self._environment = environment
 
     @property

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pystate.api.job_graph import SourceTransformation, StreamGraph
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError
+from pystate.common.job_client import JobClient
+from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.options import CheckpointingMode, CheckpointingOptions, CoreOptions, PipelineOptions
 from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.connectors.file_system import FileSource
-from pystate.datastream.executor import JobExecutionResult, current_executor, for_widest_step
+from pystate.datastream.executor import current_executor, for_widest_step
 from pystate.datastream.state_backend import StateBackend, state_backend_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from pystate.datastream.collected_results import ResultQueue
 
 StreamT = TypeVar("StreamT")
 SelfEnvironment = TypeVar("SelfEnvironment", bound="ExecutionEnvironment[Any]")
@@ -202,6 +206,40 @@ class ExecutionEnvironment(ABC, Generic[StreamT]):
         Raises:
             PystateError: The program can't be run, or the job failed or was cancelled.
         """
+        graph, name = self._job(job_name)
+        try:
+            return self._executor.execute(graph, self._configuration, name)
+        finally:
+            graph.detach()
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Start the job in the background, and return what the program may ask of it; see `execute`.
+
+        One job of a program runs at a time: one that is started while another runs begins behind it. The program ends
+        behind its jobs.
+
+        Raises:
+            PystateError: The program can't be run.
+        """
+        return self.start(job_name)
+
+    def start(self, job_name: str | None, results: ResultQueue | None = None) -> JobClient:
+        """Start the job in the background.
+
+        Args:
+            job_name: What people see; None for the default.
+            results: Where the program takes its results from.
+
+        Raises:
+            PystateError: The program can't be run.
+        """
+        graph, name = self._job(job_name)
+        try:
+            return self._executor.execute_async(graph.copy(), self._configuration.copy(), name, results)
+        finally:
+            graph.detach()
+
+    def _job(self, job_name: str | None) -> tuple[StreamGraph, str]:
         graph = self._graph()
         if not graph.sources:
             message, hint = (
@@ -214,10 +252,7 @@ class ExecutionEnvironment(ABC, Generic[StreamT]):
             raise JobGraphError(message, hint=hint)
         name = job_name or str(self._configuration.get(PipelineOptions.NAME) or "pystate job")
         check_text(name, "the name of a job", JobGraphError)
-        try:
-            return self._executor.execute(graph, self._configuration, name)
-        finally:
-            graph.detach()
+        return graph, name
 
     def _graph(self) -> StreamGraph:
         return StreamGraph([source for source in self._sources if not source.detached], self._notices)

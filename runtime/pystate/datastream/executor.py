@@ -11,29 +11,16 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobExecutionError
+from pystate.common.job_client import JobClient
+from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.options import CoreOptions
 
 if TYPE_CHECKING:
     from pystate.api.job_graph import StreamGraph
     from pystate.common.configuration import Configuration
+    from pystate.datastream.collected_results import ResultQueue
 
 _EMBEDDED = ("pystate.driver.embedded", "EmbeddedExecutor")
-
-
-class JobExecutionResult:
-    """What `execute` returns: the id and the run time of a job that has ended well."""
-
-    def __init__(self, job_id: str, net_runtime_ms: int) -> None:
-        self._job_id = job_id
-        self._net_runtime_ms = net_runtime_ms
-
-    def get_job_id(self) -> str:
-        """Return the job id, 32 hex digits."""
-        return self._job_id
-
-    def get_net_runtime(self) -> int:
-        """Return the run time in milliseconds."""
-        return self._net_runtime_ms
 
 
 class Executor(ABC):
@@ -54,6 +41,23 @@ class Executor(ABC):
         Raises:
             PystateError: The job could not be started, failed, or was cancelled.
         """
+
+    def execute_async(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> JobClient:
+        """Start the job in the background, behind those that still run: one job runs at a time.
+
+        Args:
+            graph: The program's steps, which no later job changes: a copy.
+            configuration: The options in force.
+            job_name: What people see.
+            results: Where the program takes the job's results from; ended with the job.
+
+        Raises:
+            PystateError: The job can't be started.
+        """
+        message = f"{type(self).__name__} runs no jobs in the background."
+        raise JobExecutionError(message, hint="use execute()")
 
 
 def for_widest_step(configuration: Configuration, graph: StreamGraph) -> Configuration:

@@ -22,10 +22,11 @@ from pystate.common.job_files import OF_THE_MACHINE
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
 from pystate.common.user_frames import add_user_frame
-from pystate.datastream.executor import JobExecutionResult, register_executor
+from pystate.datastream.executor import register_executor
 from pystate.driver.control_endpoint import ControlEndpoint
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
+from pystate.driver.program_jobs import ProgramJob
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.job_folder.driver_term import leader_of_this_process
@@ -35,6 +36,8 @@ from pystate.spark.python_files import add_python_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pystate.datastream.collected_results import ResultQueue
 
 
 _LAST_WRITES_SECONDS = 10.0
@@ -74,17 +77,20 @@ class DriverExecutor(LocalExecutor):
         self._endpoint = endpoint
         self.executed = False
 
-    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
-        """Run the job to its end; a program under a job manager has one job.
+    def prepared(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> ProgramJob:
+        """Return the job; a program under a job manager has one.
 
         Raises:
             JobGraphError: It is the second one.
         """
         if self.executed:
-            message = "The program calls execute() a second time; under `pystate run` a program is one job."
-            raise JobGraphError(message, hint="make two programs of it")
+            message = "Cannot have more than one execute() or executeAsync() call in a single environment."
+            hint = "under `pystate run` a program is one job, which is started again with it: make two programs of it"
+            raise JobGraphError(message, hint=hint)
         self.executed = True
-        return super().execute(graph, configuration, self._job_name or job_name)
+        return super().prepared(graph, configuration, self._job_name or job_name, results)
 
     def job_directory(self) -> JobDirectory:
         """Return the job's files, which the job manager made."""
@@ -144,10 +150,15 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
     sys.argv = [str(job_file), *arguments]
     sys.path.insert(0, str(job_file.parent))
     try:
-        runpy.run_path(str(job_file), run_name="__main__")
+        try:
+            runpy.run_path(str(job_file), run_name="__main__")
+        except SystemExit as error:
+            if error.code or not executor.executed:
+                raise
         if not executor.executed:
             message = f"{job_file.name} never calls execute()."
             raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
+        executor.wait_for_jobs()
     except JobCancelledError:
         return 0
     except (SparkLostError, DriverReplacedError):
@@ -156,8 +167,6 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
     except _Terminated as signalled:
         return int(signalled.code or 0)  # the same
     except SystemExit as error:
-        if not error.code and executor.executed:
-            return 0
         failure = JobGraphError(f"{job_file.name} ended with exit code {error.code} before its job.", where=str(job_file))
         status.update(JobStatus.FAILED, failure=failure_dict(failure, traceback.format_exc()))
         return 1

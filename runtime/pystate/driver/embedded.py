@@ -14,14 +14,17 @@ from pystate.common.configuration import Configuration, OriginKind, load_configu
 from pystate.common.errors import PystateError
 from pystate.common.file_system_settings import initialize
 from pystate.common.home import JobDirectory, PystateHome, new_job_id
+from pystate.common.job_client import JobClient
+from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
 from pystate.common.private_home import close_to_others
-from pystate.datastream.executor import Executor, JobExecutionResult, for_widest_step
+from pystate.datastream.executor import Executor, for_widest_step
 from pystate.driver.early_check import check_before_spark
 from pystate.driver.engines import job_engine
 from pystate.driver.job_master import JobMaster
 from pystate.driver.library_logs import keep_libraries_off_stdout
+from pystate.driver.program_jobs import ProgramJob, ProgramJobs
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.job_folder.job_liveness import job_runs
 from pystate.spark.python_files import add_python_files
@@ -30,6 +33,8 @@ from pystate.spark.session import create_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pystate.datastream.collected_results import ResultQueue
 
 
 class LocalExecutor(Executor):
@@ -50,6 +55,7 @@ class LocalExecutor(Executor):
         self._home = home
         self._session: SparkSession | None = None
         self._job_id = new_job_id()
+        self._jobs = ProgramJobs()
 
     def base_configuration(self) -> Configuration:
         """Return what file and command line say."""
@@ -64,7 +70,35 @@ class LocalExecutor(Executor):
         return self._session
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
-        """Run the job to its end."""
+        """Run the job to its end, behind those that still run in the background."""
+        job = self.prepared(graph, configuration, job_name)
+        self._jobs.wait_for_turn()
+        return job.run()
+
+    def execute_async(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> JobClient:
+        """Start the job in the background, behind those that still run."""
+        job = self.prepared(graph, configuration, job_name, results)
+        self._jobs.start(job)
+        return job
+
+    def wait_for_jobs(self) -> None:
+        """Wait for the jobs in the background at the program's end. One whose results nobody takes any more is cancelled.
+
+        Raises:
+            PystateError: What the last one failed of, or that it was cancelled.
+        """
+        self._jobs.wait_at_end()
+
+    def prepared(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> ProgramJob:
+        """Return a job that may run.
+
+        Raises:
+            PystateError: It can't be run.
+        """
         initialize(configuration)
         directory = self.job_directory()
         status = self.new_status(directory, job_name)
@@ -87,7 +121,7 @@ class LocalExecutor(Executor):
             supervised=self.supervised,
         )
         self.started(master)
-        return JobExecutionResult(self._job_id, master.run())
+        return ProgramJob(self._job_id, master, status, results)
 
     def job_directory(self) -> JobDirectory:
         """Return the job's folder, made at the first call."""
@@ -134,9 +168,18 @@ class EmbeddedExecutor(LocalExecutor):
         # modules beside the program must be found by the workers too
         sys.path.insert(0, str(Path(sys.argv[0] or os.curdir).absolute().parent))
 
-    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
-        """Run the job to its end."""
+    def prepared(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> ProgramJob:
+        """Return a job that may run; the next one has another id."""
         try:
-            return super().execute(graph, with_own_restarts_only(configuration), job_name)
+            return super().prepared(graph, with_own_restarts_only(configuration), job_name, results)
         finally:
             self._job_id = new_job_id()
+
+    def execute_async(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> JobClient:
+        """Start the job in the background, behind those that still run; the program ends behind it."""
+        self._jobs.outlive_program()
+        return super().execute_async(graph, configuration, job_name, results)

@@ -11,7 +11,7 @@ import runpy
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import StreamGraph
 from pystate.api.json_plan import json_plan
@@ -19,14 +19,19 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.file_system_settings import initialize
 from pystate.common.home import read_json, write_json
+from pystate.common.job_client import JobClient
+from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
-from pystate.datastream.executor import Executor, JobExecutionResult, register_executor
+from pystate.datastream.executor import Executor, register_executor
 from pystate.driver.__main__ import program_place, program_trace, submitted_configuration
 from pystate.driver.restore import load_snapshot
 from pystate.driver.restore_check import check_against
 from pystate.driver.status import failure_dict
 from pystate.spark.python_files import add_python_files
 from pystate.spark.session import create_session
+
+if TYPE_CHECKING:
+    from pystate.datastream.collected_results import ResultQueue
 
 
 class _PlanTaken(BaseException):
@@ -81,6 +86,14 @@ class PlanExecutor(Executor):
             "plan": plan,
             "restore": restore,
         }
+        raise _PlanTaken
+
+    def execute_async(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> JobClient:
+        """Take the plan and end the program."""
+        del results
+        self.execute(graph, configuration, job_name)
         raise _PlanTaken
 
     @staticmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 import threading
 import traceback
@@ -17,6 +18,7 @@ from pystate.common.bounded_text import bounded_text, first_line
 from pystate.common.errors import ControlError, JobExecutionError, PystateError, UserFunctionError
 from pystate.driver.engine import EngineEvents
 from pystate.driver.micro_batch.attempt_epochs import AttemptEpochs
+from pystate.driver.micro_batch.collected_results import CollectedResults
 from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
 from pystate.driver.micro_batch.epoch_failures import stage_failure
 from pystate.driver.micro_batch.epoch_metrics import EpochMetrics
@@ -63,6 +65,7 @@ class MicroBatchEngine:
         scratch: A folder of this attempt alone.
         trigger_interval_ms: The least time between two epochs' starts.
         metrics: Takes what epochs and sources measure.
+        collected: Takes results for the program; None where it takes none.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class MicroBatchEngine:
         *,
         trigger_interval_ms: int,
         metrics: EpochMetrics,
+        collected: CollectedResults | None = None,
     ) -> None:
         self._spark = spark
         self._plan = plan
@@ -87,6 +91,7 @@ class MicroBatchEngine:
         self._epochs: AttemptEpochs | None = None
         self._trigger_interval_ms = trigger_interval_ms
         self._metrics = metrics
+        self._collected = collected
         self._logs = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
         self._stages = StageStore(spark.sparkContext)
         repeatable = not any(non_determinism(frame).expressions for frame in frames)
@@ -182,6 +187,8 @@ class MicroBatchEngine:
 
     def stop(self) -> None:
         """Stop the query."""
+        if self._collected is not None:
+            self._collected.attempt_over()
         if self._query is not None:
             # stop() waits for the running batch; a user's function may hold it, and the attempt must end all the same
             stopper = threading.Thread(target=self._stop_query, name="query-stop", daemon=True)
@@ -303,6 +310,12 @@ class MicroBatchEngine:
                 for batch in fetch_output(self._slots, sink.task_uid, sink.tag, epoch, subtask):
                     sys.stdout.writelines(f"{line}\n" for line in batch.column(LINE_FIELD).to_pylist())
             sys.stdout.flush()
+            return
+        if sink.step.kind is SinkKind.COLLECT:
+            assert self._collected is not None  # noqa: S101 - the job's engine makes it for such sinks
+            subtasks = range(self._plan.task(sink.task_uid).parallelism)
+            batches = (fetch_output(self._slots, sink.task_uid, sink.tag, epoch, subtask) for subtask in subtasks)
+            self._collected.deliver(sink, epoch, itertools.chain.from_iterable(batches))
             return
         function = sink.step.function
         assert function is not None  # noqa: S101 - for_each_batch() takes no less

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pystate.api.job_graph import SourceTransformation
+from pystate.api.job_graph import SinkKind, SourceTransformation
 from pystate.common.job_status import JobStatus
-from pystate.common.options import CoreOptions, PystateOptions, StateRecoveryOptions
+from pystate.common.options import CoreOptions, PystateOptions, RestartStrategyType, StateRecoveryOptions
+from pystate.common.state_settings import is_checkpointing_enabled
 from pystate.common.type_info import TypeInformation
 from pystate.driver.job_context import JobContext
+from pystate.driver.micro_batch.collected_results import CollectedResults
 from pystate.driver.micro_batch.engine import MicroBatchEngine
 from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
 from pystate.driver.micro_batch.epoch_metrics import EpochMetrics
 from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.micro_batch.source_restore import RestoredSources, SourceRestore
+from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
 from pystate.snapshot.snapshot import Snapshot
@@ -56,6 +59,7 @@ class MicroBatchJobEngine:
         self._plan: JobPlan | None = None
         self._sources: list[SparkSource] = []
         self._running: MicroBatchEngine | None = None
+        self._collected: CollectedResults | None = None
 
     def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
         """Make the streaming DataFrames, and return what elements each source gives."""
@@ -82,11 +86,22 @@ class MicroBatchJobEngine:
         self._plan = plan
         self._sources = spark_sources(plan, self._frames)
         self.epochs.describe(plan.tasks)
+        if any(sink.step.kind is SinkKind.COLLECT for sink in plan.sinks):
+            configuration = self._job.configuration
+            restarts = restart_strategy(configuration).kind is not RestartStrategyType.NONE
+            holds = restarts and is_checkpointing_enabled(configuration)
+            self._collected = CollectedResults(plan, self._completed_epoch, holds=holds)
+
+    def _completed_epoch(self) -> int:
+        snapshot = self._job.coordinator.latest_snapshot()
+        return -1 if snapshot is None or snapshot.starting else snapshot.metadata.epoch
 
     def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> MicroBatchEngine:
         """Return the engine of an attempt, whose query goes on behind a snapshot."""
         plan = self._plan
         assert plan is not None  # noqa: S101 - the job is planned before its first attempt
+        if self._collected is not None:
+            self._collected.begin_attempt(-1 if snapshot is None else snapshot.metadata.epoch)
         self._running = MicroBatchEngine(
             self._spark,
             plan,
@@ -97,6 +112,7 @@ class MicroBatchJobEngine:
             scratch,
             trigger_interval_ms=self._job.configuration.get(PystateOptions.EPOCH_INTERVAL),
             metrics=self.metrics,
+            collected=self._collected,
         )
         return self._running
 
@@ -128,5 +144,7 @@ class MicroBatchJobEngine:
         return {**self.epochs.progress(), **self.metrics.epoch_times(), "backlog": backlog}
 
     def close(self, status: JobStatus) -> None:
-        """Delete what a job that has ended needs no more."""
+        """Delete what a job that has ended needs no more, and hand its last results over."""
         self.epochs.close(status)
+        if self._collected is not None:
+            self._collected.close(finished=status is JobStatus.FINISHED)

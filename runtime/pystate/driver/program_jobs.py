@@ -1,0 +1,190 @@
+"""The jobs of one program, in its own process: one runs at a time, in the program's thread or in the background."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from pystate.common.completable_future import CompletableFuture, completed
+from pystate.common.errors import JobCancelledError, JobTerminatedError, PystateError
+from pystate.common.job_client import JobClient
+from pystate.common.job_execution_result import JobExecutionResult
+from pystate.common.job_id import JobID
+from pystate.common.job_status import JobStatus
+from pystate.driver.job_master import JobMaster
+from pystate.driver.status import JobStatusStore
+
+if TYPE_CHECKING:
+    from pystate.datastream.collected_results import ResultQueue
+
+
+class ProgramJob(JobClient):
+    """One job, for the program that has built it.
+
+    Args:
+        job_id: 32 hex digits.
+        master: Runs it.
+        status: Where it stands.
+        results: Where the program takes its results from; None where it takes none.
+    """
+
+    def __init__(self, job_id: str, master: JobMaster, status: JobStatusStore, results: ResultQueue | None = None) -> None:
+        self._job_id = JobID(job_id)
+        self._master = master
+        self._status = status
+        self._results = results
+        self._result: Future[JobExecutionResult] = Future()
+        self._result.set_running_or_notify_cancel()
+
+    def run(self) -> JobExecutionResult:
+        """Run the job to its end.
+
+        Raises:
+            PystateError: It failed, or was cancelled.
+        """
+        try:
+            result = JobExecutionResult(self._job_id, self._master.run())
+        except BaseException as error:
+            self._result.set_exception(error)
+            if self._results is not None:
+                self._results.end(error)
+            raise
+        self._result.set_result(result)
+        if self._results is not None:
+            self._results.end()
+        return result
+
+    def wait(self) -> JobExecutionResult:
+        """Wait for its end in another thread.
+
+        Raises:
+            PystateError: It failed, or was cancelled.
+        """
+        return self._result.result()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self._result.done()
+
+    def take_no_more(self) -> None:
+        """Cancel a job whose results the program was to take, and which it has left."""
+        if self._results is not None and not self.has_ended:
+            self._results.close()
+            self._master.cancel()
+
+    def get_job_id(self) -> JobID:
+        """Return the job's id."""
+        return self._job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """Return where the job stands."""
+        return completed(self._status.state)
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Cancel the job; nothing where it has ended."""
+        if not self.has_ended:
+            self._master.cancel()
+        return completed(None)
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """End the job behind a savepoint.
+
+        Raises:
+            PystateError: It has ended, or there is no directory for savepoints.
+        """
+        return self._savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Take a savepoint; see `stop_with_savepoint`."""
+        return self._savepoint(savepoint_directory, stop=False, drain=False)
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """Return the job's result."""
+        return CompletableFuture(self._result)
+
+    def _savepoint(self, directory: str | None, *, stop: bool, drain: bool) -> CompletableFuture[str]:
+        if self.has_ended:
+            message = f"The job {self._job_id} is {self._status.state.value}: it takes no savepoint any more."
+            raise JobTerminatedError(message)
+        taken = self._master.savepoint(directory, stop=stop, cancel=False, drain=drain)
+        return CompletableFuture(taken, lambda checkpoint: checkpoint.path)
+
+
+class ProgramJobs:
+    """The jobs of a program that were started in the background, in their order."""
+
+    def __init__(self) -> None:
+        self._jobs: list[ProgramJob] = []
+        self._lock = threading.Lock()
+        self._outlive = False
+
+    def start(self, job: ProgramJob) -> None:
+        """Run a job in the background, once those before it have ended."""
+        with self._lock:
+            self._jobs = [other for other in self._jobs if not other.has_ended]
+            before = list(self._jobs)
+            self._jobs.append(job)
+
+        def run() -> None:
+            for other in before:
+                _end_of(other)
+            try:
+                job.run()
+            except JobCancelledError:
+                return
+            except PystateError as error:  # who asks for the result gets it; nobody may
+                sys.stderr.write(f"Job {job.get_job_id()} failed: {error}\n")
+            except BaseException:
+                traceback.print_exc()
+
+        threading.Thread(target=run, name=f"job-{job.get_job_id()[:8]}", daemon=True).start()
+
+    def wait_for_turn(self) -> None:
+        """Wait until no job runs in the background."""
+        for job in self._running():
+            sys.stderr.write(f"Job {job.get_job_id()} still runs; the next one begins behind it.\n")
+            _end_of(job)
+
+    def wait_at_end(self) -> None:
+        """Wait for all jobs, as the program has come to its end; one whose results it was to take is cancelled.
+
+        Raises:
+            PystateError: What one failed of that ran still, or that it was cancelled.
+        """
+        running = self._running()
+        for job in running:
+            job.take_no_more()
+        for job in running:
+            job.wait()
+
+    def outlive_program(self) -> None:
+        """Have a program that comes to its end wait for its jobs; one that fails cancels them."""
+        if not self._outlive:
+            self._outlive = True
+            # atexit is too late: threads can't be started there, and what jobs need to end is theirs to start
+            threading._register_atexit(self._at_exit)  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def _at_exit(self) -> None:
+        for job in self._running():
+            if hasattr(sys, "last_type"):
+                job.cancel()
+            job.take_no_more()
+        for job in self._running():
+            _end_of(job)
+
+    def _running(self) -> list[ProgramJob]:
+        with self._lock:
+            return [job for job in self._jobs if not job.has_ended]
+
+
+def _end_of(job: ProgramJob) -> None:
+    try:
+        job.wait()
+    except Exception:  # whoever has started it is told
+        return

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+
+import pytest
+
+from pystate.common.errors import JobCancelledError, JobExecutionError, JobTerminatedError
+from pystate.common.job_status import JobStatus
+from pystate.datastream.collected_results import ResultQueue
+from pystate.driver.program_jobs import ProgramJob, ProgramJobs
+
+
+class Checkpoint:
+    path = "file:/savepoints/savepoint-1"
+
+
+class Master:
+    """Runs until it is told to end."""
+
+    def __init__(self, log, name):
+        self.log = log
+        self.name = name
+        self.told = threading.Event()
+        self.error = None
+        self.asked = []
+
+    def run(self):
+        self.log.append(f"{self.name} begins")
+        self.told.wait()
+        self.log.append(f"{self.name} ends")
+        if self.error is not None:
+            raise self.error
+        return 7
+
+    def cancel(self):
+        self.error = JobCancelledError("The job was cancelled.")
+        self.told.set()
+
+    def savepoint(self, directory, **options):
+        self.asked.append((directory, options))
+        future = Future()
+        future.set_result(Checkpoint())
+        return future
+
+
+class Status:
+    state = JobStatus.RUNNING
+
+
+@pytest.fixture
+def log():
+    return []
+
+
+@pytest.fixture
+def job(log):
+    def made(name="a", results=None):
+        return ProgramJob(name * 32, Master(log, name), Status(), results)
+
+    return made
+
+
+def test_jobs_in_the_background_run_one_behind_the_other(job, log):
+    jobs, first, second = ProgramJobs(), job("a"), job("b")
+    jobs.start(first)
+    jobs.start(second)
+    second._master.told.set()
+    first._master.told.set()
+
+    assert second.get_job_execution_result().result().get_job_id() == "b" * 32
+    assert log == ["a begins", "a ends", "b begins", "b ends"]
+    assert first.get_job_execution_result().result().get_net_runtime() == 7
+
+
+def test_a_job_of_the_programs_own_thread_begins_behind_those_in_the_background(job, log, capsys):
+    jobs, first = ProgramJobs(), job("a")
+    jobs.start(first)
+    threading.Timer(0, first._master.told.set).start()
+
+    jobs.wait_for_turn()
+
+    assert first.has_ended
+    assert log == ["a begins", "a ends"]
+
+
+def test_what_a_job_failed_of_is_its_results_error(job, capsys):
+    jobs, failing = ProgramJobs(), job("a")
+    failing._master.error = JobExecutionError("The slots were lost.")
+    failing._master.told.set()
+    jobs.start(failing)
+
+    result = failing.get_job_execution_result()
+    with pytest.raises(JobExecutionError, match="slots were lost"):
+        result.result()
+    assert isinstance(result.exception(), JobExecutionError)
+
+
+def test_at_the_programs_end_jobs_run_on_and_those_whose_results_it_took_are_cancelled(job, log):
+    jobs, read = ProgramJobs(), job("a", ResultQueue())
+    jobs.start(read)
+
+    with pytest.raises(JobCancelledError):
+        jobs.wait_at_end()
+
+    kept = job("b")
+    jobs.start(kept)
+    threading.Timer(0, kept._master.told.set).start()
+    jobs.wait_at_end()
+    assert log[-1] == "b ends"
+    assert kept.get_job_execution_result().exception() is None
+
+
+def test_results_end_with_their_job(job):
+    queue = ResultQueue()
+    done = job("a", queue)
+    done._master.told.set()
+    done.run()
+    assert queue.take() is None
+
+    queue = ResultQueue()
+    failing = job("b", queue)
+    failing._master.cancel()
+    with pytest.raises(JobCancelledError):
+        failing.run()
+    with pytest.raises(JobCancelledError):
+        queue.take()
+
+
+def test_savepoints_are_those_of_the_command_line(job):
+    running = job()
+
+    assert running.trigger_savepoint("/savepoints").result() == Checkpoint.path
+    assert running.stop_with_savepoint(True, "/savepoints").result() == Checkpoint.path
+    assert running.stop_with_savepoint(False).result() == Checkpoint.path
+
+    assert running._master.asked == [
+        ("/savepoints", {"stop": False, "cancel": False, "drain": False}),
+        ("/savepoints", {"stop": True, "cancel": False, "drain": True}),
+        (None, {"stop": True, "cancel": False, "drain": False}),
+    ]
+
+
+def test_a_job_that_has_ended_takes_no_savepoint_and_is_cancelled_by_nobody(job):
+    ended = job()
+    ended._master.told.set()
+    ended.run()
+    ended._master.cancel = None
+
+    ended.cancel().result()
+    with pytest.raises(JobTerminatedError):
+        ended.trigger_savepoint()
+    assert ended.get_accumulators().result() == {}
