@@ -500,3 +500,10 @@ def test_the_later_of_two_dynamic_properties_counts() -> None:
 def test_a_dynamic_property_without_key_or_equals_sign_is_a_usage_error(argument: str) -> None:
     with pytest.raises(UsageError, match="key=value"):
         parse_dynamic_properties([argument])
+
+
+def test_a_configuration_is_shown_as_pyflink_2_3_shows_it() -> None:
+    configuration = Configuration().set_string("a.b", "c").set_integer("i", 5).set_boolean("t", True).set_float("f", 1.5)
+    configuration.set_string("some.password", "geheim")
+    assert str(configuration) == "{a.b=c, i=5, t=true, f=1.5, some.password=******}"
+    assert str(Configuration()) == "{}"

@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from pystate.common import Row, RowKind
+from pystate.common.row import default_names
 
 
 def test_a_positional_row_is_read_and_set_by_position() -> None:
@@ -26,8 +27,9 @@ def test_a_named_row_is_read_and_set_by_name_attribute_and_position() -> None:
 def test_a_row_of_strings_is_a_template() -> None:
     person = Row("name", "age")
     assert person("Ann", 41) == Row(name="Ann", age=41)
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="3 values from 2 names"):
         person(1, 2, 3)
+    assert Row.of_kind(RowKind.DELETE, "name")("Ann").get_row_kind() is RowKind.DELETE
 
 
 def test_rows_are_equal_by_names_values_and_kind() -> None:
@@ -43,8 +45,12 @@ def test_rows_are_equal_by_names_values_and_kind() -> None:
 def test_a_missing_field_is_an_error_that_names_the_others() -> None:
     with pytest.raises(AttributeError, match=r"'c'.*a, b"):
         _ = Row(a=1, b=2).c
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match=r"'x'.*a, b"):
+        Row(a=1, b=2)["x"]
+    with pytest.raises(ValueError, match="no names"):
         Row(1)["a"]
+    with pytest.raises(ValueError, match="'x'"):
+        Row(a=1)["x"] = 2
     with pytest.raises(AttributeError):
         Row(1).a = 2
 
@@ -71,4 +77,52 @@ def test_positional_and_named_fields_do_not_mix() -> None:
 
 def test_a_row_shows_how_it_is_made() -> None:
     assert repr(Row(a=1, b="x")) == "Row(a=1, b='x')"
-    assert repr(Row(1, "x")) == "Row(1, 'x')"
+    assert str(Row(1, "x", None, Row(2))) == "<Row(1, 'x', None, <Row(2)>)>"
+    assert (str(Row()), repr(Row("name", "age"))) == ("<Row()>", "<Row('name', 'age')>")
+
+
+def test_kinds_are_shown_in_flinks_short_form() -> None:
+    assert [str(kind) for kind in RowKind] == ["+I", "-U", "+U", "-D"]
+    assert f"{RowKind.DELETE}" == "-D"
+
+
+def test_in_asks_for_a_name_and_without_names_for_a_value() -> None:
+    named, positional = Row(a=1, b="x"), Row(1, "a")
+    assert ("a" in named, "x" in named, 1 in named) == (True, False, False)
+    assert (1 in positional, "a" in positional, "b" in positional) == (True, True, False)
+
+
+def test_the_order_of_names_is_no_matter_of_equality() -> None:
+    assert Row(a=1, b=2) == Row(b=2, a=1)
+    assert Row(a=1, b=2) != Row(b=1, a=2)
+    assert Row(a=1, b=2) != Row(a=1, c=2)
+
+
+def test_several_fields_are_set_and_read_at_once() -> None:
+    row = Row(1, 2, 3)
+    row[0:2] = [7, 8]
+    assert row == Row(7, 8, 3)
+    with pytest.raises(ValueError, match="3 fields"):
+        row[0:2] = [1]
+    assert Row(a=1, b="x").get_fields_by_names(["b", "a"]) == ["x", 1]
+    with pytest.raises(ValueError, match="'z'"):
+        Row(a=1).get_fields_by_names(["z"])
+
+
+def test_a_row_with_the_default_names_of_its_type_is_still_one_without_names() -> None:
+    row = Row.of_fields(default_names(2), [1, "a"])
+    assert (str(row), row.f0, row["f1"], "f0" in row, row.as_dict()) == (
+        "Row(f0=1, f1='a')",
+        1,
+        "a",
+        True,
+        {"f0": 1, "f1": "a"},
+    )
+    assert row.field_names() is None
+    assert row == Row(1, "a")
+    assert Row(1, "a") == row
+    assert row == Row(f0=1, f1="a")
+    assert row != Row(a=1, b="a")
+    assert Row(a=1, b="a") != row
+    twin = pickle.loads(pickle.dumps(row))
+    assert (twin, twin.field_names(), str(twin)) == (row, None, "Row(f0=1, f1='a')")

@@ -68,3 +68,11 @@ def test_instants_before_the_epoch_round_down() -> None:
     assert Instant.of_epoch_milli(-1).to_epoch_milli() == -1
     with pytest.raises(ValueError, match="nanoseconds"):
         Instant(0, 1_000_000_000)
+
+
+def test_lengths_of_time_are_shown_as_flink_and_java_show_them() -> None:
+    assert [str(Time.seconds(3)), str(Time.milliseconds(5))] == ["3000 ms", "5 ms"]
+    millis = (0, 500, 3_000, 90_000, 5_400_000, 86_400_000, -1_500)
+    texts = ["PT0S", "PT0.5S", "PT3S", "PT1M30S", "PT1H30M", "PT24H", "PT-1.5S"]
+    assert [str(Duration.of_millis(length)) for length in millis] == texts
+    assert [str(Instant(1, 5)), repr(Instant.of_epoch_milli(-1))] == ["Instant<1, 5>", "Instant<-1, 999000000>"]

@@ -89,3 +89,26 @@ def test_defaults_of_fields_are_not_part_of_the_type() -> None:
     assert eval(repr(with_defaults), {"Types": Types}).defaults == {"b": "x"}  # noqa: S307 - our own repr
     with pytest.raises(ValueError, match="no field 'c'"):
         Types.ROW_NAMED(["a"], [Types.INT()], defaults={"c": 1})
+
+
+@pytest.mark.parametrize(
+    ("type_info", "text"),
+    [
+        (Types.STRING(), "String"),
+        (Types.INT(), "Integer"),
+        (Types.BIG_DEC(), "BigDecimal"),
+        (Types.INSTANT(), "Instant"),
+        (Types.SQL_TIMESTAMP(), "TimestampTypeInfo"),
+        (Types.PICKLED_BYTE_ARRAY(), "PickledByteArrayTypeInfo"),
+        (Types.ROW([Types.INT(), Types.STRING()]), "RowTypeInfo(Integer, String)"),
+        (Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]), "RowTypeInfo(a: Integer, b: String)"),
+        (Types.TUPLE([Types.INT(), Types.ROW([Types.INT()])]), "TupleTypeInfo(Integer, RowTypeInfo(Integer))"),
+        (Types.PRIMITIVE_ARRAY(Types.INT()), "PrimitiveArrayTypeInfo<Integer>"),
+        (Types.BASIC_ARRAY(Types.STRING()), "BasicArrayTypeInfo<String>"),
+        (Types.OBJECT_ARRAY(Types.ROW([Types.INT()])), "ObjectArrayTypeInfo<RowTypeInfo(Integer)>"),
+        (Types.LIST(Types.INT()), "ListTypeInfo<Integer>"),
+        (Types.MAP(Types.STRING(), Types.INT()), "MapTypeInfo<String, Integer>"),
+    ],
+)
+def test_types_are_shown_as_pyflink_2_3_shows_them(type_info: TypeInformation, text: str) -> None:
+    assert str(type_info) == text

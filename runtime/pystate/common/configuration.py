@@ -275,6 +275,10 @@ class Configuration:
 
     __hash__ = None  # type: ignore[assignment]  # it can change
 
+    def __str__(self) -> str:
+        """Return the values as a map of Java's, but no secrets."""
+        return f"{{{', '.join(f'{key}={value}' for key, value in without_secrets(self._values).items())}}}"
+
     def __repr__(self) -> str:
         """Return the values, but no secrets."""
         return f"Configuration({without_secrets(self._values)!r})"

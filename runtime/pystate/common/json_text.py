@@ -55,7 +55,7 @@ def json_able(value: Any) -> Any:
 
 
 def _row(row: Row) -> Any:
-    names, values = row.get_field_names(), [json_able(item) for item in row.values_list()]
+    names, values = row.field_names(), [json_able(item) for item in row.values_list()]
     kind = row.get_row_kind()
     if names is None:
         return values if kind is RowKind.INSERT else {KIND_FIELD: kind.name, "values": values}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
@@ -15,13 +16,36 @@ class RowKind(Enum):
     UPDATE_AFTER = 2
     DELETE = 3
 
+    def __str__(self) -> str:
+        """Return Flink's short form: `+I`, `-U`, `+U`, `-D`."""
+        return _SHORT_KINDS[self.value]
+
+
+_SHORT_KINDS = ("+I", "-U", "+U", "-D")
+
+
+class DefaultNames(tuple[str, ...]):
+    """The names `f0`, `f1`, ... of a row whose type gives none.
+
+    Functions see them. In what is durable, and in what makes a key, such a row stays a row without names.
+    """
+
+    __slots__ = ()
+
+
+@functools.lru_cache
+def default_names(count: int) -> DefaultNames:
+    """Return the names of so many fields that have none."""
+    return DefaultNames(f"f{index}" for index in range(count))
+
 
 class Row:
     """A record: fields by position, and by name where names are given.
 
     `Row("hello", 3)` is positional, `Row(word="hello", count=3)` is named; the two can't be mixed. A positional row of
     strings also works as a template: `Person = Row("name", "age"); Person("Ann", 41)`. Two rows are equal when their kind,
-    names and values are.
+    names and values are, in whichever order the names stand. `name in row` asks for a field of that name, in a row without
+    names for a value.
     """
 
     __slots__ = ("_fields", "_kind", "_values")
@@ -60,8 +84,10 @@ class Row:
         """Make a row whose names are this row's values."""
         if len(args) > len(self._values):
             message = f"Can't make a row of {len(args)} values from {len(self._values)} names."
-            raise TypeError(message)
-        return Row.of_fields(tuple(self._values[: len(args)]), list(args))
+            raise ValueError(message)
+        row = Row.of_fields(tuple(self._values[: len(args)]), list(args))
+        row.set_row_kind(self._kind)
+        return row
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
         """Return the row as name -> value.
@@ -83,6 +109,16 @@ class Row:
         """Return the names; None for a positional row."""
         return None if self._fields is None else list(self._fields)
 
+    def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
+        """Return the values of these fields, in this order; of a row without names all values.
+
+        Raises:
+            ValueError: There is no such field.
+        """
+        if self._fields is None or tuple(names) == self._fields:
+            return self._values
+        return [self._values[self._index(name)] for name in names]
+
     def set_field_names(self, field_names: Sequence[str]) -> None:
         """Name the fields of this row."""
         if len(field_names) != len(self._values):
@@ -91,8 +127,9 @@ class Row:
         _set_fields(self, tuple(field_names))
 
     def field_names(self) -> tuple[str, ...] | None:
-        """Return the names as the tuple that rows made by `of_fields` share; None for a positional row."""
-        return self._fields
+        """Return the names as the tuple that rows share; None for a row that was given none, `f0`, `f1`, ... apart."""
+        fields = self._fields
+        return None if type(fields) is DefaultNames else fields
 
     def values_list(self) -> list[Any]:
         """Return the row's own list of values (not a copy)."""
@@ -106,15 +143,29 @@ class Row:
         """Set what the row says about a changelog."""
         _set_kind(self, row_kind)
 
+    def values_as(self, names: tuple[str, ...]) -> list[Any]:
+        """Return the values in the order of a type's names; as they are where row or type were given no names.
+
+        Raises:
+            ValueError: The row was given other names.
+        """
+        fields = self._fields
+        if fields is None or fields == names or type(fields) is DefaultNames or type(names) is DefaultNames:
+            return self._values
+        if len(fields) != len(names):
+            raise self._no_field(next((name for name in names if name not in fields), fields[-1]))
+        return [self._values[self._index(name)] for name in names]
+
     def _index(self, name: str) -> int:
-        if self._fields is not None:
-            try:
-                return self._fields.index(name)
-            except ValueError:
-                pass
+        try:
+            return self._fields.index(name)  # type: ignore[union-attr]
+        except (AttributeError, ValueError):
+            raise self._no_field(name) from None
+
+    def _no_field(self, name: str) -> ValueError:
         known = "no names" if self._fields is None else ", ".join(self._fields)
         message = f"This row has no field {name!r} (it has {known})."
-        raise KeyError(message)
+        return ValueError(message)
 
     def __getitem__(self, item: Any) -> Any:
         """Return a value by position, slice or name."""
@@ -123,10 +174,15 @@ class Row:
         return self._values[self._index(item)]
 
     def __setitem__(self, item: Any, value: Any) -> None:
-        """Set a value by position or name."""
+        """Set a value by position, slice or name."""
         if isinstance(item, slice):
-            message = "The fields of a row are set one by one."
-            raise TypeError(message)
+            values = list(self._values)
+            values[item] = value
+            if len(values) != len(self._values):
+                message = f"A row of {len(self._values)} fields can't become one of {len(values)}."
+                raise ValueError(message)
+            _set_values(self, values)
+            return
         self._values[item if isinstance(item, int) else self._index(item)] = value
 
     def __getattr__(self, name: str) -> Any:
@@ -137,19 +193,19 @@ class Row:
             raise AttributeError(name)
         try:
             return self._values[self._index(name)]
-        except KeyError as error:
+        except ValueError as error:
             raise AttributeError(error.args[0]) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a value by name."""
         try:
             self._values[self._index(name)] = value
-        except KeyError as error:
+        except ValueError as error:
             raise AttributeError(error.args[0]) from None
 
     def __contains__(self, item: object) -> bool:
-        """Return whether a value is among the fields."""
-        return item in self._values
+        """Return whether there is a field of that name; for a row without names, whether a value is among the fields."""
+        return item in (self._values if self._fields is None else self._fields)
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the values."""
@@ -160,24 +216,31 @@ class Row:
         return len(self._values)
 
     def __eq__(self, other: object) -> bool:
-        """Compare kind, names and values."""
+        """Compare kind, names and values; a row with the names `f0`, `f1`, ... of its type equals one without names, too."""
         if not isinstance(other, Row):
             return NotImplemented
-        return self._values == other._values and self._fields == other._fields and self._kind is other._kind
+        mine, its = self._fields, other._fields
+        alike = mine == its or (mine is None and type(its) is DefaultNames) or (its is None and type(mine) is DefaultNames)
+        if alike:
+            return self._values == other._values and self._kind is other._kind
+        if mine is None or its is None or self._kind is not other._kind or sorted(mine) != sorted(its):
+            return False
+        return self._values == [other[name] for name in mine]
 
     def __hash__(self) -> int:
         """Hash the values, which must be hashable."""
         return hash(tuple(self._values))
 
     def __repr__(self) -> str:
-        """Return a text that shows how the row is made."""
+        """Return PyFlink's form: a row without names stands in angle brackets."""
         if self._fields is None:
-            return f"Row({', '.join(map(repr, self._values))})"
+            return f"<Row({', '.join(map(repr, self._values))})>"
         return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self._values, strict=True))})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickle and copy."""
-        return _rebuild, (self._fields, list(self._values), self._kind)
+        fields = True if type(self._fields) is DefaultNames else self._fields
+        return _rebuild, (fields, list(self._values), self._kind)
 
 
 # Row.__setattr__ sets fields, so the slots are set through their descriptors; bound once, since a row is made per record.
@@ -187,8 +250,8 @@ _set_values = Row.__dict__["_values"].__set__
 _set_kind = Row.__dict__["_kind"].__set__
 
 
-def _rebuild(fields: tuple[str, ...] | None, values: list[Any], kind: RowKind) -> Row:
-    row = Row.of_fields(fields, values)
+def _rebuild(fields: tuple[str, ...] | bool | None, values: list[Any], kind: RowKind) -> Row:
+    row = Row.of_fields(default_names(len(values)) if isinstance(fields, bool) else fields, values)
     row.set_row_kind(kind)
     return row
 

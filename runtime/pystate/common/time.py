@@ -136,6 +136,10 @@ class Time:
         """Return the length in milliseconds."""
         return self._millis
 
+    def __str__(self) -> str:
+        """Return it as `3000 ms`."""
+        return f"{self._millis} ms"
+
 
 @dataclass(frozen=True, order=True)
 class Duration:
@@ -172,6 +176,16 @@ class Duration:
         """Return the length in milliseconds."""
         return self._millis
 
+    def __str__(self) -> str:
+        """Return Java's form, as `PT1H30M` or `PT0.5S`."""
+        sign = "-" if self._millis < 0 else ""
+        seconds, millis = divmod(abs(self._millis), 1_000)
+        minutes, seconds = divmod(seconds, 60)
+        hours, minutes = divmod(minutes, 60)
+        fraction = f".{millis:03d}".rstrip("0") if millis else ""
+        parts = [(f"{hours}", "H"), (f"{minutes}", "M"), (f"{seconds}{fraction}", "S")]
+        return "PT" + ("".join(f"{sign}{number}{unit}" for number, unit in parts if number != "0") or "0S")
+
 
 @dataclass(frozen=True, order=True)
 class Instant:
@@ -191,6 +205,10 @@ class Instant:
         """Return the instant so many milliseconds after the epoch."""
         seconds, millis = divmod(epoch_milli, 1_000)
         return Instant(seconds, millis * 1_000_000)
+
+    def __repr__(self) -> str:
+        """Return PyFlink's form: seconds and nanoseconds."""
+        return f"Instant<{self.seconds}, {self.nanos}>"
 
     def to_epoch_milli(self) -> int:
         """Return the milliseconds since the epoch, rounded down."""

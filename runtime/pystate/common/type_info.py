@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from pystate.common.plain_text import lone_surrogate
+from pystate.common.row import default_names
 
 _MAX_DEPTH = 50
 
@@ -47,6 +48,24 @@ _COMPOSITE_ARITY: dict[TypeKind, int | None] = {
     TypeKind.PRIMITIVE_ARRAY: 1,
     TypeKind.BASIC_ARRAY: 1,
     TypeKind.OBJECT_ARRAY: 1,
+}
+_FLINK_NAMES: dict[TypeKind, str] = {
+    TypeKind.STRING: "String",
+    TypeKind.BOOLEAN: "Boolean",
+    TypeKind.BYTE: "Byte",
+    TypeKind.SHORT: "Short",
+    TypeKind.INT: "Integer",
+    TypeKind.LONG: "Long",
+    TypeKind.FLOAT: "Float",
+    TypeKind.DOUBLE: "Double",
+    TypeKind.CHAR: "Char",
+    TypeKind.BIG_INT: "BigInteger",
+    TypeKind.BIG_DEC: "BigDecimal",
+    TypeKind.SQL_DATE: "DateTypeInfo",
+    TypeKind.SQL_TIME: "TimeTypeInfo",
+    TypeKind.SQL_TIMESTAMP: "TimestampTypeInfo",
+    TypeKind.INSTANT: "Instant",
+    TypeKind.PICKLED_BYTE_ARRAY: "PickledByteArrayTypeInfo",
 }
 _PRIMITIVES = frozenset(
     {
@@ -136,6 +155,11 @@ class TypeInformation:
         """Return the names of a ROW's fields; `f0`, `f1`, ... where none were given."""
         return list(self.names) if self.names is not None else [f"f{i}" for i in range(len(self.elements))]
 
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """The names that rows of this type have: those of the type, else `f0`, `f1`, ..."""
+        return default_names(len(self.elements)) if self.names is None else self.names
+
     def get_field_types(self) -> list[TypeInformation]:
         """Return the types of the parts."""
         return list(self.elements)
@@ -167,6 +191,17 @@ class TypeInformation:
     def __hash__(self) -> int:
         """Hash the content."""
         return hash((self.kind, self.elements, self.names))
+
+    def __str__(self) -> str:
+        """Return PyFlink's name of the type, such as `RowTypeInfo(word: String, count: Long)`."""
+        if self.kind in _FLINK_NAMES:
+            return _FLINK_NAMES[self.kind]
+        parts = [str(part) for part in self.elements]
+        if self.kind is TypeKind.ROW or self.kind is TypeKind.TUPLE:
+            if self.names is not None:
+                parts = [f"{name}: {part}" for name, part in zip(self.names, parts, strict=True)]
+            return f"{self.kind.value.title()}TypeInfo({', '.join(parts)})"
+        return f"{self.kind.value.title().replace('_', '')}TypeInfo<{', '.join(parts)}>"
 
     def __repr__(self) -> str:
         """Return the call that makes the type."""

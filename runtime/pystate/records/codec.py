@@ -120,11 +120,11 @@ def _instant_to_arrow(instant: Instant) -> dict[str, int]:
 def _struct_converter(type_info: TypeInformation) -> ColumnConverter:
     names = type_info.get_field_names()
     parts = [column_converter(part) for part in type_info.elements]
-    fields = None if type_info.names is None else tuple(names)
+    fields = type_info.row_names
     is_tuple = type_info.kind is TypeKind.TUPLE
 
     def to_arrow(value: Any) -> dict[str, Any]:
-        values = _fields_of(value, len(names), type_info)
+        values = _fields_of(value, fields, type_info)
         return {
             name: element if part.to_arrow is None else part.to_arrow(element)
             for name, part, element in zip(names, parts, values, strict=True)
@@ -154,19 +154,27 @@ def _map_converter(type_info: TypeInformation) -> ColumnConverter:
     )
 
 
-def _fields_of(value: Any, count: int, type_info: TypeInformation) -> list[Any] | tuple[Any, ...]:
+def _fields_of(value: Any, names: tuple[str, ...], type_info: TypeInformation) -> list[Any] | tuple[Any, ...]:
     values: list[Any] | tuple[Any, ...]
     if isinstance(value, Row):
-        values = value.values_list()
+        values = _in_order(value, names, type_info)
     elif isinstance(value, (tuple, list)):
         values = value
     else:
         message = f"{value!r} is no {type_info.name}."
         raise RecordError(message, hint="return a Row or a tuple, or declare the right output_type")
-    if len(values) != count:
-        message = f"{value!r} has {len(values)} fields, {type_info.name} has {count}."
+    if len(values) != len(names):
+        message = f"{value!r} has {len(values)} fields, {type_info.name} has {len(names)}."
         raise RecordError(message, hint="return all fields, or declare the right output_type")
     return values
+
+
+def _in_order(row: Row, names: tuple[str, ...], type_info: TypeInformation) -> list[Any]:
+    try:
+        return row.values_as(names)
+    except ValueError as error:
+        message = f"{row!r} is no {type_info.name}: {error}"
+        raise RecordError(message, hint="name the fields as the type does, or declare the right output_type") from error
 
 
 def _exact_integers(values: list[Any]) -> None:
@@ -175,11 +183,12 @@ def _exact_integers(values: list[Any]) -> None:
         return
     for value in values:
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
-            message = f"{_shown(value)} is no integer"
+            message = f"{shown(value)} is no integer"
             raise TypeError(message)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value for an error, cut where it is long."""
     if isinstance(value, (str, bytes, bytearray, list, tuple)) and len(value) > _SHOWN:
         value = value[:_SHOWN]
     return _cut(repr(value))
@@ -191,7 +200,7 @@ def _cut(text: str) -> str:
 
 def _no_utf8(value: Any, cause: UnicodeEncodeError, where: str) -> RecordError:
     lone = cause.object[cause.start]
-    message = f"{_shown(value)} can't be sent as text: {lone!r} is half of a surrogate pair, which UTF-8 has no bytes for."
+    message = f"{shown(value)} can't be sent as text: {lone!r} is half of a surrogate pair, which UTF-8 has no bytes for."
     hint = (
         'mend the text, as text.encode("utf-8", "replace").decode() does, or leave the type out: untyped elements hold any'
     )
@@ -220,7 +229,7 @@ def to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Array
             except _REFUSALS as cause:
                 if isinstance(cause, UnicodeEncodeError):
                     raise _no_utf8(value, cause, where) from cause
-                message = f"{_shown(value)} is no {arrow_type}: {_cut(str(cause))}"
+                message = f"{shown(value)} is no {arrow_type}: {_cut(str(cause))}"
                 raise RecordError(message, where=where, hint="declare the right output_type or key_type") from cause
         raise
 
@@ -248,8 +257,7 @@ class RecordCodec:
         self.size: Measure | None
         if type_info is not None and type_info.kind in (TypeKind.ROW, TypeKind.TUPLE) and type_info.elements:
             self._is_tuple = type_info.kind is TypeKind.TUPLE
-            self._fields = tuple(type_info.get_field_names())
-            self._named = self._fields if type_info.names is not None else None
+            self._fields = type_info.row_names
             self._columns = [column_converter(part) for part in type_info.elements]
             self.prepare = self._prepare_fields(type_info)
             self.size = struct_size({i: column.size for i, column in enumerate(self._columns) if column.size is not None})
@@ -277,25 +285,31 @@ class RecordCodec:
             return lists[0]
         if self._is_tuple:
             return list(zip(*lists, strict=True))
-        of_fields, named = Row.of_fields, self._named
-        return [of_fields(named, list(values)) for values in zip(*lists, strict=True)]
+        of_fields, names = Row.of_fields, self._fields
+        return [of_fields(names, list(values)) for values in zip(*lists, strict=True)]
 
     def _prepare_fields(self, type_info: TypeInformation) -> Convert:
-        count = len(self._columns)
+        names = type_info.row_names
+        count = len(names)
         converts = [column.to_arrow for column in self._columns]
         if not any(converts):
 
             def prepare(element: Any) -> tuple[Any, ...]:
                 if type(element) is tuple and len(element) == count:  # the two that functions give most often come first
                     return element
-                if type(element) is Row and len(values := element.values_list()) == count:
-                    return tuple(values)
-                return tuple(_fields_of(element, count, type_info))
+                if type(element) is Row:
+                    try:
+                        values = element.values_as(names)
+                    except ValueError:
+                        values = []
+                    if len(values) == count:
+                        return tuple(values)
+                return tuple(_fields_of(element, names, type_info))
 
             return prepare
         return lambda element: tuple(
             value if convert is None else convert(value)
-            for convert, value in zip(converts, _fields_of(element, count, type_info), strict=True)
+            for convert, value in zip(converts, _fields_of(element, names, type_info), strict=True)
         )
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pystate.plan.output import OutputKind, OutputSpec
 from pystate.records.codec import RecordCodec
+from pystate.records.printed import line_of
 from pystate.records.sizes import Measure, check_row, size_of
 from pystate.slot.chain_time import ChainTime
 
@@ -107,8 +108,8 @@ class OutputBuffer:
     def _make_append(self) -> Callable[[Any], None]:
         prepare, size = self._codec.prepare, self._codec.size
         if self.spec.kind is OutputKind.PRINT:
-            prefix = self._line_prefix
-            prepare, size = lambda element: f"{prefix}{element}", len
+            prefix, line = self._line_prefix, line_of(self.spec.type_info, self.spec.name)
+            prepare, size = (line if not prefix else lambda element: f"{prefix}{line(element)}"), len
         if self.spec.key is not None and self.spec.selector is not None:
             return self._append_keyed(prepare or _same, size or _nothing, self.spec.selector)
         if prepare is None and size is None:

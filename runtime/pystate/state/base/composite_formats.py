@@ -143,7 +143,7 @@ class _Row(_Composite):
 
     def __init__(self, type_info: TypeInformation, parts: list[Format]) -> None:
         super().__init__(type_info, parts)
-        self._names = type_info.names
+        self._row_names = type_info.row_names
         self._all_right = _fields_check(self.parts)
         for name, part in zip(type_info.names or (), self.parts, strict=False):
             self._check_default(part, name, type_info.defaults.get(name))
@@ -160,15 +160,15 @@ class _Row(_Composite):
         if type(value) is not Row or len(value) != len(self.parts):
             raise self.wrong(value)
         names = value.field_names()
-        if names is not None and names != self._names and (self._names is None or set(names) != set(self._names)):
+        if names is not None and names != self._row_names and set(names) != set(self._row_names):
             raise self.wrong(value, "declare the row's field names with Types.ROW_NAMED")
         return value
 
     def to_plain(self, value: Any) -> Any:
         self.check(value)
         names, values = value.field_names(), value.values_list()
-        if names is not None and self._names is not None and names != self._names:
-            values = [value[name] for name in self._names]
+        if names is not None and names != self._row_names:
+            values = [value[name] for name in self._row_names]
         plain: list[Any] = [value.get_row_kind().value]
         if self._all_right(values):
             plain += values
@@ -180,7 +180,7 @@ class _Row(_Composite):
         kind, *values = plain
         if len(values) != len(self.parts) or not self._all_right(values):
             values = [None if item is None else part.from_plain(item) for part, item in zip(self.parts, values, strict=True)]
-        row = Row.of_fields(self._names, values)
+        row = Row.of_fields(self._row_names, values)
         row.set_row_kind(RowKind(kind))
         return row
 

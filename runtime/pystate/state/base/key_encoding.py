@@ -393,7 +393,7 @@ class _Composite:
                 f"A key in the snapshot has the field names {names}, which doesn't fit the key type {self.type_info.name}."
             )
             raise RestoreError(message)
-        row = Row.of_fields(names, self.values(rest))
+        row = Row.of_fields(self.type_info.row_names, self.values(rest))
         row.set_row_kind(kind)
         return row
 

@@ -260,7 +260,7 @@ def _named_row(old: TypeInformation, new: TypeInformation, path: str) -> _Change
 
 
 def _new_row(old: Row, new_type: TypeInformation, values: list[Any]) -> Row:
-    row = Row.of_fields(new_type.names, values)
+    row = Row.of_fields(new_type.row_names, values)
     row.set_row_kind(old.get_row_kind())
     return row
 

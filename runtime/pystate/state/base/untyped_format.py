@@ -96,11 +96,9 @@ class _Untyped(Format):
         if kind is tuple:
             return msgpack.ExtType(EXT_TUPLE, pack([self._plain(item, depth + 1, quick) for item in value]))
         if kind is Row:
-            names = value.field_names()
+            names = value.get_field_names()
             values = [self._plain(item, depth + 1, quick) for item in value]
-            return msgpack.ExtType(
-                EXT_ROW, pack([value.get_row_kind().value, None if names is None else list(names), values])
-            )
+            return msgpack.ExtType(EXT_ROW, pack([value.get_row_kind().value, names, values]))
         if kind is dt.datetime and value.tzinfo is not None:
             if value.tzinfo is not dt.timezone.utc:
                 raise self.wrong(value, "only datetime.timezone.utc can be kept exactly; convert it with astimezone")
