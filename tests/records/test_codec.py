@@ -148,3 +148,24 @@ def test_an_edge_keyed_by_a_function_carries_the_key():
 )
 def test_printed_lines_begin_as_flinks_do(identifier, parallelism, expected):
     assert line_prefix(identifier, 1, parallelism) == expected
+
+
+def test_rows_without_names_come_back_with_those_of_flink():
+    (row,) = round_trip(Types.ROW([Types.LONG(), Types.STRING()]), [Row(1, "a")])
+    assert (str(row), row.f0, row["f1"], row.as_dict()) == ("Row(f0=1, f1='a')", 1, "a", {"f0": 1, "f1": "a"})
+    ((nested,),) = round_trip(Types.TUPLE([Types.ROW([Types.LONG()])]), [(Row(1),)])
+    assert nested.f0 == 1
+
+
+def test_a_row_whose_names_stand_in_another_order_is_taken_by_name():
+    pair = Types.ROW_NAMED(["x", "y"], [Types.LONG(), Types.LONG()])
+    assert str(round_trip(pair, [Row(y=2, x=1)])) == "[Row(x=1, y=2)]"
+    assert str(round_trip(pair, [Row(z=3, y=2, x=1)])) == "[Row(x=1, y=2)]"
+    nested = Types.TUPLE([pair])
+    assert str(round_trip(nested, [(Row(y=2, x=1),)])) == "[(Row(x=1, y=2),)]"
+
+
+@pytest.mark.parametrize("row", [Row(x=1, z=2), Row(x=1)], ids=str)
+def test_a_row_with_other_names_than_its_type_is_refused(row):
+    with pytest.raises(RecordError, match="has no field"):
+        round_trip(Types.ROW_NAMED(["x", "y"], [Types.LONG(), Types.LONG()]), [row])

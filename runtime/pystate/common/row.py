@@ -147,13 +147,11 @@ class Row:
         """Return the values in the order of a type's names; as they are where row or type were given no names.
 
         Raises:
-            ValueError: The row was given other names.
+            ValueError: The row has no field of one of the names.
         """
         fields = self._fields
         if fields is None or fields == names or type(fields) is DefaultNames or type(names) is DefaultNames:
             return self._values
-        if len(fields) != len(names):
-            raise self._no_field(next((name for name in names if name not in fields), fields[-1]))
         return [self._values[self._index(name)] for name in names]
 
     def _index(self, name: str) -> int:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pystate.common import Instant, Row, TypeInformation, Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError
 from pystate.common.key_groups import hash_bytes, key_group
+from pystate.common.row import default_names
 from pystate.state.base import key_encoding
 from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, encode_auto, type_tag
 
@@ -266,3 +267,12 @@ def test_arbitrary_bytes_are_a_key_that_encodes_to_them_or_an_error(data: bytes)
             except PystateError as error:  # pragma: no cover - a wrong class of error
                 raise AssertionError(type_info) from error
             assert codec.encode(internal) == candidate
+
+
+def test_a_row_that_has_the_default_names_of_its_type_is_the_same_key_as_one_without_names() -> None:
+    row = Row.of_fields(default_names(2), [1, "a"])
+    assert encode_auto(row) == encode_auto(Row(1, "a")) != encode_auto(Row(f0=1, f1="a"))
+    typed = KeyCodec(Types.ROW([Types.LONG(), Types.STRING()]))
+    data = typed.encode(typed.internal(Row(1, "a")))
+    assert typed.encode(typed.internal(row)) == data
+    assert typed.external(typed.decode(data)).f1 == "a"

@@ -56,8 +56,14 @@ def migrated(old: TypeInformation | None, new: TypeInformation | None, value: An
 
 
 def same(left: Any, right: Any) -> bool:
-    """Return whether values and their Python types are equal."""
-    return repr(left) == repr(right) and left == right
+    """Return whether values and their Python types are equal; the default names that a row has of its type don't count."""
+    return repr(_unnamed(left)) == repr(_unnamed(right)) and left == right
+
+
+def _unnamed(value: Any) -> Any:
+    if not isinstance(value, Row):
+        return value
+    return Row.of_fields(value.field_names(), [_unnamed(part) for part in value])
 
 
 PERSON = named(name=STRING, age=INT)

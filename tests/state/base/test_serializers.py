@@ -210,3 +210,20 @@ def test_a_serializer_works_in_several_threads() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_a_row_without_names_is_read_with_those_of_flink_and_written_as_ever() -> None:
+    serializer = serializer_for(Types.ROW([Types.LONG(), Types.STRING()]))
+    data = serializer.serialize(Row(1, "a"))
+    assert data == b"\x93\x00\x01\xa1a"
+    row = serializer.deserialize(data)
+    assert (row.f0, row["f1"], str(row)) == (1, "a", "Row(f0=1, f1='a')")
+    assert serializer.serialize(row) == data
+    assert serializer.serialize(Row(f1="a", f0=1)) == data
+
+
+def test_the_default_names_of_a_row_stay_with_it_in_untyped_state() -> None:
+    (row,) = [serializer_for(Types.ROW([Types.LONG()])).deserialize(b"\x92\x00\x01")]
+    untyped = serializer_for(None)
+    assert untyped.deserialize(untyped.serialize(row)).f0 == 1
+    assert untyped.deserialize(untyped.serialize(Row(1))).get_field_names() is None
