@@ -1,15 +1,22 @@
 """What timers and windows cost in a subtask, without Spark, and how much memory many timers take.
 
-    python benchmarks/timers.py [--timers N] [--elements N] [--backends NAME ...]
+    python benchmarks/timers.py [--timers N] [--elements N] [--backends NAME ...] [--parts NAME ...]
 
-Timers: so many are registered by event time, one per key, in a random order, in epochs of 50,000; then watermarks fire them,
-50,000 an epoch, and their order is checked. Windows: elements of 1,000 keys go into tumbling and sliding windows that count
-them, in epochs of 20,000, each of which ends with a watermark that closes windows. Times are processor time of the process;
-`peak` is the resident memory of a process that does nothing else.
+Timers: so many are registered by event time, one per key, in no order, in epochs of 50,000; then watermarks fire them,
+50,000 an epoch, and their order is checked. `resident` is the memory of the process behind each fifth of them.
+Deleted: so many are registered and deleted, in epochs of 50,000, with one far behind them that then fires, and one that is
+registered and fires thereafter; `registered again` fires one timer in each of 20 epochs behind that.
+At once: one watermark fires all of them, in one epoch, and then 20 epochs fire one timer each.
+Windows: elements of 1,000 keys go into tumbling and sliding windows that count them, in epochs of 20,000, each of which ends
+with a watermark that closes windows. Times are processor time of the process; `peak` is the resident memory of a process
+that does nothing else.
 """
 
 import argparse
+import math
 import multiprocessing
+import os
+import queue
 import random
 import resource
 import time
@@ -17,6 +24,7 @@ import time
 EPOCH = 50_000
 WINDOW_EPOCH = 20_000
 BACKENDS = ("hashmap", "rocksdb")
+PARTS = ("timers", "deleted", "at-once", "windows")
 
 
 def chain_of(kind, function, backend):
@@ -31,28 +39,65 @@ def chain_of(kind, function, backend):
     return harness
 
 
-def timers(backend, count, answers):
-    """Register and fire timers; answer with seconds for both, and the peak."""
+def alarms(backend):
+    """Return an open harness for (key, time): a time registers a timer, a negative one deletes that of its amount."""
     from pystate.api.job_graph import OperatorKind
     from pystate.datastream import KeyedProcessFunction
 
     class Alarm(KeyedProcessFunction):
         def process_element(self, value, ctx):
-            ctx.timer_service().register_event_time_timer(value[1])
+            timers = ctx.timer_service()
+            if value[1] >= 0:
+                timers.register_event_time_timer(value[1])
+            else:
+                timers.delete_event_time_timer(-value[1])
 
         def on_timer(self, timestamp, ctx):
             yield ctx.get_current_key(), timestamp
 
-    harness = chain_of(OperatorKind.PROCESS, Alarm(), backend)
-    times = list(range(count))
-    random.Random(1).shuffle(times)
-    registering = firing = 0.0
-    for start in range(0, count, EPOCH):
-        elements = [(start + number, at) for number, at in enumerate(times[start : start + EPOCH])]
+    return chain_of(OperatorKind.PROCESS, Alarm(), backend)
+
+
+def scattered(count):
+    """Return a function from 0 .. count - 1 to the same numbers in another order, which takes no memory."""
+    step = next(number for number in range(int(count * 0.618) | 1, 2 * count + 3) if math.gcd(number, count) == 1)
+    return lambda number: number * step % count
+
+
+def resident_mib():
+    """Return the resident memory of this process."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
+def fed(harness, elements):
+    """Process elements in epochs; return the seconds."""
+    spent, pending = 0.0, []
+
+    def process():
         began = time.process_time()
-        harness.process_elements(elements)
+        harness.process_elements(pending)
         harness.end_epoch()
-        registering += time.process_time() - began
+        pending.clear()
+        return time.process_time() - began
+
+    for element in elements:
+        pending.append(element)
+        if len(pending) == EPOCH:
+            spent += process()
+    return spent + process() if pending else spent
+
+
+def timers(backend, count, answers):
+    """Register and fire timers; answer with seconds for both, the memory on the way, and the peak."""
+    harness = alarms(backend)
+    time_of = scattered(count)
+    registering = firing = 0.0
+    resident = []
+    fifth = max(EPOCH, count // 5)
+    for start in range(0, count, fifth):
+        registering += fed(harness, ((number, time_of(number)) for number in range(start, min(start + fifth, count))))
+        resident.append(resident_mib())
     expected = 0
     for end in range(EPOCH, count + EPOCH, EPOCH):
         began = time.process_time()
@@ -63,9 +108,62 @@ def timers(backend, count, answers):
             assert at == expected
             expected += 1
         harness.clear_output()
+        if end % fifth == 0:
+            resident.append(resident_mib())
     assert expected == count
     harness.close()
-    answers.put((registering, firing, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+    answers.put((registering, firing, resident, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+
+
+def fire_one(harness, at):
+    """Fire one timer with a watermark; return the seconds."""
+    began = time.process_time()
+    harness.process_watermark(at)
+    harness.end_epoch()
+    spent = time.process_time() - began
+    assert [time for _, time in harness.extract_output()] == [at]
+    harness.clear_output()
+    return spent
+
+
+def registered_again(harness, at):
+    """Register and fire one timer after another, each of a key of its own; return the median of the seconds."""
+    spent = []
+    for number in range(20):
+        harness.process_element((number, at + number))
+        harness.end_epoch()
+        spent.append(fire_one(harness, at + number))
+    return sorted(spent)[10]
+
+
+def deleted(backend, count, answers):
+    """Register timers and delete them again; answer with seconds: for both, and to fire one that is left, and others."""
+    harness = alarms(backend)
+    time_of = scattered(count)
+    fed(harness, [(-1, count + 1)])
+    registering = fed(harness, ((number, time_of(number) + 1) for number in range(count)))
+    deleting = fed(harness, ((number, -time_of(number) - 1) for number in range(count)))
+    first = fire_one(harness, count + 1)
+    again = registered_again(harness, count + 10)
+    harness.close()
+    answers.put((registering, deleting, first, again))
+
+
+def at_once(backend, count, answers):
+    """Fire all timers in one epoch; answer with seconds: for that, and to fire others; and the peak."""
+    harness = alarms(backend)
+    time_of = scattered(count)
+    fed(harness, ((number, time_of(number)) for number in range(count)))
+    began = time.process_time()
+    harness.process_watermark(count)
+    harness.end_epoch()
+    firing = time.process_time() - began
+    assert len(harness.extract_output()) == count
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    harness.clear_output()
+    again = registered_again(harness, count + 10)
+    harness.close()
+    answers.put((firing, again, peak))
 
 
 def windows(backend, count, assigner, answers):
@@ -119,9 +217,15 @@ def alone(function, *arguments):
     answers = context.Queue()
     process = context.Process(target=function, args=(*arguments, answers))
     process.start()
-    answer = answers.get()
-    process.join()
-    return answer
+    while True:
+        try:
+            answer = answers.get(timeout=1)
+        except queue.Empty:
+            if process.is_alive():
+                continue
+            raise SystemExit(1) from None  # it has said why
+        process.join()
+        return answer
 
 
 def main():
@@ -131,15 +235,32 @@ def main():
     parser.add_argument("--timers", type=int, default=1_000_000)
     parser.add_argument("--elements", type=int, default=400_000)
     parser.add_argument("--backends", nargs="+", choices=BACKENDS, default=list(BACKENDS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     arguments = parser.parse_args()
-    print("| backend | timers | register, us each | fire, us each | peak, MiB |\n|---|---|---|---|---|")
-    for backend in arguments.backends:
-        registering, firing, peak = alone(timers, backend, arguments.timers)
-        each = 1e6 / arguments.timers
+    parts, count = arguments.parts, arguments.timers
+    each = 1e6 / count
+    if "timers" in parts:
         print(
-            f"| {backend} | {arguments.timers:,} | {registering * each:.1f} | {firing * each:.1f} | {peak >> 10:,} |",
-            flush=True,
+            "| backend | timers | register, us each | fire, us each | peak, MiB | resident, MiB |\n|---|---|---|---|---|---|"
         )
+        for backend in arguments.backends:
+            registering, firing, resident, peak = alone(timers, backend, count)
+            figures = f"{registering * each:.1f} | {firing * each:.1f} | {peak >> 10:,} | {' '.join(map(str, resident))}"
+            print(f"| {backend} | {count:,} | {figures} |", flush=True)
+    if "deleted" in parts:
+        print("\n| backend | timers | register, us each | delete, us each | fire the one left, ms | registered again, ms |")
+        print("|---|---|---|---|---|---|")
+        for backend in arguments.backends:
+            registering, deleting, first, again = alone(deleted, backend, count)
+            figures = f"{registering * each:.1f} | {deleting * each:.1f} | {first * 1e3:.1f} | {again * 1e3:.2f}"
+            print(f"| {backend} | {count:,} | {figures} |", flush=True)
+    if "at-once" in parts:
+        print("\n| backend | timers | fire at once, us each | registered again, ms | peak, MiB |\n|---|---|---|---|---|")
+        for backend in arguments.backends:
+            firing, again, peak = alone(at_once, backend, count)
+            print(f"| {backend} | {count:,} | {firing * each:.1f} | {again * 1e3:.2f} | {peak >> 10:,} |", flush=True)
+    if "windows" not in parts:
+        return
     print("\n| backend | windows | elements/s | results | entries left |\n|---|---|---|---|---|")
     shapes = {"tumbling 5 s": TumblingEventTimeWindows(5_000), "sliding 5 s by 1 s": SlidingEventTimeWindows(5_000, 1_000)}
     for backend in arguments.backends:
