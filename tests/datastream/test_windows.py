@@ -35,9 +35,12 @@ from pystate.datastream import (
 )
 from pystate.datastream.executor import Executor, register_executor
 from pystate.datastream.window import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
     CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
+    EventTimeTrigger,
     GlobalWindows,
     NeverTrigger,
     PurgingTrigger,
@@ -289,6 +292,19 @@ def test_windows_by_the_clock_are_refused_as_long_as_it_makes_no_epochs(numbers:
     keyed.window(TumblingProcessingTimeWindows.of(Time.seconds(1))).apply(Apply()).print()
     with pytest.raises(JobGraphError, match="windows that fire by the clock: it makes no epochs of a job yet"):
         planned(numbers)
+
+
+def test_the_global_window_with_a_trigger_by_the_clock_is_refused_too(numbers: Any, keyed: Any) -> None:
+    trigger = PurgingTrigger.of(ContinuousProcessingTimeTrigger.of(Time.seconds(1)))
+    keyed.window(GlobalWindows.create()).trigger(trigger).apply(Apply()).print()
+    with pytest.raises(JobGraphError, match="windows that fire by the clock: it makes no epochs of a job yet"):
+        planned(numbers)
+
+
+@pytest.mark.parametrize("trigger", [ContinuousEventTimeTrigger.of(Time.seconds(1)), EventTimeTrigger()])
+def test_the_global_window_waits_for_event_time_where_its_trigger_does(numbers: Any, keyed: Any, trigger: Any) -> None:
+    keyed.window(GlobalWindows.create()).trigger(trigger).apply(Apply()).print()
+    assert waits_for_time(planned(numbers))
 
 
 def test_windows_of_event_time_and_timers_are_planned(numbers: Any, keyed: Any) -> None:

@@ -16,7 +16,7 @@ from pystate.common.time import Time
 from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.datastream import KeyedProcessFunction, ProcessWindowFunction, StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
-from pystate.datastream.window import TumblingEventTimeWindows
+from pystate.datastream.window import ContinuousEventTimeTrigger, GlobalWindows, PurgingTrigger, TumblingEventTimeWindows
 from tests.faults.workload import RECOVERING, Sink
 
 WORD = Types.STRING()
@@ -39,6 +39,11 @@ class Count(ProcessWindowFunction[str, tuple, str, object]):
 class Total(ProcessWindowFunction[tuple, tuple, str, object]):
     def process(self, key, context, elements):
         yield key, context.window().start, sum(element[2] for element in elements)
+
+
+class Number(ProcessWindowFunction[str, tuple, str, object]):
+    def process(self, key, context, elements):
+        yield key, 0, sum(1 for _ in elements)
 
 
 class Latest(KeyedProcessFunction):
@@ -85,7 +90,7 @@ def random_lines(seed, count, start=0, span=20_000):
 
 @pytest.mark.parametrize("parallelism", ["1", "2"])
 def test_windows_of_a_bounded_collection_are_those_of_an_offline_count(run_job, parallelism):
-    lines, first, second, timers = random_lines(1, 400), Sink(), Sink(), Sink()
+    lines, first, second, timers, whole = random_lines(1, 400), Sink(), Sink(), Sink(), Sink()
 
     def program():
         env = StreamExecutionEnvironment.get_execution_environment()
@@ -94,13 +99,20 @@ def test_windows_of_a_bounded_collection_are_those_of_an_offline_count(run_job, 
         timed = words.assign_timestamps_and_watermarks(
             WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Second())
         )
-        timed.key_by(lambda line: line.partition(",")[0], WORD).process(Latest(), COUNTED).for_each_batch(timers)
+        keyed = timed.key_by(lambda line: line.partition(",")[0], WORD)
+        keyed.process(Latest(), COUNTED).for_each_batch(timers)
+        trigger = PurgingTrigger.of(ContinuousEventTimeTrigger.of(Time.seconds(1)))
+        keyed.window(GlobalWindows.create()).trigger(trigger).process(Number(), COUNTED).for_each_batch(whole)
         env.execute("bounded windows")
 
     run_job(program, {"parallelism.default": parallelism}).result()
     assert (first.rows, second.rows) == expected(lines)
     times = {(word, int(time), 1) for word, _, time in (line.partition(",") for line in lines)}
     assert timers.rows == Counter(times)
+    numbers = Counter()
+    for (word, _, number), times_emitted in whole.rows.items():
+        numbers[word] += number * times_emitted
+    assert numbers == Counter(line.partition(",")[0] for line in lines)
 
 
 class Folder:

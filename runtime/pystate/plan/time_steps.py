@@ -22,7 +22,7 @@ def check_steps_that_wait_for_the_clock(steps: Iterable[Transformation]) -> Iter
             continue
         function = step.function
         if isinstance(function, WindowOperation):
-            if function.needs_time and not function.assigner.is_event_time():
+            if function.fires_by_clock:
                 message = f"{step.name!r} has windows that fire by the clock: it makes no epochs of a job yet."
                 hint = "windows of event time, or count_window(...); pystate.testing runs all windows"
                 raise JobGraphError(message, where=step.place, hint=hint)

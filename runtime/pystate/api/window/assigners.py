@@ -19,7 +19,6 @@ from pystate.api.window.triggers import (
     milliseconds,
 )
 from pystate.api.window.windows import (
-    MIN_TIMESTAMP,
     CountWindow,
     CountWindowSerializer,
     GlobalWindow,
@@ -27,6 +26,7 @@ from pystate.api.window.windows import (
     MergeCallback,
     TimeWindow,
     TimeWindowSerializer,
+    checked_timestamp,
 )
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.serializer import TypeSerializer
@@ -78,13 +78,6 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
         """Tell the callback which of the windows become one."""
 
 
-def _timestamp_of(timestamp: int) -> int:
-    if timestamp == MIN_TIMESTAMP:
-        message = "An element without a timestamp came to a window of event time."
-        raise RecordError(message, hint="put assign_timestamps_and_watermarks(...) in front of it")
-    return timestamp
-
-
 class _TimeWindows(WindowAssigner):
     """What all windows of time share."""
 
@@ -103,7 +96,7 @@ class _EventTime(WindowAssigner):
         return True
 
     def _time(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        return _timestamp_of(timestamp)
+        return checked_timestamp(timestamp)
 
 
 class _ProcessingTime(WindowAssigner):

@@ -21,13 +21,21 @@ from pystate.api.window.functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
-from pystate.api.window.triggers import CountTrigger, NeverTrigger, PurgingTrigger, Trigger
+from pystate.api.window.triggers import (
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+)
 from pystate.common.type_info import TypeInformation
 
 AnyWindowFunction = WindowFunction | ProcessWindowFunction | AllWindowFunction | ProcessAllWindowFunction
 
 _TIMELESS_ASSIGNERS = (CountTumblingWindowAssigner, CountSlidingWindowAssigner, GlobalWindows)
 _TIMELESS_TRIGGERS = (CountTrigger, NeverTrigger)
+_CLOCK_TRIGGERS = (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger)
 
 
 @dataclass(eq=False)
@@ -61,8 +69,21 @@ class WindowOperation(Function):
     @property
     def needs_time(self) -> bool:
         """Whether watermarks or the clock say when its windows fire, or may say so: count windows need neither."""
-        trigger = self.trigger.nested_trigger if isinstance(self.trigger, PurgingTrigger) else self.trigger
-        return type(self.assigner) not in _TIMELESS_ASSIGNERS or type(trigger) not in _TIMELESS_TRIGGERS
+        return type(self.assigner) not in _TIMELESS_ASSIGNERS or type(self._inner_trigger) not in _TIMELESS_TRIGGERS
+
+    @property
+    def fires_by_clock(self) -> bool:
+        """Whether windows fire by the clock: those of the clock, and timeless ones whose trigger is by the clock."""
+        if type(self.assigner) in _TIMELESS_ASSIGNERS:
+            return isinstance(self._inner_trigger, _CLOCK_TRIGGERS)
+        return not self.assigner.is_event_time()
+
+    @property
+    def _inner_trigger(self) -> Trigger:
+        trigger = self.trigger
+        while isinstance(trigger, PurgingTrigger):
+            trigger = trigger.nested_trigger
+        return trigger
 
     @property
     def keeps_type(self) -> bool:

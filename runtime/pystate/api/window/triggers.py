@@ -8,7 +8,7 @@ from typing import Any, Generic, cast
 
 from pystate.api.state import ReducingState, ReducingStateDescriptor, State, StateDescriptor
 from pystate.api.type_variables import T, W
-from pystate.api.window.windows import TimeWindow, Window
+from pystate.api.window.windows import MAX_TIMESTAMP, TimeWindow, Window, checked_timestamp
 from pystate.common.errors import JobGraphError
 from pystate.common.time import Duration, Time
 from pystate.common.type_info import Types
@@ -267,7 +267,10 @@ class _ContinuousTrigger(Trigger):
 
 
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
-    """Fires whenever the watermark passes a multiple of an interval, and at the window's end."""
+    """Fires whenever the watermark passes a multiple of an interval, and at the window's end.
+
+    The end of the global window is that of event time: it fires there, and not at the multiples without end before.
+    """
 
     @staticmethod
     def of(interval: Time | Duration) -> ContinuousEventTimeTrigger:
@@ -279,7 +282,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
-        self._begin(timestamp, window, ctx)
+        self._begin(checked_timestamp(timestamp), window, ctx)
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -288,7 +291,13 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire at the window's end and at multiples."""
-        return TriggerResult.FIRE if time == window.max_timestamp() else self._fire_if_due(time, window, ctx)
+        end = window.max_timestamp()
+        if time == end:
+            return TriggerResult.FIRE
+        if end == MAX_TIMESTAMP == ctx.get_current_watermark():
+            self._fire_time(ctx).clear()
+            return TriggerResult.CONTINUE
+        return self._fire_if_due(time, window, ctx)
 
     def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
         ctx.register_event_time_timer(time)

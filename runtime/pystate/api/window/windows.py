@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, BinaryIO, Generic
 
 from pystate.api.type_variables import W2
+from pystate.common.errors import RecordError
 from pystate.common.serializer import TypeSerializer
 
 MAX_TIMESTAMP = (1 << 63) - 1
@@ -19,6 +20,18 @@ MIN_TIMESTAMP = -(1 << 63)
 _TIME_WINDOW = struct.Struct(">qq")
 _COUNT_WINDOW = struct.Struct(">q")
 _GLOBAL_WINDOW = b"\x00"
+
+
+def checked_timestamp(timestamp: int) -> int:
+    """Return the time of an element.
+
+    Raises:
+        RecordError: It has none, that is `MIN_TIMESTAMP`.
+    """
+    if timestamp == MIN_TIMESTAMP:
+        message = "An element without a timestamp came to a window of event time."
+        raise RecordError(message, hint="put assign_timestamps_and_watermarks(...) in front of it")
+    return timestamp
 
 
 class Window(ABC):
