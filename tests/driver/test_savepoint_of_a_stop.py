@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -10,13 +11,15 @@ from unittest.mock import Mock
 
 import pytest
 
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CheckpointFailedError, ControlError
+from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.driver.execution_failure_handler import ExecutionFailureHandler
 from pystate.driver.scheduler import Scheduler
 from pystate.driver.stop_with_savepoint import StopWithSavepoint
+from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
 
 
 class Attempt:
@@ -65,3 +68,77 @@ def test_a_job_whose_savepoint_failed_goes_on(tmp_path):
     assert isinstance(outer.exception(0), CheckpointFailedError)
     assert attempt.ended == []
     assert scheduler._end_state is None
+
+
+class DrainingScheduler:
+    """Begins the last epoch when a test says so; remembers how the job ended."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.refuses: Exception | None = None
+        self.failures: list[PystateError] = []
+        self.ended: list[JobStatus] = []
+
+    def drain(self, savepoint: CheckpointRequest) -> Callable[[PystateError], None]:
+        assert self.go_on.wait(10)
+        if self.refuses is not None:
+            raise self.refuses
+        return self.failures.append
+
+    def end_behind_savepoint(self, state: JobStatus) -> None:
+        self.ended.append(state)
+
+
+def draining() -> tuple[StopWithSavepoint, DrainingScheduler, list[CheckpointRequest]]:
+    """A job's savepoints; with the requests for them."""
+    requests: list[CheckpointRequest] = []
+
+    def request(directory: str | None, *, hold: bool, **_: object) -> CheckpointRequest:
+        assert hold
+        requests.append(CheckpointRequest(CheckpointType.SAVEPOINT, hold=hold))
+        return requests[-1]
+
+    scheduler: Any = DrainingScheduler()
+    coordinator: Any = SimpleNamespace(savepoint_request=request)
+    return StopWithSavepoint(coordinator, scheduler), scheduler, requests
+
+
+def drain(savepoints: StopWithSavepoint, *, drains: bool = True) -> Future[Any]:
+    form = SavepointFormatType.CANONICAL
+    return savepoints.trigger(None, JobStatus.FINISHED, message=None, format=form, drain=drains)
+
+
+@pytest.mark.parametrize("drains", [True, False])
+def test_a_job_that_is_being_drained_is_not_stopped_again(drains):
+    savepoints, scheduler, requests = draining()
+    drained = drain(savepoints)
+    with pytest.raises(CheckpointFailedError, match="being drained already"):
+        drain(savepoints, drains=drains)
+    scheduler.go_on.set()
+    completed: Any = "the savepoint"
+    requests[0].future.set_result(completed)
+    assert drained.result(10) == "the savepoint"
+    assert (scheduler.ended, scheduler.failures) == ([JobStatus.FINISHED], [])
+
+
+def test_a_savepoint_that_fails_behind_the_end_of_event_time_fails_the_attempt_and_the_job_may_be_drained_again():
+    savepoints, scheduler, requests = draining()
+    scheduler.go_on.set()
+    failed = drain(savepoints)
+    requests[0].future.set_exception(CheckpointFailedError("no space"))
+    with pytest.raises(CheckpointFailedError, match="no space"):
+        failed.result(10)
+    assert scheduler.ended == []
+    assert [str(error) for error in scheduler.failures] == ["The savepoint of a drained job failed: no space"]
+    assert not drain(savepoints).done()
+
+
+def test_a_drain_that_could_not_begin_fails_nothing_and_may_be_tried_again():
+    savepoints, scheduler, _ = draining()
+    scheduler.refuses = CheckpointFailedError("no attempt runs")
+    scheduler.go_on.set()
+    with pytest.raises(CheckpointFailedError, match="no attempt runs"):
+        drain(savepoints).result(10)
+    assert (scheduler.ended, scheduler.failures) == ([], [])
+    scheduler.refuses = None
+    assert not drain(savepoints).done()

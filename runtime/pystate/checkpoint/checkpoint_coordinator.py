@@ -239,7 +239,7 @@ class CheckpointCoordinator:
             full: Whether it refers to no older one's files, where the job's checkpoints are incremental.
         """
         self._storage.initialize()
-        return self._submit(CheckpointRequest(CheckpointType.CHECKPOINT, full=full))
+        return self.submit(CheckpointRequest(CheckpointType.CHECKPOINT, full=full))
 
     def trigger_savepoint(
         self,
@@ -260,9 +260,23 @@ class CheckpointCoordinator:
         Raises:
             CheckpointFailedError: There is neither.
         """
+        return self.submit(self.savepoint_request(target_directory, hold=hold, message=message, format=format))
+
+    def savepoint_request(
+        self,
+        target_directory: str | None,
+        *,
+        hold: bool,
+        message: str | None = None,
+        format: SavepointFormatType = SavepointFormatType.CANONICAL,
+    ) -> CheckpointRequest:
+        """Return the request for a savepoint that the engine is to bring itself; arguments as of `trigger_savepoint`.
+
+        Raises:
+            CheckpointFailedError: There is no directory for it.
+        """
         location = self._storage.savepoint_location(target_directory)
-        request = CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message, format=format)
-        return self._submit(request)
+        return CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message, format=format)
 
     def final_checkpoint(self, timeout_s: float) -> None:
         """Take the last checkpoint of a job whose sources are read; nothing where checkpoints are off.
@@ -273,7 +287,8 @@ class CheckpointCoordinator:
         if self._settings.enabled:
             self.trigger_checkpoint().result(timeout_s)
 
-    def _submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
+    def submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
+        """Let a request wait for its turn; return its future."""
         rejected = self._schedule.submit(request)
         if rejected is not None:
             message = "Too many checkpoints wait already."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.common.errors import PystateError
 from pystate.driver.slot_pool import SlotPool
 from pystate.slot.engine import SlotEngineFactory
@@ -47,11 +48,16 @@ class Engine(Protocol):
             PystateError: It is refused.
         """
 
-    def drain(self) -> None:
-        """Bring no more records, and let event time come to its end: all windows and timers of event time fire.
+    def drain(self, savepoint: CheckpointRequest) -> None:
+        """Bring no more records, let event time come to its end, and place a savepoint's barrier right behind it.
+
+        No other barrier may come behind the last record.
+
+        Args:
+            savepoint: The job ends behind it.
 
         Raises:
-            Exception: They can't; the attempt has been told.
+            Exception: It could not begin, and all goes on; or windows and timers failed, of which the attempt has been told.
         """
 
     def running_in(self, slot: int) -> str:

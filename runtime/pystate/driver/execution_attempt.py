@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.common.bounded_text import first_line
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
@@ -174,9 +175,9 @@ class ExecutionAttempt:
             return answer_slot_call(self._coordinator, op, arguments)
         return self._engine.handle_slot_call(op, arguments)
 
-    def drain(self) -> None:
+    def drain(self, savepoint: CheckpointRequest) -> None:
         """Let event time come to its end, see `Engine.drain`."""
-        self._engine.drain()
+        self._engine.drain(savepoint)
 
     def slot_lost(self, slot: int, reason: str) -> None:
         """End the attempt: a slot's state is gone with it."""

@@ -6,9 +6,11 @@ import dataclasses
 import shutil
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.common.bounded_text import first_line
 from pystate.common.errors import CorruptSnapshotError, JobExecutionError, PystateError, SparkLostError
 from pystate.common.job_status import JobStatus
@@ -140,11 +142,17 @@ class Scheduler:
         if attempt is not None:
             attempt.end(AttemptEnd(AttemptOutcome.CANCELLED))
 
-    def drain(self) -> None:
+    def drain(self, savepoint: CheckpointRequest) -> Callable[[PystateError], None]:
         """Let event time come to its end in the attempt that runs.
 
+        Args:
+            savepoint: Stands behind it.
+
+        Returns:
+            What fails the attempt: event time is at its end there, so it can't go on without that savepoint.
+
         Raises:
-            JobExecutionError: None runs, or it failed of that.
+            JobExecutionError: No attempt runs, the savepoint can't begin, or the attempt failed of it.
         """
         with self._lock:
             attempt = self._attempt
@@ -152,17 +160,12 @@ class Scheduler:
             message = "No execution attempt runs."
             raise JobExecutionError(message, hint="try again once the job is RUNNING")
         try:
-            attempt.drain()
+            attempt.drain(savepoint)
         except Exception as error:
             message = f"The job could not be drained: {first_line(error)}"
-            raise JobExecutionError(message, hint="stop without --drain") from error
-
-    def fail_drained(self, error: PystateError) -> None:
-        """Fail the attempt whose event time is at its end: it can only go on from its latest checkpoint."""
-        with self._lock:
-            attempt = self._attempt
-        if attempt is not None:
-            attempt.end(AttemptEnd(AttemptOutcome.FAILED, error))
+            hint = (isinstance(error, PystateError) and error.hint) or "stop without --drain"
+            raise JobExecutionError(message, hint=hint) from error
+        return lambda failure: attempt.end(AttemptEnd(AttemptOutcome.FAILED, failure))
 
     def end_behind_savepoint(self, state: JobStatus) -> None:
         """End the job: its savepoint is made, and nothing may come behind it.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from functools import partial
 
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.bounded_text import first_line
-from pystate.common.errors import JobExecutionError
+from pystate.common.errors import CheckpointFailedError, JobExecutionError
 from pystate.common.job_status import JobStatus
 from pystate.driver.scheduler import Scheduler
 from pystate.snapshot.metadata import SavepointFormatType
@@ -25,6 +27,8 @@ class StopWithSavepoint:
     def __init__(self, coordinator: CheckpointCoordinator, scheduler: Scheduler) -> None:
         self._coordinator = coordinator
         self._scheduler = scheduler
+        self._lock = threading.Lock()
+        self._draining = False
 
     def trigger(
         self,
@@ -42,43 +46,45 @@ class StopWithSavepoint:
             end_state: How the job ends behind it; None where it goes on.
             message: What the savepoint says about itself.
             format: How keyed state is written.
-            drain: Whether event time comes to its end in front of it. The job then goes on from its latest checkpoint if it
-                fails.
+            drain: Whether event time comes to its end in front of it. Where the savepoint fails behind that, so does the
+                attempt, and the job goes on from its latest checkpoint.
+
+        Raises:
+            CheckpointFailedError: There is no directory for it, or the job is to end and is being drained already.
         """
-        if drain and end_state is not None:
-            return self._drained(target_directory, end_state, message, format)
-        hold = end_state is not None
-        future = self._coordinator.trigger_savepoint(target_directory, hold=hold, message=message, format=format)
         if end_state is None:
-            return future
+            return self._coordinator.trigger_savepoint(target_directory, hold=False, message=message, format=format)
+        with self._lock:
+            if self._draining:
+                text = "The job is being drained already."
+                raise CheckpointFailedError(text, hint="wait for its savepoint; `pystate checkpoints` shows it")
+            request = self._coordinator.savepoint_request(target_directory, hold=True, message=message, format=format)
+            self._draining = drain
         outer: Future[CompletedCheckpoint] = Future()
-        future.add_done_callback(lambda done: self._end_behind(done, end_state, outer))
+        if drain:
+            run = partial(self._drain, request, end_state, outer)
+            threading.Thread(target=run, name="drain", daemon=True).start()
+        else:
+            self._coordinator.submit(request).add_done_callback(lambda done: self._end_behind(done, end_state, outer))
         return outer
 
-    def _drained(
-        self, target_directory: str | None, end_state: JobStatus, message: str | None, format: SavepointFormatType
-    ) -> Future[CompletedCheckpoint]:
-        outer: Future[CompletedCheckpoint] = Future()
-
-        def run() -> None:
-            try:
-                self._scheduler.drain()
-                taken = self.trigger(target_directory, end_state, message=message, format=format)
-            except Exception as error:
-                outer.set_exception(error)
-                return
-            taken.add_done_callback(hand_on)
-
-        def hand_on(done: Future[CompletedCheckpoint]) -> None:
-            error = done.exception()
-            if error is None:
-                outer.set_result(done.result())
-                return
+    def _drain(self, request: CheckpointRequest, end_state: JobStatus, outer: Future[CompletedCheckpoint]) -> None:
+        """Have event time end, and the job behind the savepoint that stands there. Runs on a thread of its own."""
+        try:
+            fail_attempt = self._scheduler.drain(request)
+        except Exception as error:
+            self._draining = False
             outer.set_exception(error)
-            self._scheduler.fail_drained(JobExecutionError(f"The savepoint of a drained job failed: {first_line(error)}"))
+            return
 
-        threading.Thread(target=run, name="drain", daemon=True).start()
-        return outer
+        def savepoint_ended(done: Future[CompletedCheckpoint]) -> None:
+            error = done.exception()
+            if error is not None:
+                self._draining = False
+                fail_attempt(JobExecutionError(f"The savepoint of a drained job failed: {first_line(error)}"))
+            self._end_behind(done, end_state, outer)
+
+        request.future.add_done_callback(savepoint_ended)
 
     def _end_behind(self, done: Future[CompletedCheckpoint], state: JobStatus, outer: Future[CompletedCheckpoint]) -> None:
         error = done.exception()

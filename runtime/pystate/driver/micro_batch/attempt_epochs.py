@@ -84,22 +84,34 @@ class AttemptEpochs:
         finally:
             self._barriers.turn_over()
 
-    def begin_last(self) -> tuple[int, int]:
-        """Begin the epoch behind all others, which no batch of Spark's makes, once none runs. A barrier may ride on it.
+    def begin_last(self, savepoint: CheckpointRequest | None = None) -> tuple[int, int]:
+        """Begin the epoch behind all others, which no batch of Spark's makes, once none runs.
+
+        Args:
+            savepoint: Rides on it, and the job ends behind it; None where any barrier may.
 
         Returns:
             Its number, and Spark's number of the batch in front of it.
 
         Raises:
             AttemptOverError: The attempt ends instead.
+            PystateError: The savepoint can't be prepared. Nothing has changed, other epochs may begin again.
         """
         tracker = self._tracker
-        self._barriers.await_last_turn(lambda: self._numbers.reserve(tracker.finished + 1))
+        brings_barrier = savepoint is not None
+        self._barriers.await_last_turn(lambda: self._numbers.reserve(tracker.finished + 1), brings_barrier=brings_barrier)
+        barrier: PendingCheckpoint | None = None
         try:
+            if savepoint is not None:
+                barrier = self._coordinator.prepare(savepoint)
             epoch, batch = tracker.finished + 1, tracker.finished_batch
-            self.begin(epoch, None)
-        finally:
-            self._barriers.turn_over()
+            self.begin(epoch, barrier)
+        except BaseException as error:
+            if barrier is not None and isinstance(error, PystateError):
+                self._coordinator.give_up(barrier, error)
+            self._barriers.last_given_up()
+            raise
+        self._barriers.turn_over()
         return epoch, batch
 
     def _write_down(self, epoch: int, batch: int, store: RunningEpochStore) -> None:

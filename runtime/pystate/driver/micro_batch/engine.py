@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import SinkKind
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.common.bounded_text import bounded_text, first_line
 from pystate.common.errors import ControlError, JobExecutionError, PystateError, UserFunctionError
@@ -228,18 +229,21 @@ class MicroBatchEngine:
             raise
         self._run(epoch, batch_id, lambda: frame, lambda prepared: self._proof.check(epoch, prepared, group))
 
-    def drain(self) -> None:
+    def drain(self, savepoint: CheckpointRequest | None = None) -> None:
         """Let no batch follow, and run the epoch behind all rows, in which event time is at its end.
 
         Spark has no batch for it, so it is a job of our own over the same stages. What the sources have read stays that of
         the batch before.
 
+        Args:
+            savepoint: Stands behind the epoch; None for none.
+
         Raises:
-            Exception: The epoch failed, or the attempt is over; the attempt has been told.
+            Exception: The epoch could not begin, and all goes on; or it failed, of which the attempt has been told.
         """
         epochs, slots = self._live(), self._slots
         assert slots is not None  # noqa: S101 - there are epochs, so the query has started
-        epoch, batch = epochs.begin_last()
+        epoch, batch = epochs.begin_last(savepoint)
         proof = EpochProof(self._stages, repeatable=True)
 
         def frame() -> DataFrame:

@@ -56,6 +56,7 @@ class EpochBarriers:
         self._clock = clock
         self._over = False
         self._drains = False  # the last epoch is asked for
+        self._closed = False  # it brings the barrier behind which the job ends, and no other one may come any more
         self._epoch_begun = 0.0  # by the clock, of the running epoch
         self._beginning = False  # an epoch is about to begin: no barrier may be placed in front of it any more
         self._rider: PendingCheckpoint | None = None  # its place among the epochs is still open
@@ -65,13 +66,13 @@ class EpochBarriers:
 
     @property
     def is_open(self) -> bool:
-        """Whether no barrier waits for its place."""
-        return self._rider is None
+        """Whether no barrier waits for its place, and another one may have one."""
+        return self._rider is None and not self._closed
 
     @property
     def brings_own(self) -> bool:
         """Whether an epoch is about to begin that brings a barrier of its own."""
-        return self._beginning and self._every_epoch
+        return self._beginning and (self._every_epoch or self._closed)
 
     def wait_for_place(self, checkpoint: PendingCheckpoint) -> None:
         """Let a barrier ride on the epoch that runs, or stand behind it."""
@@ -160,22 +161,33 @@ class EpochBarriers:
             self.turn_over()
             raise
 
-    def await_last_turn(self, reserve: Callable[[], None]) -> None:
+    def await_last_turn(self, reserve: Callable[[], None], *, brings_barrier: bool) -> None:
         """Wait until no epoch runs, and let none begin any more but the one that the caller begins now.
+
+        Args:
+            reserve: Reserves its number.
+            brings_barrier: Whether it carries the barrier behind which the job ends. No other one is placed then, on it or
+                behind it: the job would go on from there, at the end of event time, if that one fails.
 
         Raises:
             AttemptOverError: The attempt ends instead.
         """
         with self._lock:
-            self._drains = True
-            self._lock.wait_for(lambda: self._over or not self._is_busy())
+            self._drains, self._closed = True, brings_barrier
+            self._lock.wait_for(lambda: self._over or not (self._is_busy() or self._is_ahead_of_last()))
             self.check_live()
             self._beginning = True
         try:
             reserve()
         except BaseException:
-            self.turn_over()
+            self.last_given_up()
             raise
+
+    def last_given_up(self) -> None:
+        """Take note that the last epoch can't begin: others may again."""
+        with self._lock:
+            self._drains = self._closed = False
+            self.turn_over()
 
     def turn_over(self) -> None:
         """Take note that the epoch whose turn it was has begun, or failed to."""
@@ -244,6 +256,11 @@ class EpochBarriers:
     def _is_busy(self) -> bool:
         """Whether an epoch begins or runs, or slots are asked for their part of a snapshot between two."""
         return self._beginning or self._tracker.running is not None or self._syncing is not None
+
+    def _is_ahead_of_last(self) -> bool:
+        """Whether a barrier comes in front of the last epoch."""
+        own = self._closed and (self._pending.is_triggering or self._rider is not None or self._pending.hold)
+        return own or (self._every_epoch and self._pending.has_checkpoint)
 
     def _stands_against(self) -> bool:
         """Whether no epoch may begin."""
