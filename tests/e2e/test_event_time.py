@@ -11,19 +11,21 @@ from pathlib import Path
 import pytest
 
 from pystate.common import Duration, Types, WatermarkStrategy
-from pystate.common.errors import JobCancelledError
+from pystate.common.errors import CheckpointFailedError, JobCancelledError, PystateError
 from pystate.common.time import Time
 from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.datastream import KeyedProcessFunction, ProcessWindowFunction, StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.window import ContinuousEventTimeTrigger, GlobalWindows, PurgingTrigger, TumblingEventTimeWindows
-from tests.faults.workload import RECOVERING, Sink
+from tests.faults.workload import COUNTED as KEPT
+from tests.faults.workload import RECOVERING, Keeping, Sink, kept_in
 
 WORD = Types.STRING()
 COUNTED = Types.TUPLE([WORD, Types.LONG(), Types.LONG()])
 SMALL, LARGE = 2_000, 6_000
 BOUND = 3_000
 END = 1 << 40
+EPOCH_2026 = 1_767_225_600
 
 
 class Second(TimestampAssigner):
@@ -57,7 +59,7 @@ class Latest(KeyedProcessFunction):
         yield ctx.get_current_key(), timestamp, 1
 
 
-def windows(lines, first, second, strategy=True):
+def windows(lines, first, second, strategy=True, kept=False):
     """Count words in windows, and all of them in larger ones behind those."""
     if strategy:
         bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND))
@@ -70,6 +72,9 @@ def windows(lines, first, second, strategy=True):
     totals = large.process(Total(), COUNTED).uid("large")
     counts.for_each_batch(first)
     totals.for_each_batch(second)
+    if kept:  # in state, so that a failure neither loses nor doubles any
+        for stream, uid in ((counts, "kept small"), (totals, "kept large")):
+            stream.map(lambda count: (f"{count[0]} {count[1]}", count[2]), KEPT).add_sink(Keeping()).uid(uid)
 
 
 def expected(lines, below=END):
@@ -81,6 +86,17 @@ def expected(lines, below=END):
         Counter({(word, start, count): 1 for (word, start), count in small.items() if start + SMALL <= below}),
         Counter({("all", start, count): 1 for start, count in large.items() if start + LARGE <= below}),
     )
+
+
+def kept(path):
+    """What both windows have given, each as often as it was, as a savepoint holds it."""
+    found = [Counter(kept_in(path, uid)) for uid in ("kept small", "kept large")]
+    return tuple(Counter({(*unmarked(mark), count): times for (mark, count), times in rows.items()}) for rows in found)
+
+
+def unmarked(mark):
+    word, start = mark.split()
+    return word, int(start)
 
 
 def random_lines(seed, count, start=0, span=20_000):
@@ -120,7 +136,7 @@ class Folder:
 
     def __init__(self, root: Path) -> None:
         self.path = root / "lines"
-        self.path.mkdir()
+        self.path.mkdir(parents=True)
         self.lines: list[str] = []
         self.files = 0
 
@@ -128,22 +144,29 @@ class Folder:
         self.lines += lines
         part = self.path.with_name("part")
         part.write_text("\n".join(lines))
+        os.utime(part, (EPOCH_2026 + self.files,) * 2)  # Spark reads files in the order of their times
         part.rename(self.path / f"{self.files:04}.txt")
         self.files += 1
 
 
-@pytest.mark.slow
-def test_windows_of_files_are_whole_over_a_killed_slot_a_restore_and_another_parallelism(run_job, tmp_path):
-    folder, first, second = Folder(tmp_path), Sink(), Sink()
+def counting(folder, first, second, *, interval=500, kept=True):
+    """The program over a folder; to its end where there is no interval."""
 
     def program():
         env = StreamExecutionEnvironment.get_execution_environment()
-        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND)).with_timestamp_assigner(
-            Second()
-        )
-        lines = env.from_source(FileSource(str(folder.path), monitor_interval_ms=500), strategy, "lines").uid("lines")
-        windows(lines, first, second, strategy=False)
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND))
+        source = FileSource(str(folder.path), monitor_interval_ms=interval, max_files_per_epoch=1)
+        lines = env.from_source(source, strategy.with_timestamp_assigner(Second()), "lines").uid("lines")
+        windows(lines, first, second, strategy=False, kept=kept)
         env.execute("windows of files")
+
+    return program
+
+
+@pytest.mark.slow
+def test_golden_run_of_windows_over_a_killed_slot_a_restore_another_backend_and_other_parallelisms(run_job, tmp_path):
+    """Parallelism 2 with checkpoints and a killed slot, then 3 on the other backend, gives what 1 gives in one go."""
+    folder, first, second = Folder(tmp_path), Sink(), Sink()
 
     def out(below):
         """Whether all windows that end in front of a time are out, in both levels."""
@@ -154,7 +177,7 @@ def test_windows_of_files_are_whole_over_a_killed_slot_a_restore_and_another_par
     for number in range(3):
         folder.add(random_lines(number, 60, number * 2_000, 2_500))
     folder.add(["w0,7000"])  # the watermark is 3,999: in the middle of windows
-    job = run_job(program, options)
+    job = run_job(counting(folder, first, second), options)
     job.wait_for(out(2_000))
     os.kill(next(iter(job.master.slot_pids.values())), signal.SIGKILL)
     folder.add([f"w{number},{12_000 + number}" for number in range(5)])
@@ -162,14 +185,65 @@ def test_windows_of_files_are_whole_over_a_killed_slot_a_restore_and_another_par
     path = job.savepoint(tmp_path / "savepoints", cancel=True)
     with pytest.raises(JobCancelledError):
         job.result()
-    assert not [row for row in second.rows if row[1] == LARGE], "the larger window is not full yet"
-    folder.add(["w1,9001", "w9,9500"])  # above the watermark that the savepoint holds
-    resumed = run_job(program, {"execution.state-recovery.path": path, "parallelism.default": "3"})
+    assert job.status["attempt"] > 0
+    assert kept(path) == expected(folder.lines, 9_003), "the larger window is not full yet"
+    folder.add(["w1,9001", "w9,9500"])  # in windows that are open, one of them behind the watermark of the savepoint
+    resumed_options = {"execution.state-recovery.path": path, "parallelism.default": "3", "state.backend.type": "hashmap"}
+    resumed = run_job(counting(folder, first, second), resumed_options)
     folder.add(["w0,40000"])
     resumed.wait_for(out(36_000))
-    small, large = expected(folder.lines, 36_000)
-    assert (set(first.rows), set(second.rows)) == (set(small), set(large))
-    resumed.master.savepoint(str(tmp_path / "drained"), stop=True, cancel=False, drain=True).result(60)
+    saved = resumed.master.savepoint(str(tmp_path / "drained"), stop=True, cancel=False, drain=True).result(60)
     resumed.result()
-    small, large = expected(folder.lines)
-    assert (set(first.rows), set(second.rows)) == (set(small), set(large)), "draining lets all windows fire"
+    assert kept(saved.path) == expected(folder.lines), "draining lets all windows fire, each once"
+    golden = Sink(), Sink()
+    run_job(counting(folder, *golden, interval=None, kept=False), {"parallelism.default": "1"}).result()
+    assert (golden[0].rows, golden[1].rows) == kept(saved.path)
+
+
+class PerEpoch:
+    """A sink that tells epochs apart by their numbers, as an idempotent one does."""
+
+    def __init__(self):
+        self.epochs = {}
+
+    def __call__(self, frame, epoch):
+        self.epochs[epoch] = Counter(tuple(row) for row in frame.collect())
+
+    @property
+    def rows(self):
+        return sum(self.epochs.values(), Counter())
+
+
+@pytest.mark.slow
+def test_two_sources_are_drained_with_a_barrier_on_every_epoch_though_a_drain_before_failed(run_job, tmp_path):
+    left, right, first, second = Folder(tmp_path / "l"), Folder(tmp_path / "r"), PerEpoch(), PerEpoch()
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND)).with_timestamp_assigner(
+            Second()
+        )
+        streams = [
+            env.from_source(FileSource(str(folder.path), monitor_interval_ms=300), strategy, name).uid(name)
+            for name, folder in (("left", left), ("right", right))
+        ]
+        windows(streams[0].union(streams[1]), first, second, strategy=False)
+        env.execute("two sources")
+
+    left.add(random_lines(1, 80, 0, 9_000) + ["w0,30000"])
+    right.add(random_lines(2, 80, 0, 9_000) + ["w1,13000"])  # the slower one: the watermark is 9,999
+    job = run_job(program, {"execution.checkpointing.every-epoch": "true", "parallelism.default": "2"})
+    job.wait_for(lambda: set(expected(left.lines + right.lines, 9_999)[0]) <= set(first.rows))
+    blocked = tmp_path / "a file"
+    blocked.touch()
+    with pytest.raises(PystateError):
+        job.master.savepoint(str(blocked / "in it"), stop=True, cancel=False, drain=True).result(60)
+    right.add(random_lines(3, 40, 11_000, 9_000) + ["w1,23000"])
+    job.wait_for(lambda: set(expected(left.lines + right.lines, 18_000)[0]) <= set(first.rows))
+    assert job.status["attempt"] == 0, "the job has gone on as if nobody had asked"
+    saved = job.master.savepoint(str(tmp_path / "drained"), stop=True, cancel=False, drain=True)
+    with pytest.raises(CheckpointFailedError, match="being drained already"):
+        job.master.savepoint(None, stop=True, cancel=False, drain=True)
+    assert saved.result(60).path.startswith((tmp_path / "drained").as_uri().replace("file://", "file:"))
+    job.result()
+    assert (first.rows, second.rows) == expected(left.lines + right.lines)

@@ -180,7 +180,7 @@ def lost_and_doubled(path: str, words: Counter[str]) -> tuple[int, int]:
         (Counter(dict(entries("count"))), words),
         (Counter((word, n) for word, counts in entries("all") for n in counts), every),
         (Counter({(word, third): number for word, (third, number) in entries("thirds")}), thirds),
-        (Counter(_kept_in(path, reader)), every),
+        (Counter(kept_in(path)), every),
     ]
     return sum((wanted - found).total() for found, wanted in pairs), sum((found - wanted).total() for found, wanted in pairs)
 
@@ -190,9 +190,10 @@ def check_tallies(path: str, words: Counter[str]) -> None:
     assert lost_and_doubled(path, words) == (0, 0), "state is neither lost nor doubled"
 
 
-def _kept_in(path: str, reader: SnapshotReader) -> Iterator[tuple[str, int]]:
+def kept_in(path: str, uid: str = "kept") -> Iterator[tuple[str, int]]:
+    """Yield what a `Keeping` sink has been given, each element once, as a snapshot holds it."""
     serializer, location = serializer_for(COUNTED), resolve_snapshot(path)
-    for subtask in reader.operator("kept").subtasks.values():
+    for subtask in SnapshotReader(path).operator(uid).subtasks.values():
         for handle in subtask.operator_state:
             with location.open(handle.handle) as file:
                 state = OperatorStateReader(io.BytesIO(file.read()))

@@ -88,8 +88,36 @@ def test_an_input_of_idle_channels_is_idle_and_stands_still():
 
 def test_channels_of_a_task_with_other_subtasks_go_on_at_the_lowest_of_the_old_ones():
     valve = WatermarkValve({"up/0/0": None, "up/0/1": None, "up/0/2": None, "source": None, "new": None}, now=0)
-    valve.restore([{"up/0/0": 5, "up/0/1": 7, "source": 9}, {"up/0/0": 6, "up/0/1": 4, "source": 8}])
+    valve.restore([{"up/0/0": 5, "up/0/1": 7, "source": 9}, {"up/0/0": 6, "up/0/1": 4, "source": 8}], 0)
     assert valve.snapshot() == {"up/0/0": 4, "up/0/1": 4, "up/0/2": 4, "source": 8}
+
+
+def test_partitions_of_a_source_are_channels_each_from_their_first_row_on():
+    valve = WatermarkValve({"source/0": 100, "up/0/0": None}, now=0)
+    valve.take("up/0/0", 90, idle=False, now=0)
+    valve.finish_epoch()
+    assert valve.advance(0) == MIN_WATERMARK, "none has come"
+    valve.take("source/0/topic:0", 9, idle=False, now=0)
+    valve.take("source/0/topic:1", 5, idle=False, now=0)
+    assert valve.advance(0) == 5
+    valve.take("source/0/topic:1", 7, idle=False, now=1)
+    valve.take("source/0/topic:2", 3, idle=False, now=1)
+    assert valve.advance(1) == 5, "never back"
+    valve.take("source/0/topic:1", 30, idle=False, now=60)
+    valve.take("source/0/topic:2", 30, idle=False, now=60)
+    assert (valve.advance(99), valve.advance(100)) == (9, 30), "a partition without rows for so long is idle"
+    valve.roll_back()
+    assert valve.snapshot() == {"up/0/0": 90}
+
+
+def test_partitions_are_waited_for_behind_a_restore_and_no_longer_where_the_source_has_none():
+    valve = WatermarkValve({"source/0": None}, now=0)
+    valve.restore([{"source/0/topic:0": 7, "source/0/topic:1": 4}, {"source/0/topic:0": 5, "source/0/topic:1": 4}], 0)
+    assert valve.snapshot() == {"source/0/topic:0": 5, "source/0/topic:1": 4}
+    valve.take("source/0/topic:0", 20, idle=False, now=0)
+    assert valve.advance(0) == 4
+    valve.take("source/0", 9, idle=False, now=0)  # another program, which leaves the partition's column out
+    assert (valve.advance(0), valve.snapshot()) == (9, {"source/0": 9})
 
 
 def test_watermarks_of_random_epochs_are_those_of_a_model():
@@ -340,6 +368,23 @@ def test_restored_subtasks_go_on_at_the_lowest_watermark_of_all_old_ones(tmp_pat
         assert bench.subtask.chain.watermarks.valves[0].snapshot() == dict.fromkeys(["up/0/0", "up/0/1", "up/0/2"], 5)
         assert bench.run(0)[1] == [(f"alarm/0/{index}", 5, False)]
         assert bench.run(1, [], [(0, 6), (1, 9), (2, 8)])[1] == [(f"alarm/0/{index}", 6, False)]
+
+
+def test_who_goes_on_behind_a_drain_begins_without_watermarks_at_another_parallelism(tmp_path):
+    bench = Bench(tmp_path)
+    bench.run(0, [("a", 50)], [(0, 20), (1, 30)])
+    bench.run(1, end_of_input=True)
+    uri = (tmp_path / "chk-1").as_uri()
+    (tmp_path / "chk-1").mkdir()
+    frozen = bench.subtask.chain.on_barrier(CheckpointBarrier(1, uri, 1 << 20, 0))
+    (handle,) = frozen.write(SnapshotLocation(uri), 0, 1 << 20).operators["alarm"].operator_state
+    share = OperatorStateShare(handle, {name: (0, info.count) for name, info in handle.states.items()})
+    restored = {"alarm": RestoredOperator(uri, operator_state=[share])}
+    for index in range(2):
+        after = Bench(tmp_path, f"after{index}", index=index, parallelism=2, restored=restored)
+        assert after.subtask.chain.current_watermark == MIN_WATERMARK
+        assert after.run(0, [], [(0, 9)])[1] == [(f"alarm/0/{index}", MIN_WATERMARK, False)]
+        assert after.run(1, [], [(1, 6)])[1] == [(f"alarm/0/{index}", 6, False)]
 
 
 def test_a_task_without_times_keeps_no_watermarks_in_its_checkpoints(tmp_path):

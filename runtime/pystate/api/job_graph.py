@@ -145,6 +145,7 @@ class SourceTransformation(Transformation):
         watches_files: Where the job doesn't end by itself, files that come later are read too.
         path: Of a source of files, where they are; a path, a URL, or a pattern.
         watermark_strategy: Gives elements their times; None where they have none.
+        partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
     """
 
     frame: Callable[[], Any] | None = None
@@ -154,6 +155,7 @@ class SourceTransformation(Transformation):
     watches_files: bool = False
     path: str | None = None
     watermark_strategy: WatermarkStrategy | None = None
+    partitioned_by: tuple[str, ...] = field(default=(), init=False)
     _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)
 
     def follow_timestamps(self, copies: Mapping[int, Transformation]) -> None:

@@ -65,7 +65,8 @@ def _asks(step: Transformation) -> bool:
 def connect_channels(plan: JobPlan) -> None:
     """Tell each edge with times whose watermark it carries, and each input which channels it waits for.
 
-    The Spark tasks of a source are one channel: they last for an epoch only. The subtasks of a task are one each.
+    The Spark tasks of a source are one channel: they last for an epoch only. Of one with lasting partitions that one stands
+    for them, until rows of some have come (`source_channel`, `whole_channel`). The subtasks of a task are one channel each.
     """
     for source in plan.sources:
         if source.chain is not None:
@@ -77,9 +78,14 @@ def connect_channels(plan: JobPlan) -> None:
             _add(plan, edge, [task_channel(task.uid, edge, subtask) for subtask in range(task.parallelism)], None)
 
 
-def source_channel(uid: str, edge: OutputSpec) -> str:
-    """Return the name of the channel from a source along an edge."""
-    return f"{uid}/{edge.tag}"
+def source_channel(uid: str, edge: OutputSpec, partition: str | None = None) -> str:
+    """Return the name of the channel from a source, or from one of its lasting partitions, along an edge."""
+    return f"{uid}/{edge.tag}" if partition is None else f"{uid}/{edge.tag}/{partition}"
+
+
+def whole_channel(channel: str) -> str:
+    """Return the channel that the one of a partition is a part of."""
+    return channel.rpartition("/")[0]
 
 
 def task_channel(uid: str, edge: OutputSpec, subtask: int) -> str:

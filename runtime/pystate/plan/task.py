@@ -25,6 +25,7 @@ class TaskInput:
         timestamped: Rows have the time of their element, in a column of its own, and watermarks come beside them.
         channels: Of a timestamped input: the channels whose watermarks come, with the time after which one without elements
             is idle, ms; None for never.
+        partitioned_by: Of a source with lasting partitions: the columns that name the one of a row.
     """
 
     type_info: TypeInformation | None
@@ -32,6 +33,7 @@ class TaskInput:
     broadcast: bool = False
     timestamped: bool = False
     channels: dict[str, int | None] = field(default_factory=dict)
+    partitioned_by: tuple[str, ...] = ()
 
 
 @dataclass

@@ -109,13 +109,16 @@ class TaskWatermarks:
         """Bring the watermarks into the head's operator state, which each subtask gets whole at a restore."""
         if not any(valve.has_channels for valve in self.valves):
             return
-        entries = [
-            [self._subtask, index, channel, watermark]
-            for index, valve in enumerate(self.valves)
-            for channel, watermark in valve.snapshot().items()
-        ]
-        ended = self._time.watermark == MAX_WATERMARK  # who goes on behind the end of the input isn't late
-        entries.append([self._subtask, _OWN, "", MIN_WATERMARK if ended else self._time.watermark])
+        own, entries = self._time.watermark, []
+        if own == MAX_WATERMARK:  # who goes on behind the end of the input isn't late
+            own = MIN_WATERMARK
+        else:
+            entries = [
+                [self._subtask, index, channel, watermark]
+                for index, valve in enumerate(self.valves)
+                for channel, watermark in valve.snapshot().items()
+            ]
+        entries.append([self._subtask, _OWN, "", own])
         state.get_union_list_state(_STATE).update([json.dumps(entry) for entry in entries])
 
     def restore(self, state: OperatorStateBackend) -> None:
@@ -128,7 +131,7 @@ class TaskWatermarks:
             for subtask, entry_index, channel, watermark in entries:
                 if entry_index == index:
                     by_subtask.setdefault(subtask, {})[channel] = watermark
-            valve.restore(by_subtask.values())
+            valve.restore(by_subtask.values(), self._time.clock())
         self._time.watermark = min((entry[3] for entry in entries if entry[1] == _OWN), default=MIN_WATERMARK)
         self._inputs = [valve.advance(self._time.clock()) for valve in self.valves]
         self._finished = (list(self._inputs), self._time.watermark)

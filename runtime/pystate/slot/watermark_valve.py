@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pystate.plan.event_time import whole_channel
 from pystate.slot.chain_time import MAX_WATERMARK, MIN_WATERMARK
 
 
 class WatermarkValve:
     """How far each channel of an input is. Nothing here goes back but by `roll_back`.
+
+    The lasting partitions of a source are channels each. As long as no row of any has come, the source's own channel stands
+    for them; a partition counts from its first row on.
 
     Args:
         channels: Those that are waited for, with the time after which one without elements is idle, ms; None for never.
@@ -41,14 +45,17 @@ class WatermarkValve:
             idle: Whether nobody needs to wait for it.
             now: The time of the clock, ms since 1970.
         """
+        if channel not in self._watermarks:
+            self._take_place(channel)
         self._watermarks[channel] = max(self._watermarks.get(channel, MIN_WATERMARK), watermark)
         self._heard[channel] = now
         (self._idle.add if idle else self._idle.discard)(channel)
 
     def advance(self, now: int) -> int:
         """Return the input's watermark: the lowest of the channels that aren't idle; where all are, it stands still."""
-        for channel, timeout in self._timeouts.items():
-            if timeout is not None and now - self._heard[channel] >= timeout:
+        for channel, heard in self._heard.items():
+            timeout = self._timeouts.get(self._whole(channel))
+            if timeout is not None and now - heard >= timeout:
                 self._idle.add(channel)
         active = [watermark for channel, watermark in self._watermarks.items() if channel not in self._idle]
         self.is_idle = self.has_channels and not active
@@ -71,10 +78,15 @@ class WatermarkValve:
         known = self._watermarks.items()
         return {channel: watermark for channel, watermark in known if MIN_WATERMARK < watermark < MAX_WATERMARK}
 
-    def restore(self, snapshots: Iterable[Mapping[str, int]]) -> None:
+    def restore(self, snapshots: Iterable[Mapping[str, int]], now: int) -> None:
         """Begin where the subtasks of an earlier run stood: each channel at the lowest watermark that any of them had.
 
-        The subtasks of a task may be others than before: each of its channels begins at the lowest of the old ones.
+        The subtasks of a task may be others than before: each of its channels begins at the lowest of the old ones. The
+        partitions of a source are waited for as before.
+
+        Args:
+            snapshots: What `snapshot` gave for each subtask.
+            now: The time of the clock, ms since 1970.
         """
         lowest: dict[str, int] = {}
         taken = list(snapshots)
@@ -84,9 +96,24 @@ class WatermarkValve:
                 lowest[channel] = min(lowest.get(channel, mine), mine)
         for channel in self._watermarks:
             self._watermarks[channel] = lowest.get(stem(channel), MIN_WATERMARK)
+        for channel, watermark in lowest.items():
+            if self._whole(channel) != channel:
+                self.take(channel, watermark, idle=False, now=now)
         if self._watermarks:
             self._output = min(self._watermarks.values())
         self.finish_epoch()
+
+    def _whole(self, channel: str) -> str:
+        """Return the channel that a partition's is a part of; others as they are."""
+        whole = whole_channel(channel)
+        return whole if channel not in self._timeouts and whole in self._timeouts else channel
+
+    def _take_place(self, channel: str) -> None:
+        """Let a partition's channel stand in the place of its source's; or that one again, where the source has none now."""
+        for other in list(self._watermarks):
+            if other == self._whole(channel) or self._whole(other) == channel:
+                del self._watermarks[other], self._heard[other]
+                self._idle.discard(other)
 
 
 def stem(channel: str) -> str:

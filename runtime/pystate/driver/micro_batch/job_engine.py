@@ -24,6 +24,7 @@ from pystate.plan.task import JobEnvironment
 from pystate.snapshot.snapshot import Snapshot
 from pystate.spark.micro_batch.determinism import non_determinism_notices
 from pystate.spark.micro_batch.epoch_bounds import EpochBounds
+from pystate.spark.micro_batch.lasting_partitions import partition_columns
 from pystate.spark.micro_batch.source_checks import spark_sources
 from pystate.spark.micro_batch.source_shuffles import source_shuffle_notices
 from pystate.spark.micro_batch.spark_checkpoint import SparkSource
@@ -71,6 +72,7 @@ class MicroBatchJobEngine:
         for source, frame in zip(sources, self._frames, strict=True):
             self._notices.extend(non_determinism_notices(source, frame))
             self._notices.extend(source_shuffle_notices(source.name, frame))
+            source.partitioned_by = partition_columns(frame)
         return [source_type(source, frame) for source, frame in zip(sources, self._frames, strict=True)]
 
     def source_notices(self) -> list[str]:

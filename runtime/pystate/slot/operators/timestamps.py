@@ -69,9 +69,14 @@ class TimestampsAndWatermarks:
             return MIN_WATERMARK
         return max(MIN_WATERMARK, highest - bound - 1)
 
-    def begin(self) -> None:
-        """Forget all elements: another Spark task's follow."""
-        self._highest = self._finished = MIN_WATERMARK
+    @property
+    def highest(self) -> int:
+        """The highest timestamp so far, ms since 1970; `MIN_WATERMARK` for none."""
+        return self._highest
+
+    def begin(self, highest: int = MIN_WATERMARK) -> None:
+        """Forget all elements: those of another Spark task follow, or of another partition that was as far as `highest`."""
+        self._highest = self._finished = highest
 
     def finish_epoch(self) -> None:
         """Keep what the epoch's elements have told."""

@@ -76,7 +76,7 @@ def spark_sources(plan: JobPlan, frames: list[DataFrame]) -> list[SparkSource]:
     found: list[SparkSource] = []
     relations: list[tuple[Any, str]] = []
     for source, frame in zip(plan.sources, frames, strict=True):
-        plans = _streams(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - pyspark has no public way to the plan
+        plans = streams_of(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - pyspark has no public way to the plan
         for part, relation in enumerate(plans):
             same = [log for log, (other, _) in enumerate(relations) if other.equals(relation)]
             if same and relations[same[0]][1] != source.uid:
@@ -122,12 +122,12 @@ def check_node(node: PlanNode, where: str) -> None:
             raise JobGraphError(message, where=where, hint="read from files or Kafka")
 
 
-def _streams(plan: Any) -> Iterator[Any]:
-    """Yield the streams a plan reads, in the order of Spark's offset log."""
+def streams_of(plan: Any) -> Iterator[Any]:
+    """Yield the streams that a plan in the JVM reads, in the order of Spark's offset log."""
     if str(plan.nodeName()).strip() in _RELATIONS:
         yield plan
     for index in range(plan.children().length()):
-        yield from _streams(plan.children().apply(index))
+        yield from streams_of(plan.children().apply(index))
 
 
 def _nodes(plan: Any) -> Iterator[PlanNode]:

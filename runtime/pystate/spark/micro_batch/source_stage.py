@@ -25,6 +25,7 @@ from pystate.slot.operators.one_input import Emit
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.task_metrics import TaskMetrics
 from pystate.slot.watermark_rows import watermark_of, watermark_row
+from pystate.spark.micro_batch.lasting_partitions import PartitionWatermarks
 from pystate.spark.micro_batch.level import Level, LevelWriter
 from pystate.spark.micro_batch.ready_batches import ReadyBatches
 from pystate.spark.source_metrics import StageReport
@@ -62,6 +63,7 @@ class SourceStage:
         self._timed = [edge for edge in chain.all_outputs() if edge.timestamped]
         self._compiled = CompiledChain(chain, self._buffers, self._make_context, time)
         self._decode = RecordCodec(spec.task.inputs[0].type_info, spec.task.name).decode
+        self._partitions = PartitionWatermarks(spec.task.inputs[0].partitioned_by, self._compiled.assigners)
         self._told: dict[SampleKey, MetricValue] = {}
         self._begin(0)
 
@@ -88,12 +90,12 @@ class SourceStage:
         ready, metrics, emit = self._ready, self._metrics, self._compiled.emit
         try:
             for batch in batches:
-                elements = iter(self._decode(batch))
-                more = True
-                while more:
-                    with metrics.busy:
-                        more = _emit_until_ready(elements, emit, ready.in_memory)
-                    yield from ready.drain()
+                for elements in self._partitions.runs(batch, self._decode(batch)):
+                    more = True
+                    while more:
+                        with metrics.busy:
+                            more = _emit_until_ready(elements, emit, ready.in_memory)
+                        yield from ready.drain()
                 metrics.batch_in(batch.num_rows, batch.nbytes)
             with metrics.busy:
                 for buffer in self._buffers.values():
@@ -113,17 +115,19 @@ class SourceStage:
         self._metrics = TaskMetrics(self._spec.task)
         for assigner in self._compiled.assigners.values():
             assigner.begin()
+        self._partitions.begin()
         for operator, context in self._contexts:
             context.move_to(partition)
             self._metrics.operators[operator.uid] = context.metrics
 
     def _append_watermarks(self) -> None:
         """Say behind all rows how far they reach; nothing where there were none, so that an idle source is known."""
-        for edge in self._timed:
-            watermark, idle = watermark_of(edge, self._compiled.assigners, MIN_WATERMARK, task_is_idle=False)
-            if watermark != MIN_WATERMARK:
-                row = watermark_row(source_channel(self._spec.task.uid, edge), watermark, idle=idle)
-                self._ready.append(self._writer.write(level_index(self._spec.level, edge.watermarks()), row))
+        for partition in self._partitions.partitions():
+            for edge in self._timed:
+                watermark, idle = watermark_of(edge, self._compiled.assigners, MIN_WATERMARK, task_is_idle=False)
+                if watermark != MIN_WATERMARK:
+                    row = watermark_row(source_channel(self._spec.task.uid, edge, partition), watermark, idle=idle)
+                    self._ready.append(self._writer.write(level_index(self._spec.level, edge.watermarks()), row))
 
     def _make_context(self, operator: OperatorSpec) -> SubtaskRuntimeContext:
         made = SubtaskRuntimeContext(operator, self._spec.task, self._partition, self._spec.environment, None)

@@ -132,7 +132,7 @@ def _staged(
         vertex_id=vertex_id(source.uid),
         parallelism=plan.parallelism,
         max_parallelism=default_max_parallelism(plan.parallelism),
-        inputs=[TaskInput(source.step.output_type)],
+        inputs=[TaskInput(source.step.output_type, partitioned_by=source.step.partitioned_by)],
         chain=source.chain,
     )
     report = None if metrics is None else metrics.reporter(source.uid, plan.parallelism)
