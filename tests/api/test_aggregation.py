@@ -93,4 +93,4 @@ def test_a_field_that_elements_may_have_is_taken(field, elements):
 
 
 def test_a_projection_keeps_the_order_it_is_given():
-    assert Projection((2, 0, 2)).map(("a", "b", "c")) == ("c", "a", "c")
+    assert Projection.of((2, 0, 2), Types.TUPLE([Types.STRING()] * 3)).map(("a", "b", "c")) == ("c", "a", "c")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
 from pystate.api.functions import MapFunction, ReduceFunction
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.row import Row
-from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_info import TypeInformation, TypeKind, Types
 
 _SEQUENCES = (TypeKind.LIST, TypeKind.PRIMITIVE_ARRAY, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY)
 
@@ -129,10 +129,32 @@ class Projection(MapFunction):
 
     Args:
         positions: Of the fields, in the order that they are to have.
+        output_type: The type of the tuples that it makes.
     """
 
-    def __init__(self, positions: tuple[int, ...]) -> None:
-        self._positions = positions
+    def __init__(self, positions: Sequence[int], output_type: TypeInformation) -> None:
+        self._positions = tuple(positions)
+        self.output_type = output_type
+
+    @staticmethod
+    def of(positions: Sequence[int], elements: TypeInformation | None) -> Projection:
+        """Return the projection of elements of a type.
+
+        Raises:
+            JobGraphError: They are no declared tuples, or have no such fields.
+        """
+        if elements is None or elements.kind is not TypeKind.TUPLE:
+            message = f"project() takes a stream of tuples, this one has {'no type' if elements is None else elements.name}."
+            raise JobGraphError(message, hint="declare them with Types.TUPLE([...]), or use map()")
+        fields = elements.elements
+        for position in positions:
+            if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < len(fields):
+                message = f"project({position!r}): a field has a number from 0 to {len(fields) - 1}."
+                raise JobGraphError(message)
+        if not positions:
+            message = "project() takes the positions of one or more fields."
+            raise JobGraphError(message)
+        return Projection(positions, Types.TUPLE([fields[position] for position in positions]))
 
     def map(self, value: Any) -> Any:
         """Return the tuple of the fields."""

@@ -27,6 +27,7 @@ from pystate.api.state import (
 from pystate.api.time_domain import TimeDomain
 from pystate.api.timer_service import TimerService
 from pystate.api.type_variables import IN1, IN2, KEY, OUT
+from pystate.common.not_there import not_there
 from pystate.metrics.metric import MetricGroup
 
 
@@ -87,6 +88,10 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
         """Return the group of the operator's metrics."""
+
+    def get_task_name_with_subtasks(self) -> str:
+        """Return the operator's name with the number of the subtask, from 1 on, and how many there are: `Map (1/2)`."""
+        return f"{self.get_task_name()} ({self.get_index_of_this_subtask() + 1}/{self.get_number_of_parallel_subtasks()})"
 
     def get_metric_group(self) -> MetricGroup:
         """Return the group of the operator's metrics, under the name that it has in Java and in PyFlink's tables."""
@@ -432,3 +437,8 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             timestamp: The time the timer was registered for, ms since 1970.
             ctx: Its context.
         """
+
+
+SourceFunction = not_there(
+    "SourceFunction", "it wraps a Java class of Flink's.", "use env.from_source(...) or env.from_data_frame(...)"
+)

@@ -379,6 +379,10 @@ class ReducingStateDescriptor(StateDescriptor):
             raise StateError(message, hint="give an object with reduce(a, b), or a function of two values")
         self.reduce_function = reduce_function
 
+    def get_reduce_function(self) -> Any:
+        """Return the function."""
+        return self.reduce_function
+
     @property
     def kind(self) -> StateKind:
         """Return `StateKind.REDUCING`."""
@@ -403,6 +407,10 @@ class AggregatingStateDescriptor(StateDescriptor):
             message = f"The aggregate function of state {name!r} must be an AggregateFunction, not {agg_function!r}."
             raise StateError(message, hint=f"give an object with {', '.join(_AGGREGATE_METHODS)}")
         self.agg_function = agg_function
+
+    def get_agg_function(self) -> Any:
+        """Return the function."""
+        return self.agg_function
 
     @property
     def kind(self) -> StateKind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,14 +84,26 @@ class Configuration:
     a parameter of the program. Those of Flink that mean nothing here are kept too, see `notices`.
 
     Args:
-        values: Initial values; they count as set by the program.
+        other: Initial values, or a configuration to copy; they count as set by the program.
     """
 
-    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+    def __init__(self, other: Mapping[str, str] | Configuration | None = None) -> None:
         self._values: dict[str, str] = {}
         self._origins: dict[str, Origin] = {}
-        for key, value in (values or {}).items():
+        for key, value in (other.to_dict() if isinstance(other, Configuration) else other or {}).items():
             self.set_string(key, value)
+
+    @staticmethod
+    def from_dict(map: Mapping[str, Any]) -> Configuration:  # noqa: A002 - its name in PyFlink
+        """Return a configuration of these values, which count as set by the program."""
+        return Configuration({key: str(value) for key, value in map.items()})
+
+    @staticmethod
+    def parse_list_value(value: str) -> list[str]:
+        """Return the parts of a text with `;` between them, or of a list in YAML's short form."""
+        if value.startswith("[") and value.endswith("]"):
+            return [part.strip().strip("\"'") for part in value[1:-1].split(",") if part.strip()]
+        return [part for part in value.split(";") if part]
 
     # -- by option
 
@@ -170,6 +183,23 @@ class Configuration:
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             raise _bad_value(key, repr(value), None, _CODE)
         return self.set_checked(key, repr(value), _CODE)
+
+    def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        """Return the bytes that `set_bytearray` wrote.
+
+        Raises:
+            ConfigurationError: The value is none of these.
+        """
+        text = self._values.get(canonical_key(key))
+        try:
+            return default_value if text is None else bytearray(base64.b64decode(text, validate=True))
+        except ValueError as error:
+            message = f"The value of {key!r} is no bytes in base64."
+            raise ConfigurationError(message, where=str(self.origin(key))) from error
+
+    def set_bytearray(self, key: str, value: bytes | bytearray) -> Configuration:
+        """Set bytes; values are texts, so they are written in base64."""
+        return self.set_string(key, base64.b64encode(value).decode())
 
     def contains_key(self, key: str) -> bool:
         """Return whether the key is set."""

@@ -101,11 +101,18 @@ def parse_memory_size(text: str) -> int:
     return size
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, init=False)
 class Time:
-    """A length of time, as the older methods of Flink's API take it."""
+    """A length of time, as the older methods of Flink's API take it.
+
+    Args:
+        milliseconds: How long it is.
+    """
 
     _millis: int
+
+    def __init__(self, milliseconds: int) -> None:
+        object.__setattr__(self, "_millis", milliseconds)
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
@@ -171,6 +178,11 @@ class Duration:
     def of_days(days: int) -> Duration:
         """Return so many days of 24 hours."""
         return Duration(days * 86_400_000)
+
+    @staticmethod
+    def of_nanos(nanos: int) -> Duration:
+        """Return so many nanoseconds, rounded down to milliseconds."""
+        return Duration(nanos // 1_000_000)
 
     def to_millis(self) -> int:
         """Return the length in milliseconds."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pystate.common.errors import JobGraphError, RecordError
+from pystate.common.not_there import not_there
 from pystate.common.time import Duration
 
 __all__ = ["NO_TIMESTAMP", "TimestampAssigner", "WatermarkStrategy"]
@@ -126,3 +127,8 @@ def _milliseconds(duration: Any, what: str, least: int) -> int:
         message = f"{what}() takes a Duration of {least} ms or more, not {duration!r}."
         raise JobGraphError(message, hint="Duration.of_seconds(5)")
     return duration.to_millis()
+
+
+AssignerWithPeriodicWatermarksWrapper = not_there(
+    "AssignerWithPeriodicWatermarksWrapper", "it wraps a Java class of Flink's.", "use WatermarkStrategy"
+)

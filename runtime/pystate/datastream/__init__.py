@@ -35,6 +35,7 @@ from pystate.api.functions import (
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
+    SourceFunction,
 )
 from pystate.api.output_tag import OutputTag
 from pystate.api.state import (
@@ -72,6 +73,7 @@ from pystate.common.options import CheckpointingMode, ExternalizedCheckpointClea
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.checkpoint_storage import (
     CheckpointStorage,
+    CustomCheckpointStorage,
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
 )
@@ -79,12 +81,14 @@ from pystate.datastream.collected_results import CloseableIterator
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
 from pystate.datastream.environment import StreamExecutionEnvironment
+from pystate.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from pystate.datastream.state_backend import (
     CustomStateBackend,
     EmbeddedRocksDBStateBackend,
     FsStateBackend,
     HashMapStateBackend,
     MemoryStateBackend,
+    PredefinedOptions,
     RocksDBStateBackend,
     StateBackend,
 )
@@ -115,6 +119,7 @@ __all__ = [
     "ConnectedStreams",
     "CountWindow",
     "Counter",
+    "CustomCheckpointStorage",
     "CustomStateBackend",
     "DataStream",
     "DataStreamSink",
@@ -146,6 +151,7 @@ __all__ = [
     "MapFunction",
     "MapState",
     "MapStateDescriptor",
+    "MemorySize",
     "MemoryStateBackend",
     "MergingState",
     "MergingWindowAssigner",
@@ -155,6 +161,7 @@ __all__ = [
     "OperatorStateStore",
     "Partitioner",
     "OutputTag",
+    "PredefinedOptions",
     "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessWindowFunction",
@@ -167,6 +174,8 @@ __all__ = [
     "RocksDBStateBackend",
     "RuntimeContext",
     "SinkFunction",
+    "SlotSharingGroup",
+    "SourceFunction",
     "State",
     "StateBackend",
     "StateDescriptor",

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pystate.common.configuration import Configuration
 from pystate.common.options import CheckpointingMode, CheckpointingOptions, ExternalizedCheckpointRetention
 from pystate.common.state_settings import is_checkpointing_enabled
+from pystate.common.time import Duration
 from pystate.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, checkpoint_storage_of
+
+_UNALIGNED = "execution.checkpointing.unaligned.enabled"
+_FORCE_UNALIGNED = "execution.checkpointing.unaligned.forced"
+_ALIGNED_TIMEOUT = "execution.checkpointing.aligned-checkpoint-timeout"
+_ANY_NUMBER = (1 << 31) - 1
 
 
 class CheckpointConfig:
@@ -86,6 +92,14 @@ class CheckpointConfig:
         self._configuration.set(CheckpointingOptions.TOLERABLE_FAILURE_NUMBER, tolerable_checkpoint_failure_number)
         return self
 
+    def is_fail_on_checkpointing_errors(self) -> bool:
+        """Return whether the job fails over with the first checkpoint that fails."""
+        return self.get_tolerable_checkpoint_failure_number() == 0
+
+    def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
+        """Set whether the job fails over with the first checkpoint that fails, or with none."""
+        return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else _ANY_NUMBER)
+
     def is_externalized_checkpoints_enabled(self) -> bool:
         """Return whether a job that fails or is cancelled may leave checkpoints."""
         retention = self.get_externalized_checkpoint_retention()
@@ -95,9 +109,9 @@ class CheckpointConfig:
         """Return what becomes of the last checkpoints of a cancelled job."""
         return self._configuration.get(CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION)
 
-    def set_externalized_checkpoint_retention(self, retention: ExternalizedCheckpointRetention) -> CheckpointConfig:
+    def set_externalized_checkpoint_retention(self, retention_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
         """Set what becomes of the last checkpoints of a cancelled job."""
-        self._configuration.set(CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION, retention)
+        self._configuration.set(CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION, retention_mode)
         return self
 
     def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
@@ -111,6 +125,45 @@ class CheckpointConfig:
     def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointRetention:
         """`get_externalized_checkpoint_retention` by its name up to Flink 1.20."""
         return self.get_externalized_checkpoint_retention()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Return what was set; it has no effect."""
+        return self._configuration.get_boolean(_UNALIGNED, False)
+
+    def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
+        """Let barriers overtake records; has no effect: barriers stand between epochs, so none are in flight."""
+        self._configuration.set_boolean(_UNALIGNED, enabled)
+        return self
+
+    def disable_unaligned_checkpoints(self) -> CheckpointConfig:
+        """Let no barrier overtake records; has no effect, as none does."""
+        return self.enable_unaligned_checkpoints(False)
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Return what was set; it has no effect."""
+        return self._configuration.get_boolean(_FORCE_UNALIGNED, False)
+
+    def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
+        """Let barriers overtake records in iterations, too; has no effect."""
+        self._configuration.set_boolean(_FORCE_UNALIGNED, force_unaligned_checkpoints)
+        return self
+
+    def get_aligned_checkpoint_timeout(self) -> Duration:
+        """Return what was set; it has no effect."""
+        return Duration.of_millis(self._configuration.get_integer(_ALIGNED_TIMEOUT, 0))
+
+    def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+        """Set when barriers begin to overtake records; has no effect."""
+        self._configuration.set_integer(_ALIGNED_TIMEOUT, alignment_timeout.to_millis())
+        return self
+
+    def get_alignment_timeout(self) -> Duration:
+        """`get_aligned_checkpoint_timeout` by its older name."""
+        return self.get_aligned_checkpoint_timeout()
+
+    def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+        """`set_aligned_checkpoint_timeout` by its older name."""
+        return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
         """Return where the state of checkpoints goes; None where that follows from other settings."""

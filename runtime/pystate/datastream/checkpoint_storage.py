@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pystate.common.configuration import Configuration
+from pystate.common.errors import ConfigurationError
+from pystate.common.not_there import not_there
 from pystate.common.options import (
     OLD_STATE_BACKEND_NAMES,
     CheckpointingOptions,
@@ -42,8 +45,21 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         max_state_size: The most bytes of one state of one subtask, up to 10 MB. A checkpoint with a larger one fails.
     """
 
+    DEFAULT_MAX_STATE_SIZE: ClassVar[int] = DEFAULT_MAX_STATE_SIZE
+
     checkpoint_path: str | None = None
     max_state_size: int = DEFAULT_MAX_STATE_SIZE
+
+    def get_checkpoint_path(self) -> str | None:
+        """Return the directory; None for the one that is configured."""
+        return self.checkpoint_path
+
+    def get_max_state_size(self) -> int:
+        """Return the most bytes of one state of one subtask."""
+        return self.max_state_size
+
+    def get_savepoint_path(self) -> None:
+        """Return None: where savepoints go is configured apart."""
 
     def apply_to(self, configuration: Configuration) -> None:
         """Set storage, size and directory."""
@@ -59,16 +75,52 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         checkpoint_path: The directory.
         file_state_size_threshold: State of a subtask up to this many bytes goes into `_metadata` instead of a file of its
             own, at most 1 MB; None for what is configured.
+        write_buffer_size: Has no effect, and the job says so; -1 leaves it out.
+
+    Raises:
+        ConfigurationError: No directory is named.
     """
 
-    checkpoint_path: str
+    MAX_FILE_STATE_THRESHOLD: ClassVar[int] = 1 << 20
+
+    checkpoint_path: str | None = None
     file_state_size_threshold: int | None = None
+    write_buffer_size: int = -1
+
+    def __post_init__(self) -> None:
+        """Check the directory."""
+        if self.checkpoint_path is None:
+            message = "FileSystemCheckpointStorage names no directory."
+            raise ConfigurationError(message, hint="write FileSystemCheckpointStorage('file:///var/checkpoints')")
+
+    def get_checkpoint_path(self) -> str | None:
+        """Return the directory."""
+        return self.checkpoint_path
+
+    def get_savepoint_path(self) -> None:
+        """Return None: where savepoints go is configured apart."""
+
+    def get_min_file_size_threshold(self) -> int:
+        """Return up to how many bytes state goes into `_metadata`."""
+        threshold = self.file_state_size_threshold
+        return CheckpointingOptions.FS_SMALL_FILE_THRESHOLD.default if threshold is None else threshold
+
+    def get_write_buffer_size(self) -> int:
+        """Return what was set, -1 for nothing; it has no effect."""
+        return self.write_buffer_size
 
     def apply_to(self, configuration: Configuration) -> None:
         """Set storage, directory and threshold."""
         _set_storage(configuration, CheckpointStorageType.FILESYSTEM, self.checkpoint_path)
         if self.file_state_size_threshold is not None:
             configuration.set(CheckpointingOptions.FS_SMALL_FILE_THRESHOLD, self.file_state_size_threshold)
+        if self.write_buffer_size >= 0:
+            configuration.set_integer("execution.checkpointing.write-buffer-size", self.write_buffer_size)
+
+
+CustomCheckpointStorage = not_there(
+    "CustomCheckpointStorage", "it wraps a Java class.", "use FileSystemCheckpointStorage: fsspec opens many storages"
+)
 
 
 def checkpoint_storage_of(configuration: Configuration) -> CheckpointStorage | None:

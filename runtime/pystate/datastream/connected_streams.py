@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from pystate.api.functions import (
@@ -47,13 +47,13 @@ class ConnectedStreams(Generic[StreamT]):
     """Two streams of any types whose elements go through one function; generic in the stream that it makes.
 
     Args:
-        first: The first stream, keyed or not.
-        second: The second stream, keyed if and only if the first is.
+        stream1: The first stream, keyed or not.
+        stream2: The second stream, keyed if and only if the first is.
     """
 
-    def __init__(self, first: InputStream[StreamT], second: InputStream[Any]) -> None:
-        self._first = first
-        self._second = second
+    def __init__(self, stream1: InputStream[StreamT], stream2: InputStream[Any]) -> None:
+        self._first = stream1
+        self._second = stream2
 
     def key_by(
         self,
@@ -110,11 +110,12 @@ class BroadcastStream:
     """A stream whose elements go to every subtask, and the broadcast states its function may keep.
 
     Args:
-        stream: The stream, broadcast.
-        descriptors: The broadcast states.
+        input_stream: The stream, broadcast.
+        broadcast_state_descriptors: The broadcast states.
     """
 
-    def __init__(self, stream: InputStream[Any], *descriptors: MapStateDescriptor) -> None:
+    def __init__(self, input_stream: InputStream[Any], broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
+        descriptors = tuple(broadcast_state_descriptors)
         for descriptor in descriptors:
             if not isinstance(descriptor, MapStateDescriptor):
                 message = f"broadcast() takes MapStateDescriptors, not {descriptor!r}."
@@ -124,7 +125,7 @@ class BroadcastStream:
             if names.count(name) > 1:
                 message = f"broadcast() was given two states of the name {name!r}."
                 raise JobGraphError(message, hint="give each broadcast state a name of its own")
-        self.stream = stream
+        self.stream = input_stream
         self.descriptors = descriptors
 
 
@@ -132,16 +133,24 @@ class BroadcastConnectedStream(Generic[StreamT]):
     """A stream, keyed or not, beside a broadcast one; generic in the stream that it makes.
 
     Args:
-        stream: The data stream.
-        broadcast: The broadcast stream.
+        non_broadcast_stream: The data stream.
+        broadcast_stream: The broadcast stream.
+        broadcast_state_descriptors: The broadcast states; None for those of the broadcast stream.
     """
 
-    def __init__(self, stream: InputStream[StreamT], broadcast: BroadcastStream) -> None:
-        if stream.get_execution_environment() is not broadcast.stream.get_execution_environment():
+    def __init__(
+        self,
+        non_broadcast_stream: InputStream[StreamT],
+        broadcast_stream: BroadcastStream,
+        broadcast_state_descriptors: Sequence[MapStateDescriptor] | None = None,
+    ) -> None:
+        if non_broadcast_stream.get_execution_environment() is not broadcast_stream.stream.get_execution_environment():
             message = "connect() takes a broadcast stream of the same environment."
             raise JobGraphError(message)
-        self._stream = stream
-        self._broadcast = broadcast
+        if broadcast_state_descriptors is not None:
+            broadcast_stream = BroadcastStream(broadcast_stream.stream, broadcast_state_descriptors)
+        self._stream = non_broadcast_stream
+        self._broadcast = broadcast_stream
 
     def process(
         self,

@@ -10,22 +10,18 @@ from pystate.api.aggregation import FieldAggregation, Projection, check_field
 from pystate.api.functions import (
     FilterFunction,
     FlatMapFunction,
-    Function,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
-    Partitioner,
     ProcessFunction,
     ReduceFunction,
     SinkFunction,
 )
 from pystate.api.job_graph import (
-    CustomPartitionTransformation,
     KeyByTransformation,
     OneInputTransformation,
     OperatorKind,
     Partitioning,
-    PartitionTransformation,
     SideOutputTransformation,
     SinkKind,
     SinkTransformation,
@@ -35,18 +31,19 @@ from pystate.api.job_graph import (
     UnionTransformation,
     check_same_type,
     element_type,
-    type_name,
 )
 from pystate.api.output_tag import OutputTag
 from pystate.api.state import MapStateDescriptor
 from pystate.api.window.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
 from pystate.common.errors import JobGraphError
-from pystate.common.type_info import TypeInformation, TypeKind, Types
+from pystate.common.execution_config import ExecutionConfig
+from pystate.common.type_info import TypeInformation, Types
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.datastream.collectable_stream import CollectableStream
 from pystate.datastream.collected_results import CloseableIterator
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.execution_environment import ExecutionEnvironment
+from pystate.datastream.partitionable_stream import PartitionableStream, checked_function, without_key
 from pystate.datastream.step_settings import StepSettings
 from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
@@ -56,14 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]
 
 
-def _checked(function: Any, expected: type[Function], what: str) -> Any:
-    if isinstance(function, expected) or (callable(function) and not isinstance(function, (type, Function))):
-        return function
-    message = f"{what}() takes a function or a {expected.__name__}, not {function!r}."
-    raise JobGraphError(message)
-
-
-class DataStream(CollectableStream):
+class DataStream(CollectableStream, PartitionableStream["DataStream"]):
     """A stream of elements."""
 
     def __init__(self, environment: ExecutionEnvironment[DataStream], transformation: Transformation) -> None:
@@ -87,23 +77,27 @@ class DataStream(CollectableStream):
         """Return the environment the stream belongs to."""
         return self._environment
 
+    def get_execution_config(self) -> ExecutionConfig:
+        """Return the settings of the run, those of the environment."""
+        return self._environment.get_config()
+
     def get_name(self) -> str:
         """Return the name of the step that makes this stream."""
         return self._transformation.name
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Put `func(element)` in the place of each element."""
-        return self._then(OperatorKind.MAP, _checked(func, MapFunction, "map"), output_type)
+        return self._then(OperatorKind.MAP, checked_function(func, MapFunction, "map"), output_type)
 
     def flat_map(
         self, func: Callable[[Any], Iterable[Any] | None] | FlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Put all that `func(element)` returns or yields in the place of each element."""
-        return self._then(OperatorKind.FLAT_MAP, _checked(func, FlatMapFunction, "flat_map"), output_type)
+        return self._then(OperatorKind.FLAT_MAP, checked_function(func, FlatMapFunction, "flat_map"), output_type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
         """Keep the elements for which `func(element)` is true."""
-        return self._then(OperatorKind.FILTER, _checked(func, FilterFunction, "filter"), self.get_type())
+        return self._then(OperatorKind.FILTER, checked_function(func, FilterFunction, "filter"), self.get_type())
 
     def project(self, *field_indexes: int) -> DataStream:
         """Make tuples of some fields of tuples.
@@ -114,22 +108,8 @@ class DataStream(CollectableStream):
         Raises:
             JobGraphError: The elements are no declared tuples, or have no such fields.
         """
-        elements = self.get_type()
-        if elements is None or elements.kind is not TypeKind.TUPLE:
-            message = f"project() takes a stream of tuples, this one has {type_name(elements)}."
-            raise JobGraphError(message, hint="declare them with Types.TUPLE([...]), or use map()")
-        fields = elements.elements
-        for index in field_indexes:
-            if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(fields):
-                message = f"project({index!r}): a field has a number from 0 to {len(fields) - 1}."
-                raise JobGraphError(message)
-        if not field_indexes:
-            message = "project() takes the positions of one or more fields."
-            raise JobGraphError(message)
-        stream = self._then(
-            OperatorKind.MAP, Projection(field_indexes), Types.TUPLE([fields[index] for index in field_indexes])
-        )
-        return stream.name("Projection")
+        projection = Projection.of(field_indexes, self.get_type())
+        return self._then(OperatorKind.MAP, projection, projection.output_type).name("Projection")
 
     def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Run a `ProcessFunction` over the elements."""
@@ -148,7 +128,7 @@ class DataStream(CollectableStream):
         if not isinstance(watermark_strategy, WatermarkStrategy):
             message = f"assign_timestamps_and_watermarks() takes a WatermarkStrategy, not {watermark_strategy!r}."
             raise JobGraphError(message, hint="WatermarkStrategy.for_monotonous_timestamps()")
-        kind, parents = OperatorKind.ASSIGN_TIMESTAMPS, (_without_key(self._transformation),)
+        kind, parents = OperatorKind.ASSIGN_TIMESTAMPS, (without_key(self._transformation),)
         step = TimestampsTransformation("Timestamps/Watermarks", parents, self.get_type(), kind=kind)
         step.function = watermark_strategy
         return DataStream(self._environment, step)
@@ -167,7 +147,7 @@ class DataStream(CollectableStream):
                 "KeyBy", (self._transformation,), self.get_type(), column=key_selector, key_type=key_type
             )
         else:
-            selector = _checked(key_selector, KeySelector, "key_by")
+            selector = checked_function(key_selector, KeySelector, "key_by")
             if isinstance(selector, KeySelector):
                 selector = selector.get_key
             step = KeyByTransformation(
@@ -189,7 +169,7 @@ class DataStream(CollectableStream):
                 raise JobGraphError(message)
             if self.get_type() is not None and stream.get_type() is not None:  # others may not be known before the start
                 check_same_type(self._transformation, stream.transformation)
-        parents = tuple(_without_key(stream.transformation) for stream in (self, *streams))
+        parents = tuple(without_key(stream.transformation) for stream in (self, *streams))
         return DataStream(self._environment, UnionTransformation("Union", parents, self.get_type()))
 
     @overload
@@ -232,7 +212,7 @@ class DataStream(CollectableStream):
         stream = self._partitioned(Partitioning.BROADCAST)
         if broadcast_state_descriptor is None:
             return stream
-        return BroadcastStream(stream, broadcast_state_descriptor, *other_broadcast_state_descriptors)
+        return BroadcastStream(stream, (broadcast_state_descriptor, *other_broadcast_state_descriptors))
 
     def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[DataStream]:
         """Cut all elements into windows together. One subtask does it, whatever the job's parallelism."""
@@ -259,57 +239,6 @@ class DataStream(CollectableStream):
         side = SideOutputTransformation("SideOutput", (step,), output_tag.type_info, tag=output_tag.tag_id)
         return DataStream(self._environment, side)
 
-    def rebalance(self) -> DataStream:
-        """Send elements to the subtasks of the next step in turn."""
-        return self._partitioned(Partitioning.REBALANCE)
-
-    def shuffle(self) -> DataStream:
-        """Send each element to a subtask of the next step that is as good as random."""
-        return self._partitioned(Partitioning.SHUFFLE)
-
-    def forward(self) -> DataStream:
-        """Keep the elements of a partition together on their way to the next step, in their order."""
-        return self._partitioned(Partitioning.FORWARD)
-
-    def rescale(self) -> DataStream:
-        """Send elements to the subtasks of the next step in turn.
-
-        To all of them, as `rebalance` does: Spark's shuffle leaves no nearer ones to choose.
-        """
-        return self._partitioned(Partitioning.REBALANCE)
-
-    def partition_custom(
-        self,
-        partitioner: Callable[[Any, int], int] | Partitioner,
-        key_selector: Callable[[Any], Any] | KeySelector,
-    ) -> DataStream:
-        """Send each element to the subtask of the next step that a function names.
-
-        Args:
-            partitioner: A `Partitioner`, or a function, of the key and the number of subtasks; returns a number from 0 on
-                that is below that.
-            key_selector: Makes the key of an element.
-
-        Raises:
-            JobGraphError: One of them is no function, or the stream has a key.
-        """
-        if isinstance(self._transformation, KeyByTransformation):
-            message = "partition_custom() can't follow key_by(), which says already who gets an element."
-            raise JobGraphError(message, hint="leave one of the two out")
-        step = CustomPartitionTransformation(
-            "Partition Custom",
-            (self._transformation,),
-            self.get_type(),
-            partitioning=Partitioning.CUSTOM,
-            partitioner=_checked(partitioner, Partitioner, "partition_custom"),
-            key_selector=_checked(key_selector, KeySelector, "partition_custom"),
-        )
-        return DataStream(self._environment, step)
-
-    def global_(self) -> DataStream:
-        """Send all elements to the first subtask of the next step."""
-        return self._partitioned(Partitioning.GLOBAL)
-
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print every element: to stdout of an attached run, to the log of a detached one.
 
@@ -328,6 +257,24 @@ class DataStream(CollectableStream):
             message = f"add_sink() takes a SinkFunction, not {sink_func!r}."
             raise JobGraphError(message)
         return self._end(SinkTransformation("Sink", (self._transformation,), kind=SinkKind.FUNCTION, function=sink_func))
+
+    def sink_to(self, sink: Any) -> DataStreamSink:
+        """Refuse Flink's sinks: none is there yet.
+
+        Raises:
+            JobGraphError: Always.
+        """
+        message = f"sink_to({sink!r}): there are no sinks of Flink's kind yet."
+        raise JobGraphError(message, hint="use for_each_batch(...) with a writer of Spark's, add_sink(...), or print()")
+
+    def cache(self) -> DataStream:
+        """Refuse to keep the elements for later jobs.
+
+        Raises:
+            JobGraphError: Always.
+        """
+        message = "cache() keeps a stream for later jobs of the program; here each job reads its sources."
+        raise JobGraphError(message, hint="leave it out: within a job a stream is computed once, whoever reads it")
 
     def for_each_batch(self, func: Callable[[DataFrame, int], None]) -> DataStreamSink:
         """Call `func(DataFrame, epoch)` in the driver for each epoch's elements.
@@ -348,11 +295,6 @@ class DataStream(CollectableStream):
         )
         return DataStream(self._environment, step)
 
-    def _partitioned(self, partitioning: Partitioning) -> DataStream:
-        parent = _without_key(self._transformation)
-        step = PartitionTransformation(partitioning.value, (parent,), self.get_type(), partitioning=partitioning)
-        return DataStream(self._environment, step)
-
     def _end(self, step: SinkTransformation) -> DataStreamSink:
         if isinstance(self._transformation, KeyByTransformation):
             message = f"{step.name} stands directly behind key_by(); put process() or map() between them."
@@ -362,11 +304,6 @@ class DataStream(CollectableStream):
 
 def _same_key(_element: Any) -> int:
     return 0
-
-
-def _without_key(step: Transformation) -> Transformation:
-    """Return what a key_by() reads: the key says nothing where another partitioning follows."""
-    return _without_key(step.parent) if isinstance(step, KeyByTransformation) else step
 
 
 class KeyedStream(DataStream):
@@ -381,7 +318,7 @@ class KeyedStream(DataStream):
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """Emit for each element what `func` makes of it and of the last one emitted for its key; the first one as it is."""
-        return self._then(OperatorKind.REDUCE, _checked(func, ReduceFunction, "reduce"), self.get_type())
+        return self._then(OperatorKind.REDUCE, checked_function(func, ReduceFunction, "reduce"), self.get_type())
 
     AccumulateType = aggregation.AccumulateType
 

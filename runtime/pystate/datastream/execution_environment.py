@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pystate.api.job_graph import SourceTransformation, StreamGraph
+from pystate.api.json_plan import json_plan
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
-from pystate.common.options import CheckpointingMode, CheckpointingOptions, CoreOptions, PipelineOptions
+from pystate.common.options import PipelineOptions
 from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy
-from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.connectors.file_system import FileSource
+from pystate.datastream.connectors.number_seq import NumberSequenceSource
+from pystate.datastream.execution_settings import ExecutionSettings
 from pystate.datastream.executor import current_executor, for_widest_step
-from pystate.datastream.state_backend import StateBackend, state_backend_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,22 +28,17 @@ if TYPE_CHECKING:
     from pystate.datastream.collected_results import ResultQueue
 
 StreamT = TypeVar("StreamT")
-SelfEnvironment = TypeVar("SelfEnvironment", bound="ExecutionEnvironment[Any]")
 
 
-class ExecutionEnvironment(ABC, Generic[StreamT]):
-    """The context a program builds its job in; generic in its streams, which name it and which it needn't import.
-
-    Settings made here go above the command line, which goes above the file, as in Flink.
-    """
+class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
+    """The context a program builds its job in; generic in its streams, which name it and which it needn't import."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._executor = current_executor()
-        self._configuration = self._executor.base_configuration()
+        super().__init__(self._executor.base_configuration())
         if configuration is not None:
             self.configure(configuration)
         self._sources: list[SourceTransformation] = []
-        self._notices: list[str] = []
 
     @abstractmethod
     def _stream(self, step: SourceTransformation) -> StreamT:
@@ -52,55 +49,6 @@ class ExecutionEnvironment(ABC, Generic[StreamT]):
         """The session the job runs in; made at first use with the parallelism known by then."""
         session: SparkSession = self._executor.spark_session(for_widest_step(self._configuration, self._graph()))
         return session
-
-    def configure(self, configuration: Configuration) -> None:
-        """Take over every option that is set in `configuration`."""
-        self._configuration.add_all(configuration)
-
-    def get_configuration(self) -> Configuration:
-        """Return the options in force (changes to it count)."""
-        return self._configuration
-
-    def set_parallelism(self: SelfEnvironment, parallelism: int) -> SelfEnvironment:
-        """Set the number of subtasks of every operator that doesn't set its own."""
-        self._configuration.set(CoreOptions.DEFAULT_PARALLELISM, parallelism)
-        return self
-
-    def get_parallelism(self) -> int:
-        """Return the number of subtasks of every operator that doesn't set its own."""
-        return int(self._configuration.get(CoreOptions.DEFAULT_PARALLELISM))
-
-    def set_max_parallelism(self: SelfEnvironment, max_parallelism: int) -> SelfEnvironment:
-        """Set the number of key groups; fixed for the life of the state."""
-        self._configuration.set(PipelineOptions.MAX_PARALLELISM, max_parallelism)
-        return self
-
-    def get_max_parallelism(self) -> int:
-        """Return the number of key groups, -1 where it is left to the runtime."""
-        return int(self._configuration.get(PipelineOptions.MAX_PARALLELISM))
-
-    def enable_checkpointing(
-        self: SelfEnvironment,
-        interval: int | None = None,
-        mode: CheckpointingMode | None = None,
-        force: bool | None = None,
-    ) -> SelfEnvironment:
-        """Take a checkpoint every `interval` milliseconds.
-
-        Args:
-            interval: Without it, it is 500 ms as in Flink's oldest form of this method; the job says so at its start.
-            mode: The consistency of checkpoints.
-            force: Without effect, and said to be; in Flink it allowed checkpoints of iterations.
-        """
-        if interval is None:
-            interval = 500
-            self._notices.append("enable_checkpointing() names no interval: it is 500 ms")
-        if force is not None:
-            self._notices.append("enable_checkpointing(force=...) has no effect: there are no iterations")
-        self._configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, interval)
-        if mode is not None:
-            self._configuration.set(CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE, mode)
-        return self
 
     def from_data_frame(
         self,
@@ -146,12 +94,14 @@ class ExecutionEnvironment(ABC, Generic[StreamT]):
 
     def from_source(
         self,
-        source: FileSource,
+        source: FileSource | NumberSequenceSource,
         watermark_strategy: WatermarkStrategy | None = None,
         source_name: str = "Source",
         type_info: TypeInformation | None = None,
     ) -> StreamT:
         """Read a source; the elements of a text file source are its lines, those of a Parquet source its rows.
+
+        A `NumberSequenceSource` is read as a collection is.
 
         Args:
             source: What to read.
@@ -159,6 +109,11 @@ class ExecutionEnvironment(ABC, Generic[StreamT]):
             source_name: What people see.
             type_info: The type of the elements, where the source leaves it open.
         """
+        if isinstance(source, NumberSequenceSource):
+            stream = self.from_collection(source.numbers, type_info or Types.LONG())
+            numbers = self._sources[-1]
+            numbers.name, numbers.watermark_strategy = source_name, watermark_strategy
+            return stream
         step = SourceTransformation(
             name=source_name,
             frame=lambda: source.to_frame(self.spark),
@@ -254,40 +209,41 @@ class ExecutionEnvironment(ABC, Generic[StreamT]):
         check_text(name, "the name of a job", JobGraphError)
         return graph, name
 
+    def get_execution_plan(self) -> str:
+        """Return what was built since the last `execute()` as JSON, in the shape of Flink's execution plan.
+
+        Raises:
+            JobGraphError: Two steps have one uid.
+        """
+        auto = bool(self._configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
+        return json.dumps(json_plan(self._graph(), self.get_parallelism(), auto_uids=auto), indent=2)
+
+    def add_source(
+        self, source_func: Any, source_name: str = "Custom Source", type_info: TypeInformation | None = None
+    ) -> StreamT:
+        """Refuse Flink's old sources.
+
+        Raises:
+            JobGraphError: Always.
+        """
+        message = f"add_source({source_func!r}): a SourceFunction is Java code of Flink's."
+        raise JobGraphError(message, where=source_name, hint="use env.from_source(...) or env.from_data_frame(...)")
+
+    def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> StreamT:
+        """Refuse Flink's input formats.
+
+        Raises:
+            JobGraphError: Always.
+        """
+        message = f"create_input({input_format!r}): an InputFormat is Java code of Flink's."
+        raise JobGraphError(message, hint="use env.from_source(FileSource...) or env.from_data_frame(...)")
+
+    def close(self) -> None:
+        """Do nothing: a program's Spark ends with the program."""
+
     def _graph(self) -> StreamGraph:
         return StreamGraph([source for source in self._sources if not source.detached], self._notices)
 
     def _add_source(self, step: SourceTransformation) -> StreamT:
         self._sources.append(step)
         return self._stream(step)
-
-    # -- state backend and checkpoints
-
-    _state_backend: StateBackend | None = None
-
-    def get_checkpoint_config(self) -> CheckpointConfig:
-        """Return the checkpointing options, to read and to set."""
-        return CheckpointConfig(self._configuration)
-
-    def set_state_backend(self: SelfEnvironment, state_backend: StateBackend) -> SelfEnvironment:
-        """Set where keyed state lives, whatever command line and file say.
-
-        Raises:
-            ConfigurationError: One of the backend's values is not allowed.
-        """
-        state_backend.apply_to(self._configuration)
-        self._state_backend = state_backend
-        return self
-
-    def get_state_backend(self) -> StateBackend:
-        """Return the backend that was set, else the one that command line and file stand for."""
-        return self._state_backend or state_backend_of(self._configuration)
-
-    def set_default_savepoint_directory(self: SelfEnvironment, directory: str) -> SelfEnvironment:
-        """Set where savepoints go whose command names no directory."""
-        self._configuration.set(CheckpointingOptions.SAVEPOINT_DIRECTORY, directory)
-        return self
-
-    def get_default_savepoint_directory(self) -> str | None:
-        """Return where savepoints go whose command names no directory; None for nowhere."""
-        return self._configuration.get(CheckpointingOptions.SAVEPOINT_DIRECTORY)

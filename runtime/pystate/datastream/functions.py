@@ -31,7 +31,9 @@ from pystate.api.functions import (
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
+    SourceFunction,
 )
+from pystate.api.timer_service import TimerService
 from pystate.api.window.functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -71,5 +73,7 @@ __all__ = [
     "ReduceFunction",
     "RuntimeContext",
     "SinkFunction",
+    "SourceFunction",
+    "TimerService",
     "WindowFunction",
 ]

@@ -1,5 +1,6 @@
 """The states, under the module name PyFlink has them."""
 
+from pystate.api.checkpointed import OperatorStateStore
 from pystate.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -30,6 +31,7 @@ __all__ = [
     "MapState",
     "MapStateDescriptor",
     "MergingState",
+    "OperatorStateStore",
     "ReadOnlyBroadcastState",
     "ReducingState",
     "ReducingStateDescriptor",

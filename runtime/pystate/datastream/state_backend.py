@@ -6,12 +6,14 @@ What a program sets so goes above the command line and the file.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
+from enum import Enum
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError
 from pystate.common.option_types import MemorySizeType
 from pystate.common.options import MAX_FRAME_BYTES, CheckpointingOptions, PystateOptions, StateBackendOptions
+from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.datastream.checkpoint_storage import (
     DEFAULT_MAX_STATE_SIZE,
     CheckpointStorage,
@@ -35,6 +37,15 @@ class StateBackend(ABC):
         """
 
 
+class PredefinedOptions(Enum):
+    """Flink's sets of options for RocksDB; none has an effect."""
+
+    DEFAULT = 0
+    SPINNING_DISK_OPTIMIZED = 1
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
+    FLASH_SSD_OPTIMIZED = 3
+
+
 @dataclass(frozen=True)
 class HashMapStateBackend(StateBackend):
     """State as Python objects in the memory of the slots: the fastest, for state that fits there."""
@@ -54,11 +65,52 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     """
 
     enable_incremental_checkpointing: bool | None = None
+    _settings: dict[str, str] = field(default_factory=dict, init=False, repr=False, hash=False)
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        """Return whether checkpoints write only what has changed, as far as this object says it."""
+        return bool(self.enable_incremental_checkpointing)
+
+    def set_db_storage_paths(self, *paths: str) -> None:
+        """Name folders for the files; has no effect: slots have theirs below `spark.local.dir`."""
+        self._settings["state.backend.rocksdb.localdir"] = ",".join(paths)
+
+    def get_db_storage_paths(self) -> list[str] | None:
+        """Return the folders that were named, None for none."""
+        paths = self._settings.get("state.backend.rocksdb.localdir")
+        return None if paths is None else paths.split(",")
+
+    def set_predefined_options(self, options: PredefinedOptions) -> None:
+        """Choose one of Flink's sets of options; has no effect: RocksDB's options are set by pystate."""
+        self._settings["state.backend.rocksdb.predefined-options"] = options.name
+
+    def get_predefined_options(self) -> PredefinedOptions:
+        """Return the set that was chosen."""
+        return PredefinedOptions[self._settings.get("state.backend.rocksdb.predefined-options", "DEFAULT")]
+
+    def set_options(self, options_factory_class_name: str) -> None:
+        """Name a Java class that makes RocksDB's options; has no effect: they are set by pystate."""
+        self._settings["state.backend.rocksdb.options-factory"] = options_factory_class_name
+
+    def get_options(self) -> str | None:
+        """Return the class that was named, None for none."""
+        return self._settings.get("state.backend.rocksdb.options-factory")
+
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        """Set how many threads of a subtask write and read the files of snapshots."""
+        self._settings[RocksDBOptions.CHECKPOINT_TRANSFER_THREAD_NUM.key] = str(number_of_transfering_threads)
+
+    def get_number_of_transfer_threads(self) -> int:
+        """Return how many threads of a subtask write and read the files of snapshots."""
+        threads = RocksDBOptions.CHECKPOINT_TRANSFER_THREAD_NUM
+        return int(self._settings.get(threads.key, threads.default))
 
     def apply_to(self, configuration: Configuration) -> None:
-        """Set `state.backend.type`, and `execution.checkpointing.incremental` where that is said."""
+        """Set `state.backend.type`, and what else this object says."""
         configuration.set(_BACKEND, "rocksdb")
         _set_incremental(configuration, self.enable_incremental_checkpointing)
+        for key, value in self._settings.items():
+            configuration.set_string(key, value)
 
 
 @dataclass(frozen=True)

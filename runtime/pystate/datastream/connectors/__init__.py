@@ -1,1 +1,5 @@
-"""Sources and sinks a job author names."""
+"""Sources and sinks, under the module names PyFlink has them."""
+
+from pystate.datastream.connectors.base import DeliveryGuarantee, Sink, Source
+
+__all__ = ["DeliveryGuarantee", "Sink", "Source"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from pystate.common.errors import JobGraphError
+from pystate.common.not_there import not_there
 from pystate.common.time import Duration
 
 if TYPE_CHECKING:
@@ -30,8 +32,18 @@ class StreamFormat(FileFormat):
     """A format that is read record by record."""
 
     @staticmethod
-    def text_line_format() -> StreamFormat:
-        """Each line of a text file, without its line end, is an element."""
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+        """Each line of a text file, without its line end, is an element.
+
+        Args:
+            charset_name: Spark reads lines of UTF-8 only.
+
+        Raises:
+            JobGraphError: It is another charset.
+        """
+        if charset_name.upper().replace("_", "-") not in ("UTF-8", "UTF8", "US-ASCII", "ASCII"):
+            message = f"text_line_format({charset_name!r}): Spark reads lines of UTF-8."
+            raise JobGraphError(message, hint="convert the files, or read them by env.spark.readStream.format('binaryFile')")
         return _TextLines()
 
 
@@ -97,6 +109,29 @@ class FileSource:
         return reader.load(self.path)
 
 
+class FileEnumeratorProvider:
+    """Names ways to list files; Spark lists them, whichever is chosen."""
+
+    @staticmethod
+    def default_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Return the one that cuts large files into parts."""
+        return FileEnumeratorProvider()
+
+    @staticmethod
+    def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Return the one that leaves files whole."""
+        return FileEnumeratorProvider()
+
+
+class FileSplitAssignerProvider:
+    """Names ways to hand out parts of files; Spark's scheduler does it, whichever is chosen."""
+
+    @staticmethod
+    def locality_aware_split_assigner(*local_splits: object) -> FileSplitAssignerProvider:
+        """Return the one that looks where a file is."""
+        return FileSplitAssignerProvider()
+
+
 class FileSourceBuilder:
     """Collects the options of a `FileSource`."""
 
@@ -116,6 +151,14 @@ class FileSourceBuilder:
         self._max_files_per_epoch = count
         return self
 
+    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        """Say how files are listed; has no effect: Spark lists them."""
+        return self
+
+    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
+        """Say who reads which part of a file; has no effect: Spark's scheduler does."""
+        return self
+
     def process_static_file_set(self) -> FileSourceBuilder:
         """Read what is there and end; the default."""
         self._monitor_interval_ms = None
@@ -124,3 +167,15 @@ class FileSourceBuilder:
     def build(self) -> FileSource:
         """Return the source."""
         return FileSource(self._path, self._monitor_interval_ms, self._max_files_per_epoch, self._format)
+
+
+_LATER = "file sinks come later."
+_WRITE = "write files with Spark: for_each_batch(lambda frame, epoch: frame.write...)"
+
+FileSink = not_there("FileSink", _LATER, _WRITE)
+StreamingFileSink = not_there("StreamingFileSink", _LATER, _WRITE)
+FileCompactor = not_there("FileCompactor", _LATER, _WRITE)
+FileCompactStrategy = not_there("FileCompactStrategy", _LATER, _WRITE)
+OutputFileConfig = not_there("OutputFileConfig", _LATER, _WRITE)
+RollingPolicy = not_there("RollingPolicy", _LATER, _WRITE)
+BucketAssigner = not_there("BucketAssigner", _LATER, _WRITE)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
+from pystate.common.not_there import not_there
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.datastream.connectors.file_system import BulkFormat
 
@@ -19,9 +20,26 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     Args:
         row_type: A named ROW: the columns to read, by name; a column that a file doesn't have is null. None takes the
             columns of the files that are there when the job starts.
+        hadoop_config: None: Spark's clients are set by `spark.hadoop.*`.
+        batch_size: Without effect: Spark's reader has batches of its own.
+        is_utc_timestamp: Without effect: a timestamp is read as the file says it.
+        is_case_sensitive: Without effect: `spark.sql.caseSensitive` says it.
+
+    Raises:
+        JobGraphError: There is a Hadoop configuration.
     """
 
-    def __init__(self, row_type: TypeInformation | None = None) -> None:
+    def __init__(
+        self,
+        row_type: TypeInformation | None = None,
+        hadoop_config: Any = None,
+        batch_size: int = 2048,
+        is_utc_timestamp: bool = False,
+        is_case_sensitive: bool = True,
+    ) -> None:
+        if hadoop_config is not None:
+            message = "ParquetColumnarRowInputFormat takes no Hadoop configuration."
+            raise JobGraphError(message, hint="set spark.hadoop.* in the configuration")
         self._schema = None if row_type is None else _columns(row_type)
 
     def reader(self, spark: SparkSession, path: str) -> DataStreamReader:
@@ -82,3 +100,10 @@ def _spark_type(type_info: TypeInformation) -> str:
         return f"ARRAY<{_spark_type(type_info.elements[0])}>"
     message = f"A Parquet file is not read as {type_info.name}."
     raise JobGraphError(message, hint="leave row_type out: the columns then are what the files say")
+
+
+_WRITE = "write Parquet with Spark: for_each_batch(lambda frame, epoch: frame.write.parquet(...))"
+
+AvroParquetReaders = not_there("AvroParquetReaders", "Avro formats come later.", "read with ParquetColumnarRowInputFormat")
+AvroParquetWriters = not_there("AvroParquetWriters", "file sinks come later.", _WRITE)
+ParquetBulkWriters = not_there("ParquetBulkWriters", "file sinks come later.", _WRITE)

@@ -1,0 +1,7 @@
+"""Formats that read input, under the module name PyFlink has them."""
+
+from pystate.common.not_there import not_there
+
+InputFormat = not_there(
+    "InputFormat", "it is a Java class of Flink's.", "read files with FileSource, all else with env.from_data_frame(...)"
+)

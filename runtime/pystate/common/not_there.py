@@ -1,0 +1,54 @@
+"""Names of PyFlink's that can be imported, and that say why they do nothing here as soon as they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from pystate.common.errors import JobGraphError
+
+
+class NotThere(type):
+    """The type of such names. To call one, or a method of it, is refused; to name it in an annotation is not."""
+
+    why: str
+    hint: str | None
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to make one.
+
+        Raises:
+            JobGraphError: Always; says why, and what to do instead.
+        """
+        cls._refuse(cls.__name__)
+
+    def __getattr__(cls, name: str) -> Callable[..., NoReturn]:
+        """Return what refuses to be called, in the place of any method."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: cls._refuse(f"{cls.__name__}.{name}()")
+
+    def _refuse(cls, what: str) -> NoReturn:
+        message = f"{what} is not there: {cls.why}"
+        raise JobGraphError(message, hint=cls.hint)
+
+
+def not_there(name: str, why: str, hint: str | None = None) -> Any:
+    """Return a class that refuses to be used.
+
+    Args:
+        name: What it is called.
+        why: A sentence, for the error.
+        hint: What to do instead.
+    """
+    return NotThere(name, (), {"why": why, "hint": hint, "__doc__": why})
+
+
+def no_tables(name: str) -> Any:
+    """Return a name of the Table API, which refuses to be used: SQL is Spark's."""
+    why = "there is no Table API; SQL here is Spark's own, over DataFrames."
+    hint = (
+        "begin with env.from_data_frame(env.spark.sql(...)), and go on behind the job with stream.for_each_batch(...): its "
+        "DataFrame takes Spark SQL"
+    )
+    return not_there(name, why, hint)

@@ -1,0 +1,127 @@
+"""How elements become bytes outside of a job, and come back."""
+
+from __future__ import annotations
+
+import codecs
+from abc import ABC, abstractmethod
+from typing import Any
+
+from pystate.common.errors import JobGraphError
+from pystate.common.not_there import not_there
+
+__all__ = [
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "DeserializationSchema",
+    "Encoder",
+    "RowFieldExtractorSchema",
+    "SerializationSchema",
+    "SimpleStringSchema",
+]
+
+
+class SerializationSchema(ABC):
+    """Makes bytes of an element."""
+
+    @abstractmethod
+    def serialize(self, element: Any) -> bytes:
+        """Return the bytes of an element."""
+
+
+class DeserializationSchema(ABC):
+    """Makes an element of bytes."""
+
+    @abstractmethod
+    def deserialize(self, message: bytes) -> Any:
+        """Return the element of some bytes."""
+
+
+class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+    """Texts.
+
+    Args:
+        charset: Their encoding.
+
+    Raises:
+        JobGraphError: There is no such encoding.
+    """
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        self._charset = _charset(charset)
+
+    def serialize(self, element: str) -> bytes:
+        """Return the text's bytes."""
+        return element.encode(self._charset)
+
+    def deserialize(self, message: bytes) -> str:
+        """Return the text of the bytes."""
+        return message.decode(self._charset)
+
+
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Bytes as they are."""
+
+    def serialize(self, element: bytes) -> bytes:
+        """Return the bytes."""
+        return bytes(element)
+
+    def deserialize(self, message: bytes) -> bytes:
+        """Return the bytes."""
+        return message
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """The bytes in one field of rows.
+
+    Args:
+        field_index: Its position.
+
+    Raises:
+        JobGraphError: It is no number from 0 on.
+    """
+
+    def __init__(self, field_index: int) -> None:
+        if not isinstance(field_index, int) or isinstance(field_index, bool) or field_index < 0:
+            message = f"RowFieldExtractorSchema takes the position of a field, from 0 on, not {field_index!r}."
+            raise JobGraphError(message)
+        self._field_index = field_index
+
+    def serialize(self, element: Any) -> bytes:
+        """Return the bytes in the field; none where it is null."""
+        value = element[self._field_index]
+        return b"" if value is None else bytes(value)
+
+
+class Encoder(ABC):
+    """Writes elements to a file, one behind the other."""
+
+    @staticmethod
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+        """Return what writes each element as a line of text."""
+        return _Lines(charset_name)
+
+    @abstractmethod
+    def encode(self, element: Any) -> bytes:
+        """Return what stands in the file for an element."""
+
+
+class _Lines(Encoder):
+    def __init__(self, charset_name: str) -> None:
+        self._charset = _charset(charset_name)
+
+    def encode(self, element: Any) -> bytes:
+        """Return the line."""
+        return f"{element}\n".encode(self._charset)
+
+
+BulkWriterFactory = not_there(
+    "BulkWriterFactory", "file sinks are not there yet.", "write with for_each_batch(...), by a writer of Spark's"
+)
+
+
+def _charset(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError as error:
+        message = f"There is no charset {name!r}."
+        raise JobGraphError(message, hint="UTF-8 is one") from error

@@ -1,0 +1,43 @@
+"""What connectors are made of, under the module name PyFlink has it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import Any
+
+from pystate.common.not_there import not_there
+
+__all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
+
+
+class DeliveryGuarantee(Enum):
+    """How often an element gets to a sink."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2
+
+
+Source = not_there(
+    "Source", "it wraps a Java class of Flink's.", "read with FileSource, or with Spark: env.from_data_frame(...)"
+)
+Sink = not_there(
+    "Sink", "it wraps a Java class of Flink's.", "write with for_each_batch(...) and a writer of Spark's, or add_sink(...)"
+)
+
+
+class StreamTransformer(ABC):
+    """Puts steps in front of a sink."""
+
+    @abstractmethod
+    def apply(self, ds: Any) -> Any:
+        """Return the stream that goes into the sink."""
+
+
+class SupportsPreprocessing(ABC):
+    """A sink that wants steps in front of it."""
+
+    @abstractmethod
+    def get_transformer(self) -> StreamTransformer:
+        """Return what puts them there."""

@@ -1,0 +1,25 @@
+"""The Table API's tables; Spark's are DataFrames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.common.not_there import no_tables
+
+_NAMES = frozenset(
+    {
+        "GroupWindowedTable",
+        "GroupedTable",
+        "OverWindowedTable",
+        "Table",
+        "WindowGroupedTable",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = globals()[name] = no_tables(name)
+    return value

@@ -1,0 +1,26 @@
+"""The Table API's windows; Spark's is `pyspark.sql.functions.window`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.common.not_there import no_tables
+
+_NAMES = frozenset(
+    {
+        "GroupWindow",
+        "Over",
+        "OverWindow",
+        "Session",
+        "Slide",
+        "Tumble",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = globals()[name] = no_tables(name)
+    return value
