@@ -143,7 +143,7 @@ class SourceTransformation(Transformation):
         single_column: The elements are the values of the only column instead of rows.
         bounded: The source has an end.
         watches_files: Where the job doesn't end by itself, files that come later are read too.
-        path: Of a source of files, where they are; a path, a URL, or a pattern.
+        paths: Of a source of files, where they are; paths, URLs, or patterns.
         watermark_strategy: Gives elements their times; None where they have none.
         partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
     """
@@ -153,7 +153,7 @@ class SourceTransformation(Transformation):
     single_column: bool = False
     bounded: bool = False
     watches_files: bool = False
-    path: str | None = None
+    paths: tuple[str, ...] = ()
     watermark_strategy: WatermarkStrategy | None = None
     partitioned_by: tuple[str, ...] = field(default=(), init=False)
     _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)

@@ -120,7 +120,7 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             single_column=source.single_column,
             bounded=source.bounded,
             watches_files=True,
-            path=source.path,
+            paths=source.paths,
             watermark_strategy=watermark_strategy,
             output_type=type_info or (Types.STRING() if source.single_column else None),
         )

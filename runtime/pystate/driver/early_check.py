@@ -127,11 +127,10 @@ def key_type_refusal(uid: str, step: Transformation, operator: OperatorState) ->
 def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
     """Refuse local paths that lead nowhere, as Spark does later: for a pattern files may still come."""
     elsewhere = any(key.endswith("fs.defaultFS") for key in configuration.key_set()) or "HADOOP_CONF_DIR" in os.environ
-    for source in graph.live_sources():
-        path = source.path or ""
+    for source, path in ((each, path) for each in graph.live_sources() for path in each.paths):
         local = path.removeprefix("file://").removeprefix("file:")
         is_local = local != path or not (elsewhere or _SCHEME.match(path))
-        if path and is_local and not _PATTERN.search(path) and not os.path.exists(local):
+        if is_local and not _PATTERN.search(path) and not os.path.exists(local):
             message = f"The source {source.name!r} reads {path}, which does not exist."
             hint = "make the folder, or mend the path; a relative one begins where the job was started"
             raise JobGraphError(message, where=source.place, hint=hint)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import JobGraphError
 from pystate.common.not_there import not_there
 from pystate.common.time import Duration
+from pystate.datastream.connectors.file_paths import load_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,8 +26,8 @@ class FileFormat(ABC):
     single_column = False
 
     @abstractmethod
-    def reader(self, spark: SparkSession, path: str) -> DataStreamReader:
-        """Return what reads files of this format below `path`."""
+    def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
+        """Return what reads files of this format below `paths`."""
 
 
 class StreamFormat(FileFormat):
@@ -54,16 +56,16 @@ class BulkFormat(FileFormat):
 class _TextLines(StreamFormat):
     single_column = True
 
-    def reader(self, spark: SparkSession, path: str) -> DataStreamReader:
-        del path
+    def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
+        del paths
         return spark.readStream.format("text")
 
 
 class FileSource:
-    """The records of the files in a folder.
+    """The records of files.
 
     Args:
-        path: A folder or a file, anything Spark can list.
+        paths: A folder, a file, a pattern, or several of them; anything Spark can list.
         monitor_interval_ms: None reads what is there and ends; else the folder is watched for new files.
         max_files_per_epoch: At most this many files go into one epoch; None for no bound.
         file_format: How to read them; lines of text by default.
@@ -71,12 +73,12 @@ class FileSource:
 
     def __init__(
         self,
-        path: str,
+        paths: str | Sequence[str],
         monitor_interval_ms: int | None,
         max_files_per_epoch: int | None = None,
         file_format: FileFormat | None = None,
     ) -> None:
-        self.path = path
+        self.paths = (paths,) if isinstance(paths, str) else tuple(paths)
         self.monitor_interval_ms = monitor_interval_ms
         self.max_files_per_epoch = max_files_per_epoch
         self._format = file_format or StreamFormat.text_line_format()
@@ -92,21 +94,21 @@ class FileSource:
         return self._format.single_column
 
     @staticmethod
-    def for_record_stream_format(stream_format: StreamFormat, path: str) -> FileSourceBuilder:
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
         """Begin to describe a source that is read record by record, as PyFlink does."""
-        return FileSourceBuilder(path, stream_format)
+        return FileSourceBuilder(paths, stream_format)
 
     @staticmethod
-    def for_bulk_file_format(bulk_format: BulkFormat, path: str) -> FileSourceBuilder:
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
         """Begin to describe a source that is read in batches of rows, as PyFlink does."""
-        return FileSourceBuilder(path, bulk_format)
+        return FileSourceBuilder(paths, bulk_format)
 
     def to_frame(self, spark: SparkSession) -> DataFrame:
         """Return the streaming DataFrame of the records."""
-        reader = self._format.reader(spark, self.path)
+        reader = self._format.reader(spark, self.paths)
         if self.max_files_per_epoch is not None:
             reader = reader.option("maxFilesPerTrigger", self.max_files_per_epoch)
-        return reader.load(self.path)
+        return reader.load(load_path(spark, self.paths))
 
 
 class FileEnumeratorProvider:
@@ -135,8 +137,11 @@ class FileSplitAssignerProvider:
 class FileSourceBuilder:
     """Collects the options of a `FileSource`."""
 
-    def __init__(self, path: str, file_format: FileFormat) -> None:
-        self._path = path
+    def __init__(self, paths: Sequence[str], file_format: FileFormat) -> None:
+        if not paths:
+            message = "A source of files needs a path."
+            raise JobGraphError(message, where="FileSource")
+        self._paths = paths
         self._format = file_format
         self._monitor_interval_ms: int | None = None
         self._max_files_per_epoch: int | None = None
@@ -166,7 +171,7 @@ class FileSourceBuilder:
 
     def build(self) -> FileSource:
         """Return the source."""
-        return FileSource(self._path, self._monitor_interval_ms, self._max_files_per_epoch, self._format)
+        return FileSource(self._paths, self._monitor_interval_ms, self._max_files_per_epoch, self._format)
 
 
 _LATER = "file sinks come later."

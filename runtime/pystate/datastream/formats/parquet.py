@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
@@ -42,8 +43,8 @@ class ParquetColumnarRowInputFormat(BulkFormat):
             raise JobGraphError(message, hint="set spark.hadoop.* in the configuration")
         self._schema = None if row_type is None else _columns(row_type)
 
-    def reader(self, spark: SparkSession, path: str) -> DataStreamReader:
-        """Return what reads Parquet files below `path`.
+    def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
+        """Return what reads Parquet files below `paths`.
 
         Raises:
             JobGraphError: No row type was given, and there is no file to take it from.
@@ -52,11 +53,11 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         if self._schema is not None:
             return reader.schema(self._schema)
         try:
-            return reader.schema(spark.read.parquet(path).schema)
+            return reader.schema(spark.read.parquet(*paths).schema)
         except Exception as error:  # Spark's errors come in many classes
             message = f"The columns of the Parquet files can't be read: {str(error).strip().splitlines()[0]}"
             hint = "give ParquetColumnarRowInputFormat a row_type, such as Types.ROW_NAMED([...], [...])"
-            raise JobGraphError(message, where=path, hint=hint) from error
+            raise JobGraphError(message, where=paths[0], hint=hint) from error
 
 
 _SPARK_TYPES = {
