@@ -234,11 +234,11 @@ def test_a_row_type_becomes_the_columns_that_are_read():
     inner = Types.ROW_NAMED(["a`b"], [Types.LIST(Types.DOUBLE())])
     types = [Types.STRING(), Types.MAP(Types.INT(), inner), Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.SQL_TIMESTAMP()]
     row_type = Types.ROW_NAMED(["word", "parts", "bytes", "at"], types)
-    source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(row_type), "/in").build()
+    source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(row_type), "/in/*").build()
     reader = Reader()
     source.to_frame(reader)
     columns = "`word` STRING, `parts` MAP<INT, STRUCT<`a``b`: ARRAY<DOUBLE>>>, `bytes` BINARY, `at` TIMESTAMP"
-    assert reader.asked == ["parquet", columns, "/in"]
+    assert reader.asked == ["parquet", columns, "/in/*"]
     assert source.bounded
     assert not source.single_column
     assert FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/in").build().single_column
