@@ -1,0 +1,99 @@
+"""Runs the programs in a real PyFlink and writes what it answers; needs nothing of ours but `answers.py` beside it.
+
+Programs of one mode, parallelism and pace are one job: starting Flink's Python workers takes longer than all they do. Modes and
+parallelisms that are not asked for stay in the file as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from answers import Labelled, Program, answers, load_programs
+from pyflink.common import Configuration, Types
+from pyflink.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+
+
+def environment(mode: str, parallelism: int, *, paced: bool) -> StreamExecutionEnvironment:
+    """Return where one job is built.
+
+    Flink says how far event time is between any two elements of a paced program, and never among those of another.
+    """
+    configuration = Configuration()
+    settings = {
+        "python.executable": sys.executable,
+        "python.client.executable": sys.executable,
+        "python.fn-execution.bundle.size": "1" if paced else "1000",
+        "pipeline.auto-watermark-interval": "10ms" if paced else "1h",
+        "taskmanager.memory.network.min": "256mb",
+        "taskmanager.memory.network.max": "256mb",
+        "taskmanager.memory.managed.size": "512mb",
+        "rest.port": "0",
+        "restart-strategy.type": "none",
+    }
+    for key, value in settings.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_runtime_mode(RuntimeExecutionMode[mode])
+    env.set_parallelism(parallelism)
+    return env
+
+
+def ask(programs: list[Program], mode: str, parallelism: int, *, paced: bool) -> dict[str, dict[str, int]]:
+    """Run programs as one job and return what they answer."""
+    env = environment(mode, parallelism, paced=paced)
+    streams: dict[str, Any] = {}
+    for program in programs:
+        try:
+            streams.update(program.streams(env))
+        except Exception as error:  # what can't be built spoils no others
+            print(f"{program.name}: {error}"[:1500], flush=True)
+    texts = [stream.map(Labelled(label), Types.STRING()) for label, stream in streams.items()]
+    with (texts[0].union(*texts[1:]) if texts[1:] else texts[0]).execute_and_collect() as results:
+        return answers(list(results), list(streams))
+
+
+def main() -> None:
+    """Run what the command line names."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--only", default="", help="programs whose names have this in them")
+    parser.add_argument("--mode", action="append", choices=["STREAMING", "BATCH"])
+    parser.add_argument("--parallelism", action="append", type=int)
+    parser.add_argument("--alone", action="store_true", help="a job for each, to see which one fails")
+    options = parser.parse_args()
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    programs = [program for program in load_programs("pyflink") if options.only in program.name]
+    found: dict[str, Any] = json.loads(options.output.read_text("utf-8"))["answers"] if options.output.exists() else {}
+    for mode in options.mode or ["STREAMING", "BATCH"]:
+        for parallelism in options.parallelism or [1, 2]:
+            for paced in (False, True):
+                if not paced and not options.only:
+                    found.pop(f"{mode} {parallelism}", None)
+                chosen = [one for one in programs if parallelism in one.parallelisms and one.paced == paced]
+                for group in [[one] for one in chosen] if options.alone else [chosen] if chosen else []:
+                    print(f"{mode} at {parallelism}: {len(group)} programs, {group[0].name} ...", flush=True)
+                    try:
+                        answered = ask(group, mode, parallelism, paced=paced)
+                    except Exception as error:
+                        if not options.alone:
+                            raise
+                        print(str(error)[-3000:], flush=True)
+                        continue
+                    found.setdefault(f"{mode} {parallelism}", {}).update(answered)
+    recorded = {
+        "answers": found,
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "versions": {"apache-flink": importlib.metadata.version("apache-flink"), "python": sys.version.split()[0]},
+    }
+    options.output.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
