@@ -13,6 +13,9 @@ LIMIT ?= 1800
 # how often a test that fails is tried again: each one is named in the summary (RERUN), and is an issue to be mended
 RERUNS ?= 0
 SERVERS := hadoop flink
+PYFLINK := build/pyflink
+PYFLINK_PYTHON ?= python3.11
+PYFLINK_ANSWERS := $(CURDIR)/build/fidelity.json
 # one more than the two cores of CI: they often wait for processes that they start, and only one of them has Spark
 WORKERS ?= 3
 # the tests of a file stay together, and so do all with a session of Spark: tests/distribution.py
@@ -24,7 +27,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo test test-slow test-slow-in-ci test-all lint format types conf docs lock clean
+.PHONY: help setup java servers demo fidelity test test-slow test-slow-in-ci test-all lint format types conf docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +48,12 @@ servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests 
 
 demo: setup ## Run, savepoint, cancel, resume at another parallelism; compare with an offline count
 	$(BIN)/python examples/demo.py
+
+fidelity: setup $(PYFLINK)/.complete ## Run the programs of tests/fidelity in a real PyFlink and here, and compare (RECORD=1: keep its answers)
+	@rm -f $(PYFLINK_ANSWERS)
+	$(PYFLINK)/bin/python tests/fidelity/ask_pyflink.py $(PYFLINK_ANSWERS)
+	$(if $(RECORD),cp $(PYFLINK_ANSWERS) tests/fidelity/pyflink.json)
+	PYSTATE_FIDELITY_ANSWERS=$(PYFLINK_ANSWERS) $(BIN)/python -m pytest tests/fidelity
 
 test: lint types setup ## Lint, types and all tests but the slow ones
 	$(BIN)/python -m pytest -m "not slow" --reruns $(RERUNS) $(PARALLEL)
@@ -79,6 +88,7 @@ lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGR
 	$(UV_COMPILE) requirements/build.in -o requirements/build.lock
 	$(UV_COMPILE) pyproject.toml --extra dev -o requirements/dev.lock
 	$(UV_COMPILE) pyproject.toml --extra java -c requirements/dev.lock -o requirements/java.lock
+	$(filter-out --universal --python-version 3.10,$(UV_COMPILE)) --python-version 3.11 requirements/pyflink.in -o requirements/pyflink.lock
 
 clean: ## Remove .venv, caches and build results
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -107,6 +117,18 @@ build/servers/%/.complete: tests/servers/%.xml tests/servers/%.sha256
 	rm -rf $(@D)
 	mvn --batch-mode --quiet --strict-checksums -f $< $(MAVEN_COPY) -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
 	cd $(@D) && sha256sum *.jar | diff - $(CURDIR)/tests/servers/$*.sha256
+	@touch $@
+
+# what has no wheel is built with what pip fetches for it, which nothing but the lock's own hashes vouch for
+$(PYFLINK)/.complete: requirements/pyflink.lock
+	@$(PYFLINK_PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
+		echo "PyFlink 2.3.0 needs Python 3.11, which '$(PYFLINK_PYTHON)' is not: make fidelity PYFLINK_PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@command -v java >/dev/null 2>&1 || { \
+		echo "PyFlink needs a Java (17 or newer) as 'java': install one, or put the one of .venv on the PATH" >&2; exit 1; }
+	rm -rf $(PYFLINK)
+	$(PYFLINK_PYTHON) -m venv $(PYFLINK)
+	@$(PYFLINK)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r requirements/pyflink.lock || { \
+		echo "PyFlink could not be installed: pip must reach a package index (about 700 MB)." >&2; exit 1; }
 	@touch $@
 
 $(LOCK_VENV)/bin/uv:

@@ -1,12 +1,13 @@
 """What programs answer, as text that two systems can be compared by. Imports neither of them: both run this file.
 
-A program is a function with one parameter, `env`, in a file of `programs`: PyFlink's words, and a stream, or several by name,
-in return. Another system runs the same file with its own name in the place of `pyflink`.
+A program is a function with one parameter, `env`, in a file of `programs`: PyFlink's words, and a stream, or several by
+name, in return. Another system runs the same file with its own name in the place of `pyflink`.
 
 What a file says of its programs beside them:
 
 - `PACED`: those that sleep between elements, so that each of them is behind the watermark of those before.
 - `ONE_SUBTASK`: those whose answers depend on an order that more than one subtask doesn't keep.
+- `BATCH`: those that are run in batch mode, too. Flink starts workers anew for each of their stages, so they are few.
 """
 
 from __future__ import annotations
@@ -30,18 +31,24 @@ class Program:
         name: Its file and its function.
         build: Makes its streams.
         paced: Whether it sleeps between elements.
+        batch: Whether it is run in batch mode, too.
         parallelisms: Those it is run with.
     """
 
     name: str
     build: Callable[[Any], Any]
     paced: bool
+    batch: bool
     parallelisms: tuple[int, ...]
 
     def streams(self, env: Any) -> dict[str, Any]:
         """Return its streams by the name that answers have them by."""
         made = self.build(env)
-        return {f"{self.name}:{label}": stream for label, stream in made.items()} if isinstance(made, dict) else {self.name: made}
+        return (
+            {f"{self.name}:{label}": stream for label, stream in made.items()}
+            if isinstance(made, dict)
+            else {self.name: made}
+        )
 
 
 def load_programs(system: str) -> list[Program]:
@@ -56,7 +63,8 @@ def load_programs(system: str) -> list[Program]:
             if code is not None and code.co_varnames[: code.co_argcount] == ("env",):
                 paced = name in getattr(module, "PACED", ())
                 alone = paced or name in getattr(module, "ONE_SUBTASK", ())
-                found.append(Program(f"{path.stem}.{name}", function, paced, (1,) if alone else (1, 2)))
+                batch = name in getattr(module, "BATCH", ())
+                found.append(Program(f"{path.stem}.{name}", function, paced, batch, (1,) if alone else (1, 2)))
     return found
 
 

@@ -1,7 +1,7 @@
 """Runs the programs in a real PyFlink and writes what it answers; needs nothing of ours but `answers.py` beside it.
 
-Programs of one mode, parallelism and pace are one job: starting Flink's Python workers takes longer than all they do. Modes and
-parallelisms that are not asked for stay in the file as they are.
+Programs of one mode, parallelism and pace are one job: starting Flink's Python workers takes longer than all they do. Modes
+and parallelisms that are not asked for stay in the file as they are.
 """
 
 from __future__ import annotations
@@ -73,10 +73,11 @@ def main() -> None:
     found: dict[str, Any] = json.loads(options.output.read_text("utf-8"))["answers"] if options.output.exists() else {}
     for mode in options.mode or ["STREAMING", "BATCH"]:
         for parallelism in options.parallelism or [1, 2]:
+            fitting = [one for one in programs if parallelism in one.parallelisms and (one.batch or mode == "STREAMING")]
             for paced in (False, True):
                 if not paced and not options.only:
                     found.pop(f"{mode} {parallelism}", None)
-                chosen = [one for one in programs if parallelism in one.parallelisms and one.paced == paced]
+                chosen = [one for one in fitting if one.paced == paced]
                 for group in [[one] for one in chosen] if options.alone else [chosen] if chosen else []:
                     print(f"{mode} at {parallelism}: {len(group)} programs, {group[0].name} ...", flush=True)
                     try:

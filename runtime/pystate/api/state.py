@@ -181,8 +181,8 @@ class _WritableMap(_ReadableMap[K, V]):
         """Set the value of a map key; None is a value of its own, as in Flink."""
 
     @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V | None]) -> None:
-        """Set several entries."""
+    def put_all(self, dict_value: Mapping[K, V | None] | Iterable[tuple[K, V | None]]) -> None:
+        """Set several entries: of a dict, or pairs, as PyFlink's workers want them (`put_all(entries.items())`)."""
 
     @abstractmethod
     def remove(self, key: K) -> None:
@@ -195,6 +195,11 @@ class _WritableMap(_ReadableMap[K, V]):
     def __delitem__(self, key: K) -> None:
         """Remove a map key."""
         self.remove(key)
+
+
+def map_entries(dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> Iterable[tuple[K, V]]:
+    """Return the entries that `put_all` got as a dict or as pairs."""
+    return dict_value.items() if isinstance(dict_value, Mapping) else dict_value
 
 
 class MapState(_WritableMap[K, V]):

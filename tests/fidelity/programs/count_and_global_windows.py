@@ -187,3 +187,4 @@ def custom_trigger_in_sessions(env):
 
 
 ONE_SUBTASK = ("custom_trigger", "custom_trigger_in_sessions", "session_count_trigger", "tumbling_count_trigger")
+BATCH = ("count_window_process",)

@@ -58,7 +58,9 @@ class Neighbours(MergingWindowAssigner):
 
 def pairs(env):
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(20))
-    timed = env.from_collection(PAIRS, PAIR).assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(SecondField()))
+    timed = env.from_collection(PAIRS, PAIR).assign_timestamps_and_watermarks(
+        strategy.with_timestamp_assigner(SecondField())
+    )
     return timed.key_by(lambda value: value[0], Types.STRING())
 
 

@@ -125,8 +125,14 @@ def sliding(env):
 
 def sliding_with_offset(env):
     windows = SlidingEventTimeWindows.of(Time.seconds(4), Time.seconds(2), Time.milliseconds(700))
-    return clicks(env).window(windows).reduce(
-        lambda one, other: (one[0], max(one[1], other[1]), one[2] + other[2]), window_function=Contents(), output_type=RESULT
+    return (
+        clicks(env)
+        .window(windows)
+        .reduce(
+            lambda one, other: (one[0], max(one[1], other[1]), one[2] + other[2]),
+            window_function=Contents(),
+            output_type=RESULT,
+        )
     )
 
 
@@ -239,3 +245,6 @@ class Times(ProcessWindowFunction):
 
 def watermark_in_a_window(env):
     return clicks(env).window(TumblingEventTimeWindows.of(Time.seconds(2))).process(Times(), RESULT)
+
+
+BATCH = ("tumbling_process", "session_reduce")

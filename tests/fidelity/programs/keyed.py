@@ -77,8 +77,10 @@ class Kept(KeyedProcessFunction):
 
 
 def list_state(env):
-    return env.from_collection(SALES, PAIR).key_by(by_name, Types.STRING()).process(
-        Kept(), Types.TUPLE([Types.STRING(), Types.STRING()])
+    return (
+        env.from_collection(SALES, PAIR)
+        .key_by(by_name, Types.STRING())
+        .process(Kept(), Types.TUPLE([Types.STRING(), Types.STRING()]))
     )
 
 
@@ -145,8 +147,10 @@ class Means(KeyedProcessFunction):
 
 
 def aggregating_state(env):
-    return env.from_collection(SALES, PAIR).key_by(by_name, Types.STRING()).process(
-        Means(), Types.TUPLE([Types.STRING(), Types.DOUBLE()])
+    return (
+        env.from_collection(SALES, PAIR)
+        .key_by(by_name, Types.STRING())
+        .process(Means(), Types.TUPLE([Types.STRING(), Types.DOUBLE()]))
     )
 
 
@@ -211,8 +215,10 @@ class EveryThird(KeyedProcessFunction):
 
 
 def every_nth_of_all(env):
-    return env.from_collection(list(range(20)), Types.INT()).key_by(lambda value: 0, Types.INT()).process(
-        EveryThird(), Types.INT()
+    return (
+        env.from_collection(list(range(20)), Types.INT())
+        .key_by(lambda value: 0, Types.INT())
+        .process(EveryThird(), Types.INT())
     )
 
 
@@ -246,3 +252,4 @@ def two_keys_behind_each_other(env):
 
 
 PACED = ("ttl_that_ends",)
+BATCH = ("reduce_running", "map_state", "keyed_map_filter_flat_map")

@@ -91,7 +91,11 @@ class CoProcess(CoProcessFunction):
 def connected(env):
     numbers, words = env.from_collection([1, 2, 3], INT), env.from_collection(["x", "y"], TEXT)
     both = numbers.connect(words)
-    return {"map": both.map(CoMap(), TEXT), "flat_map": both.flat_map(CoFlatMap(), TEXT), "process": both.process(CoProcess(), TEXT)}
+    return {
+        "map": both.map(CoMap(), TEXT),
+        "flat_map": both.flat_map(CoFlatMap(), TEXT),
+        "process": both.process(CoProcess(), TEXT),
+    }
 
 
 class KeyedCoMap(CoMapFunction):
@@ -224,10 +228,11 @@ def numbers_of_all_types(env):
 
 
 def dates_and_decimals(env):
+    time = datetime.datetime.fromisoformat
     kinds = Types.TUPLE([Types.SQL_DATE(), Types.SQL_TIMESTAMP(), Types.BIG_DEC()])
     values = [
-        (datetime.date(1970, 1, 1), datetime.datetime(2024, 2, 29, 23, 59, 59, 123000), decimal.Decimal("12.50")),
-        (datetime.date(2024, 12, 31), datetime.datetime(1999, 1, 1), decimal.Decimal("-0.001")),
+        (datetime.date(1970, 1, 1), time("2024-02-29T23:59:59.123"), decimal.Decimal("12.50")),
+        (datetime.date(2024, 12, 31), time("1999-01-01"), decimal.Decimal("-0.001")),
     ]
     return env.from_collection(values, kinds).map(lambda value: value, kinds)
 
@@ -236,3 +241,6 @@ def collections(env):
     kinds = Types.TUPLE([Types.LIST(Types.LONG()), Types.MAP(TEXT, Types.LONG()), Types.PRIMITIVE_ARRAY(Types.BYTE())])
     untyped = env.from_collection([([1, 2], {"a": 1}, b"xy"), ([], {}, b"")])
     return untyped.map(lambda value: value, kinds).rebalance()
+
+
+BATCH = ("union_of_three",)

@@ -173,3 +173,6 @@ def co_process_with_timers(env):
     payments = timed(env, [("b", 900), ("c", 800), ("d", 700)])
     connected = orders.connect(payments).key_by(lambda value: value[0], lambda value: value[0], TEXT)
     return connected.process(Both(), TEXT)
+
+
+BATCH = ("event_time", "a_timer_sets_the_next")

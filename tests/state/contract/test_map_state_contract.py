@@ -83,15 +83,17 @@ def test_maps_are_used_like_dicts(harness: BackendHarness) -> None:
     state = harness.use("k", COUNTS)
     state["a"] = 1
     state.put_all({"b": 2, "c": None})
+    state.put_all({"pair": 3}.items())
     harness.flush()
     state = harness.use("k", COUNTS)
     assert state["a"] == 1
+    assert state["pair"] == 3
     assert state["missing"] is None
     assert "c" in state
     assert state["c"] is None
     del state["a"]
     del state["missing"]
-    assert sorted(state) == ["b", "c"]
+    assert sorted(state) == ["b", "c", "pair"]
     assert "a" not in state
 
 

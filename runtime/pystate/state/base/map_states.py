@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
-from pystate.api.state import MapState
+from pystate.api.state import MapState, map_entries
 from pystate.common.errors import StateError
 from pystate.common.overrides import override
 from pystate.state.base.epoch_size import object_size, sample_of, scaled
@@ -161,9 +161,9 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         entries[user_key] = value
 
     @override
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         checked = self._checked
-        pairs = [(key, None if value is None else checked(value)) for key, value in dict_value.items()]
+        pairs = [(key, None if value is None else checked(value)) for key, value in map_entries(dict_value)]
         overlay = self._maps.get(self._context.active_key) or self._open()
         for key, value in pairs:
             self._put(overlay, key, value)

@@ -7,10 +7,10 @@ cheap against what a map of rules holds, and processing never waits for serializ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn, Protocol
 
-from pystate.api.state import BroadcastState
+from pystate.api.state import BroadcastState, map_entries
 from pystate.common.errors import StateError
 from pystate.common.overrides import override
 from pystate.state.base.keys import KeyCodec
@@ -66,8 +66,8 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         self._overlay[self._keys.internal(key)] = value
 
     @override
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in map_entries(dict_value):
             self.put(key, value)
 
     @override
@@ -247,7 +247,7 @@ class ReadOnlyBroadcastView(BroadcastState[Any, Any]):
         """Refuse."""
         raise read_only_error(self._name)
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> NoReturn:
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> NoReturn:
         """Refuse."""
         raise read_only_error(self._name)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterator, Mapping
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pystate.api.state import MapState
+from pystate.api.state import MapState, map_entries
 from pystate.common.overrides import override
 from pystate.state.base.key_context import KeyContext
 from pystate.state.base.keys import KeyCodec
@@ -82,10 +82,10 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
         self._pairs.put(key, (self._clock(), None if value is None else self._check_value(value)))
 
     @override
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         self._accesses += 1
         check, now = self._check_value, self._clock()
-        pairs = {key: (now, None if value is None else check(value)) for key, value in dict_value.items()}
+        pairs = {key: (now, None if value is None else check(value)) for key, value in map_entries(dict_value)}
         self._pairs.put_all(pairs)
 
     @override

@@ -1,0 +1,44 @@
+"""Runs the programs here, in one process without Spark."""
+
+from __future__ import annotations
+
+from pystate.common import Types
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.executor import current_executor, register_executor
+from tests.fidelity.answers import Labelled, Program, answers
+from tests.fidelity.in_process import ALL, InProcessExecutor
+
+
+class Collected:
+    """The elements of streams, as texts."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.labels: list[str] = []
+
+    def collect(self, program: Program, env: StreamExecutionEnvironment) -> None:
+        """Build a program, and collect what its streams give."""
+        for label, stream in program.streams(env).items():
+            self.labels.append(label)
+            stream.map(Labelled(label), Types.STRING()).for_each_batch(self._take)
+
+    def answers(self) -> dict[str, dict[str, int]]:
+        """Return what has come, by the name of the stream."""
+        return answers(self.texts, self.labels)
+
+    def _take(self, frame, epoch):
+        self.texts += [row[0] for row in frame.collect()]
+
+
+def ask(program: Program, parallelism: int, rows_per_epoch: int = ALL) -> dict[str, dict[str, int]]:
+    """Return what a program answers here."""
+    before = current_executor()
+    register_executor(InProcessExecutor(parallelism, rows_per_epoch))
+    try:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        collected = Collected()
+        collected.collect(program, env)
+        env.execute(program.name)
+    finally:
+        register_executor(before)
+    return collected.answers()
