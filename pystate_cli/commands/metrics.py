@@ -12,7 +12,7 @@ from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.session import Session
-from pystate_cli.views.metric_list import METRICS, SUBTASKS, MetricRow, head_line, matching, measured_subtasks
+from pystate_cli.views.metric_list import METRICS, MetricRow, head_line, matching, measured_subtasks, subtask_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -103,7 +103,7 @@ class _Look:
             listed = [row for row in self._all if row.is_of_functions]
             subtasks = measured_subtasks(self._all)
             if subtasks:
-                parts += [Text(""), SUBTASKS.table(subtasks, width, unicode=self._unicode)]
+                parts += [Text(""), subtask_table(subtasks).table(subtasks, width, unicode=self._unicode)]
                 count = len({(row.task, row.subtask) for row in self._all if row.subtask is not None})
                 room = None if room is None else max(1, room - count)
         shown = listed if room is None else listed[:room]

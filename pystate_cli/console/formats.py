@@ -6,6 +6,7 @@ from datetime import datetime
 
 _SIZE_UNITS = ("B", "KB", "MB", "GB", "TB")
 UNKNOWN = "-"
+_MIN_WATERMARK, _MAX_WATERMARK = -(1 << 63), (1 << 63) - 1
 
 
 def format_size(size: int | None) -> str:
@@ -76,6 +77,32 @@ def format_moment(millis: int | None, now_millis: int) -> str:
     if moment.date() == local_time(now_millis).date():
         return moment.strftime("%H:%M:%S")
     return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def format_watermark(watermark: int | None, now_millis: int) -> str:
+    """Return event time: `12:00:05, 3.2 s behind`, with its date where that isn't today's.
+
+    Args:
+        watermark: Milliseconds since 1970; None where it isn't known.
+        now_millis: By the clock, ms since 1970.
+
+    Returns:
+        With how far it is behind the clock, or ahead of it; `none yet` and `at its end` for Flink's least and largest.
+    """
+    if watermark is None:
+        return UNKNOWN
+    if watermark == _MIN_WATERMARK:
+        return "none yet"
+    if watermark == _MAX_WATERMARK:
+        return "at its end"
+    behind = now_millis - watermark
+    distance = f"{format_millis(abs(behind))} {'behind' if behind >= 0 else 'ahead'}"
+    try:
+        moment = local_time(watermark)
+    except (OverflowError, OSError, ValueError):  # no year that a calendar has
+        return f"{watermark} ms, {distance}"
+    pattern = "%H:%M:%S" if moment.date() == local_time(now_millis).date() else "%Y-%m-%d %H:%M:%S"
+    return f"{moment.strftime(pattern)}, {distance}"
 
 
 def format_flink_time(millis: int) -> str:

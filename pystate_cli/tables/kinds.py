@@ -13,6 +13,7 @@ from pystate_cli.console.formats import (
     format_millis,
     format_moment,
     format_size,
+    format_watermark,
     printable,
 )
 
@@ -70,6 +71,10 @@ def _rounded(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 
+WATERMARK = Kind(
+    lambda value, look: format_watermark(value, look.now), lambda value: UNKNOWN if value is None else str(value)
+)
+"""Event time; for programs Flink's number, which may be below 0."""
 TEXT = Kind(lambda value, _: _text(value), _text, left=True)
 """A name or a sentence, on one line."""
 PHRASE = Kind(lambda value, _: printable(str(value or "")), lambda value: printable(str(value or "")), left=True)

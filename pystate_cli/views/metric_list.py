@@ -9,7 +9,15 @@ from typing import Any
 
 from pystate.common.time import current_time_ms
 from pystate.rest.metrics import JobMetric, JobMetrics
-from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_moment, format_size, printable
+from pystate_cli.console.formats import (
+    UNKNOWN,
+    format_count,
+    format_millis,
+    format_moment,
+    format_size,
+    format_watermark,
+    printable,
+)
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import NUMBER, TEXT, Kind
 from pystate_cli.tables.table_spec import TableSpec
@@ -53,6 +61,8 @@ class MetricRow:
             return f"{format_size(int(value))}{'/s' if self.unit == 'bytes/s' else ''}"
         if self.unit == "ms":
             return format_millis(int(value))
+        if self.name.endswith("Watermark") and self.unit is not None:
+            return format_watermark(int(value), current_time_ms())
         if self.unit == "ms since 1970":
             return format_moment(int(value), current_time_ms())
         if self.unit == "ms/s":
@@ -147,9 +157,16 @@ SUBTASKS: TableSpec[MeasuredSubtask] = TableSpec(
         _metric("busyTimeMsPerSecond", "Busy"),
         _metric("lastEpochDurationMs", "Last epoch", "Epoch", wide_only=True),
         _metric("lastCheckpointStateSize", "State", priority=2),
+        _metric("currentInputWatermark", "Event time", priority=3),
     )
 )
-"""`pystate metrics` on a terminal: what each subtask reads, writes and keeps."""
+"""`pystate metrics` on a terminal: what each subtask reads, writes and keeps, and how far event time is."""
+
+
+def subtask_table(subtasks: Iterable[MeasuredSubtask]) -> TableSpec[MeasuredSubtask]:
+    """Return the table for these subtasks: without event time where none of them has it."""
+    timed = any("currentInputWatermark" in one.metrics for one in subtasks)
+    return SUBTASKS if timed else SUBTASKS.without("currentInputWatermark")
 
 
 def measured_subtasks(rows: Iterable[MetricRow]) -> list[MeasuredSubtask]:

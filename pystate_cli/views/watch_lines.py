@@ -8,7 +8,7 @@ from typing import Any
 from pystate.common.time import current_time_ms
 from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.column import Column
-from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
+from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT, WATERMARK
 from pystate_cli.tables.table_spec import TableSpec
 
 
@@ -37,8 +37,9 @@ LOOKS: TableSpec[JobSample] = TableSpec(
         Column("backlog", lambda look: look.progress.backlog, NUMBER, plain="backlog", width=10, json="progress.backlog"),
         Column(
             "checkpoint", _last_checkpoint, NUMBER,
-            plain="checkpoint", json="checkpoints.latest.completed.id",
+            plain="checkpoint", width=10, json="checkpoints.latest.completed.id",
         ),
+        Column("watermark", lambda look: look.progress.watermark, WATERMARK, plain="watermark", json="progress.watermark"),
     )
 )  # fmt: skip
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pystate.common.time import current_time_ms
-from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, printable
+from pystate.rest.our_jobs import JobProgress
+from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, format_watermark, printable
 from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.bars import magnitude, progress, sparkline
 from pystate_cli.tables.facts import flowing
@@ -43,7 +44,7 @@ def watch_view(look: JobSample, width: int, height: int, *, unicode: bool, now: 
     now = current_time_ms() if now is None else now
     head = [*_title(look, width, now, unicode=unicode), Text("")]
     head += _restore(look, width, unicode=unicode)
-    head += _figures(look, width, unicode=unicode)
+    head += _figures(look, width, now, unicode=unicode)
     rows = [CheckpointRow.of(entry) for entry in look.statistics.history]
     room = max(0, height - len(head) - 2)  # a gap and the line of counts
     operators = _operators(look, width, unicode=unicode)
@@ -106,7 +107,7 @@ def _restore(look: JobSample, width: int, *, unicode: bool) -> list[Text]:
     return [line, Text("")]
 
 
-def _figures(look: JobSample, width: int, *, unicode: bool) -> list[Text]:
+def _figures(look: JobSample, width: int, now: int, *, unicode: bool) -> list[Text]:
     known, epochs = look.progress, look.epochs
     last = epochs[-1] if epochs else None
     lines = [
@@ -118,6 +119,8 @@ def _figures(look: JobSample, width: int, *, unicode: bool) -> list[Text]:
     if backlog is not None:
         lines.append(_line("backlog", f"{format_count(int(backlog))} rows", look.backlog, _trend(look.backlog)))
     drawn = [_spark(*line, width, unicode=unicode) for line in lines]
+    if known.watermark is not None:
+        drawn.append(_event_time(known, now, width, unicode=unicode))
     if look.busy is not None:
         drawn.append(_busy(look.busy, look.progress.epoch_running, width, unicode=unicode))
     return drawn
@@ -137,6 +140,17 @@ def _spark(label: str, figure: str, values: Sequence[float | None], remark: str,
     line.append(sparkline(values, room, unicode=unicode), style=_SPARK_STYLES[label])
     if remark_width:
         line.append(f"  {shortened(remark, remark_width, unicode=unicode)}", style="dim")
+    return line
+
+
+def _event_time(known: JobProgress, now: int, width: int, *, unicode: bool) -> Text:
+    """Return the lowest watermark of all tasks, and which of them it is that others wait for."""
+    line = _label("watermark")
+    line.append(f"  {format_watermark(known.watermark, now)}", style="bold")
+    if known.watermark_task is not None:
+        room = width - line.cell_len - 5
+        if room >= _SHORTEST_NAME:
+            line.append(f"  in {shortened(printable(known.watermark_task), room, unicode=unicode)}", style="dim")
     return line
 
 

@@ -10,6 +10,7 @@ from pystate.metrics.store import DriverMetrics, OperatorLabel, SubtaskMetricSto
 from tests.checkpoint.stats.statistics import COUNT
 
 OPERATOR = "Process: count"
+WATERMARKS = (-(1 << 63), 1_788_000_000_123)
 
 
 def task_samples(subtask: int) -> list[MetricSample]:
@@ -19,6 +20,7 @@ def task_samples(subtask: int) -> list[MetricSample]:
         counter("numRecordsIn", 100 + subtask),
         gauge("numRecordsInPerSecond", 1.5 + subtask),
         gauge("lastCheckpointStateSize", 1000),
+        gauge("currentInputWatermark", WATERMARKS[min(subtask, 1)]),
         MetricSample("numRecordsOut", MetricKind.COUNTER, 50, COUNT.uid),
         MetricSample("seen", MetricKind.COUNTER, 7, COUNT.uid, group),
         MetricSample("rate", MetricKind.METER, {"rate": 2.5, "count": 10}, COUNT.uid),

@@ -89,7 +89,7 @@ class ControlEndpoint:
             for vertex in status["vertices"]
         ]
         restore = master.restore_progress()
-        return {**status, **progress, "vertices": vertices, "restore": restore}
+        return {**status, **progress, **master.event_time(), "vertices": vertices, "restore": restore}
 
     def _trigger(self, op: str, master: JobMaster, coordinator: CheckpointCoordinator, arguments: dict[str, Any]) -> None:
         trigger_id = parse_job_id(arguments["trigger_id"])

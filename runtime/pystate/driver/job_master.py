@@ -186,6 +186,10 @@ class JobMaster:
         """Return bytes and times of a task's subtasks in all, see `JobMetrics.io`."""
         return self._metrics.io(uid)
 
+    def event_time(self) -> dict[str, Any]:
+        """Return how far event time is in the task that is furthest behind, see `JobMetrics.event_time`."""
+        return self._metrics.event_time()
+
     def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, RestorePlan]:
         job, configuration = self._job, self._job.configuration
         plan = plan_job(self._graph, job, self.engine, self._resources, restart=taken_over)

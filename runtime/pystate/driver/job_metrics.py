@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.driver.job_engine import EngineMetrics
@@ -40,6 +41,20 @@ class JobMetrics:
         task = None if self._plan is None else self._plan.task(uid)
         indices = range(0 if task is None else task.parallelism)
         return bytes_and_times(sample for index in indices for sample in self.slots.of(uid, index).samples)
+
+    def event_time(self) -> dict[str, Any]:
+        """Return `watermark`, the lowest of all subtasks that have one, and `watermark_task`, whose it is; else nothing."""
+        lowest = min(
+            (
+                (sample.value, task.name)
+                for task in ([] if self._plan is None else self._plan.tasks)
+                for index in range(task.parallelism)
+                for sample in self.slots.of(task.uid, index).samples
+                if sample.name == "currentInputWatermark" and sample.operator is None and isinstance(sample.value, int)
+            ),
+            default=None,
+        )
+        return {} if lowest is None else {"watermark": lowest[0], "watermark_task": lowest[1]}
 
     def collect(self, statistics: CheckpointStatsTracker) -> DriverMetrics:
         """Return everything.

@@ -66,6 +66,9 @@ class JobProgress(RestMessage):
         epoch_running: For how many ms the next one runs; null between two.
         backlog: Rows that the sources have and nobody has read.
         restore: How far a restore is, while there is one.
+        watermark: The lowest of all subtasks that have one, in Flink's numbers: ms since 1970, -2^63 before the first,
+            2^63 - 1 at the end of event time.
+        watermark_task: The task that it is of.
     """
 
     name: str
@@ -80,6 +83,8 @@ class JobProgress(RestMessage):
     epoch_running: int | None = entry("epoch-running", default=None)
     backlog: int | None = None
     restore: RestoreProgress | None = None
+    watermark: int | None = None
+    watermark_task: str | None = entry("watermark-task", default=None)
 
 
 class ResubmissionInfo(RestMessage):

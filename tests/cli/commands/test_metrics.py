@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from dataclasses import replace
 
@@ -13,8 +14,9 @@ from pystate.common.home import read_json
 from pystate.common.job_status import JobStatus
 from pystate.rest.metrics import JobMetrics
 from pystate_cli.console.formats import format_moment
-from pystate_cli.views.metric_list import METRICS, SUBTASKS, MetricRow, head_line, matching, measured_subtasks
+from pystate_cli.views.metric_list import METRICS, SUBTASKS, MetricRow, head_line, matching, measured_subtasks, subtask_table
 from tests.checkpoint.stats.statistics import Statistics
+from tests.metrics.metrics_answer import WATERMARKS
 
 
 def row(name="seen", value=1, *, task="count", operator="count", subtask=0, unit=None):
@@ -115,6 +117,7 @@ def test_a_pattern_is_of_a_name_or_has_what_it_belongs_to_in_front(pattern, name
         (-1, "ms", "-"),
         (250.0, "ms/s", "25 %"),
         (-1, "ms since 1970", "-"),
+        (-(1 << 63), "ms since 1970", "-"),
         (12345.6, None, "12,346"),
         (0.1234, None, "0.123"),
         (-5, None, "-5"),
@@ -124,6 +127,23 @@ def test_a_pattern_is_of_a_name_or_has_what_it_belongs_to_in_front(pattern, name
 )
 def test_values_are_shown_in_their_units(value, unit, shown):
     assert row(value=value, unit=unit).shown() == shown
+
+
+def test_watermarks_are_shown_as_times_and_told_as_flinks_numbers(running, pystate):
+    code, out, _ = pystate("metrics", running, "--json", "--filter", "*Watermark")
+    assert [entry["value"] for entry in json.loads(out)["metrics"]] == list(WATERMARKS)
+    lines = pystate("metrics", running, "--filter", "*Watermark").out.splitlines()[1:]
+    assert [int(line.split()[1]) for line in lines] == list(WATERMARKS)
+    shown = [row("currentInputWatermark", value, unit="ms since 1970").shown() for value in (*WATERMARKS, (1 << 63) - 1)]
+    assert (shown[0], shown[2]) == ("none yet", "at its end")
+    assert re.fullmatch(r"[\d-]+ [\d:]+, .+ (behind|ahead)", shown[1])
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_subtasks_have_a_column_of_event_time_where_there_is_any(timed):
+    rows = [row("numRecordsIn", operator=None), row("currentInputWatermark" if timed else "other", 5, operator=None)]
+    subtasks = measured_subtasks(rows)
+    assert ("Event time" in text_of(subtask_table(subtasks).table(subtasks, 200, unicode=True), 200)) is timed
 
 
 def test_a_name_of_a_job_can_not_steer_the_terminal_or_add_lines():

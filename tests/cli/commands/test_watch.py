@@ -15,6 +15,7 @@ from pystate.rest.checkpoints import CheckpointingStatistics
 from pystate.rest.our_jobs import JobProgress
 from pystate_cli.sampling.job_history import JobHistory, JobSample, OperatorFigures
 from pystate_cli.tables.bars import magnitude, progress, sparkline
+from pystate_cli.views.watch_lines import LOOKS
 from pystate_cli.views.watch_view import watch_view
 from tests.cli.terminal import TerminalCommand
 from tests.cli.test_terminal import write_checkpoints
@@ -79,6 +80,34 @@ def test_the_view_at_80_columns():
     assert lines[14].split() == ["ID", "kind", "ack", "took", "size", "written", "align"]
     assert lines[15].split()[:6] == ["14", "…", "chk", "2/6", "━╌╌╌╌", "11.0"]
     assert lines[16].endswith("118 MB ━━━━━  12 ms ━━━━━")
+
+
+@pytest.mark.parametrize(
+    ("watermark", "shown"),
+    [
+        (-(1 << 63), "none yet"),
+        (NOW - 3_200, r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d, 3\.2 s behind"),
+        (NOW + 60_000, r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d, 1 m 00 s ahead"),
+        (1 << 60, "1152921504606846976 ms, .* ahead"),
+        ((1 << 63) - 1, "at its end"),
+    ],
+)
+def test_event_time_is_shown_with_how_far_it_is_behind_and_where(watermark, shown):
+    task = "count words -> JSON files"
+    lines = view(a_look(**{"watermark": watermark, "watermark-task": task})).splitlines()
+    assert re.fullmatch(rf"watermark +{shown}  in count words.*", lines[7])
+    assert "watermark" not in view(a_look())
+
+
+def test_a_look_of_a_job_with_event_time_in_a_pipe_and_as_json_has_flinks_number(manager, pystate):
+    job = manager.submit("--epochs", "20", "--event-time", str(-(1 << 63)))
+    manager.wait_for(job, "RUNNING")
+    answer = json.loads(pystate("watch", job, "--json").out)
+    assert answer["progress"]["watermark"] == -(1 << 63)
+    assert answer["progress"]["watermarkTask"] == "count -> print"
+    manager.request("PATCH", f"/jobs/{job}")
+    look = a_look(watermark=-(1 << 63))
+    assert LOOKS.plain([look])[1].split()[-1] == "-9223372036854775808"
 
 
 def test_a_failed_checkpoint_does_not_hide_how_long_the_others_took():
@@ -194,6 +223,7 @@ def test_a_pipe_gets_a_line_per_look_until_the_job_ends(manager, pystate):
     assert (code, err) == (0, "")
     assert lines[0].split() == [
         "time", "state", "attempt", "epoch", "epoch_ms", "rows_in_s", "rows_out_s", "backlog", "checkpoint",
+        "watermark",
     ]  # fmt: skip
     assert len(lines) > 3
     assert {line.split()[1] for line in lines[1:-1]} == {"RUNNING"}

@@ -41,7 +41,8 @@ def test_progress_has_what_the_driver_knows_and_none_for_the_rest():
     known = {"name": "keyed-count", "state": "RUNNING", "attempt": 0, "start-time": 1000, "end-time": -1}
 
     restore = {"checkpoint_id": 4, "bytes": 7, "total": 9}
-    assert messages.progress(status(epoch=7, records_in=20, records_out=10, restore=restore)).to_plain() == {
+    counts = {"epoch": 7, "records_in": 20, "records_out": 10}
+    assert messages.progress(status(**counts, restore=restore, watermark=-5, watermark_task="count")).to_plain() == {
         **known,
         "epoch": 7,
         "records-in": 20,
@@ -50,8 +51,11 @@ def test_progress_has_what_the_driver_knows_and_none_for_the_rest():
         "epoch-running": None,
         "backlog": None,
         "restore": {"checkpoint-id": 4, "bytes": 7, "total": 9},
+        "watermark": -5,
+        "watermark-task": "count",
     }
-    unknown = dict.fromkeys(("epoch", "records-in", "records-out", "epoch-running", "backlog", "restore"))
+    names = ("epoch", "records-in", "records-out", "epoch-running", "backlog", "restore", "watermark", "watermark-task")
+    unknown = dict.fromkeys(names)
     assert messages.progress(status()).to_plain() == {**known, **unknown, "epoch-durations": []}
 
 

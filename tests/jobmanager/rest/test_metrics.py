@@ -55,6 +55,14 @@ def test_a_vertex_has_subtask_operator_and_group_in_its_ids(running):
     assert running.get(f"{base}/subtasks/7/metrics") == []
 
 
+def test_a_task_tells_the_watermark_of_each_subtask_in_flinks_numbers(running):
+    assert running.get(f"/jobs/{running.job_id}/{VERTEX}/watermarks") == [
+        {"id": "0.currentInputWatermark", "value": "-9223372036854775808"},
+        {"id": "1.currentInputWatermark", "value": "1788000000123"},
+    ]
+    assert running.get(f"/jobs/{running.job_id}/vertices/{'e' * 32}/watermarks") == []
+
+
 def test_subtasks_are_added_up(running):
     base = f"/jobs/{running.job_id}/{VERTEX}/subtasks/metrics"
     assert running.get(f"{base}?get=numRecordsIn") == [

@@ -158,6 +158,8 @@ def progress(status: Status) -> JobProgress:
         epoch_durations=tuple(status.get("epoch_durations", ())),
         epoch_running=status.get("epoch_running"),
         backlog=status.get("backlog"),
+        watermark=status.get("watermark"),
+        watermark_task=status.get("watermark_task"),
         restore=None
         if restore is None
         else RestoreProgress(checkpoint_id=restore["checkpoint_id"], bytes=restore["bytes"], total=restore["total"]),

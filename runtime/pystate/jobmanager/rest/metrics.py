@@ -100,6 +100,12 @@ def _vertex(request: RestRequest) -> list[Metric]:
     return _listed(found, request[_GET])
 
 
+def _watermarks(request: RestRequest) -> list[Metric]:
+    found = {subtask.index: figures(subtask.samples, task).get(_WATERMARK) for task, subtask in _subtasks(request)}
+    told = [(index, value) for index, value in sorted(found.items()) if value is not None]
+    return [Metric(id=f"{index}.{_WATERMARK}", value=value_text(value)) for index, value in told]
+
+
 def _subtask(request: RestRequest) -> list[Metric]:
     wanted = request[SUBTASK_INDEX]
     found = [figures(subtask.samples, task) for task, subtask in _subtasks(request) if subtask.index == wanted]
@@ -215,6 +221,7 @@ def _stores(jobs: list[SupervisedJob]) -> dict[str, JobMetricStore]:
 
 
 _VERTEX = "/jobs/{job_id}/vertices/{vertex_id}"
+_WATERMARK = "currentInputWatermark"
 _VERTEX_SUBTASKS = f"{_VERTEX}/subtasks/metrics"
 
 ROUTES = (
@@ -224,6 +231,13 @@ ROUTES = (
     ),
     RestRoute("GET", "/jobs/{job_id}/metrics", _job, "A job's metrics.", list[Metric], query=(_GET,)),
     RestRoute("GET", f"{_VERTEX}/metrics", _vertex, "The metrics of all subtasks of a task.", list[Metric], query=(_GET,)),
+    RestRoute(
+        "GET",
+        f"{_VERTEX}/watermarks",
+        _watermarks,
+        "The event time of each subtask of a task; nothing where no times come to it.",
+        list[Metric],
+    ),
     RestRoute(
         "GET",
         _VERTEX_SUBTASKS,
