@@ -210,7 +210,8 @@ def test_the_table_api_names_sql_of_spark():
     for use in (lambda: StreamTableEnvironment.create(None), DataTypes.INT, lambda: col("a")):
         with pytest.raises(JobGraphError, match="SQL here is Spark's own") as refused:
             use()
-        assert "env.from_data_frame" in refused.value.hint
+        assert "stream.to_data_frame()" in refused.value.hint
+        assert "Spark SQL" in refused.value.hint
     with pytest.raises(ImportError):
         from pystate.table import NoSuchName  # noqa: F401
 

@@ -60,3 +60,19 @@ def test_rolling_aggregations_projections_and_partitioners(run_job):
     assert sorted(found["project"]) == [("v", 9), ("w", 5), ("x", 3), ("y", 7), ("z", 1)]
     assert sorted(found["where"]) == sorted((value % 3, value) for _, value, _ in ELEMENTS)
     assert sorted(found["again"]) == sorted((1 - value % 2, value) for _, value, _ in ELEMENTS)
+
+
+def test_the_end_of_a_job_is_asked_with_spark_sql(run_job):
+    answers = []
+
+    def run():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        rows = env.from_collection([Row(*element) for element in ELEMENTS], NAMED)
+        frame = rows.key_by(lambda row: row["key"], Types.STRING()).sum("value").to_data_frame()
+        answers.append(frame.columns)
+        frame.createOrReplaceTempView("sums")
+        highest = env.spark.sql("SELECT key, max(value) FROM sums GROUP BY key ORDER BY key")
+        answers.extend(tuple(row) for row in highest.collect())
+
+    run_job(run).result()
+    assert answers == [["key", "value", "note"], ("a", 9), ("b", 16)]

@@ -20,7 +20,7 @@ _JAVA = "functions are Python; Java classes for Spark's sources and sinks are na
 _TYPES = "values are written by their Python type; there is no Kryo and no Avro for them"
 _ENDED = "there is no history server and no result store; ended jobs stay for jobstore.expiration-time"
 _ZOOKEEPER = "there is no ZooKeeper; high-availability.type = filesystem keeps leases and records in storageDir"
-_EVENT_TIME = "event time is not there yet"
+_EVENT_TIME = "watermarks advance at the end of each epoch"
 _QUERYABLE = "there is no queryable state server; `pystate state read` reads snapshots"
 _KERBEROS = "Spark logs in (spark.kerberos.keytab and .principal), and for checkpoints on HDFS the ticket of kinit counts"
 _LISTENERS = "listeners are Java classes; GET /jobs/:jobid and `pystate wait` tell of a job's state"

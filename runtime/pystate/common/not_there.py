@@ -48,7 +48,7 @@ def no_tables(name: str) -> Any:
     """Return a name of the Table API, which refuses to be used: SQL is Spark's."""
     why = "there is no Table API; SQL here is Spark's own, over DataFrames."
     hint = (
-        "begin with env.from_data_frame(env.spark.sql(...)), and go on behind the job with stream.for_each_batch(...): its "
-        "DataFrame takes Spark SQL"
+        "begin with env.from_data_frame(...), end with stream.to_data_frame() or, where the input has no end, with "
+        "stream.for_each_batch(...), and ask the DataFrames with Spark SQL"
     )
     return not_there(name, why, hint)

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, overload
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, overload
 
-from pystate.api.job_graph import KeyByTransformation, SinkKind, SinkTransformation, Transformation
+import pyarrow as pa
+
+from pystate.api.job_graph import (
+    KeyByTransformation,
+    SinkKind,
+    SinkTransformation,
+    SourceTransformation,
+    Transformation,
+    element_type,
+)
+from pystate.common.errors import JobGraphError
 from pystate.datastream.collected_results import CloseableIterator, ResultQueue
 from pystate.datastream.execution_environment import ExecutionEnvironment
 from pystate.datastream.step_settings import StepSettings
+from pystate.records.codec import RecordCodec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class CollectableStream(StepSettings):
@@ -58,3 +73,36 @@ class CollectableStream(StepSettings):
             return elements
         with elements:
             return list(itertools.islice(elements, limit))
+
+    def to_data_frame(self) -> DataFrame:
+        """Run the job over its bounded input, and return the elements of this stream as a DataFrame, for Spark SQL.
+
+        The program holds all of them in memory. What is large, or has no end, goes by `for_each_batch`.
+
+        Raises:
+            JobGraphError: The type of the elements isn't declared, or a source has no end.
+            PystateError: The job can't be started, or failed.
+        """
+        step = self._transformation
+        elements_type = element_type(step.output_type)
+        if elements_type is None:
+            message = f"to_data_frame(): the elements of {step.name!r} have no declared type, so no columns."
+            raise JobGraphError(message, hint="give the step an output_type, for example Types.ROW_NAMED([...], [...])")
+        endless = next((source for source in _sources_of(step) if not source.bounded), None)
+        if endless is not None:
+            message = f"to_data_frame() waits for the end of the job, and its source {endless.name!r} has none."
+            raise JobGraphError(
+                message, hint="use for_each_batch(lambda frame, epoch: ...), which gets a DataFrame per epoch"
+            )
+        codec = RecordCodec(elements_type, step.name)
+        elements = list(self.execute_and_collect("to_data_frame"))
+        prepared = elements if codec.prepare is None else [codec.prepare(element) for element in elements]
+        arrays = codec.encode(prepared) if prepared else [pa.array([], field.type) for field in codec.schema]
+        return self._collecting.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=codec.schema))
+
+
+def _sources_of(step: Transformation) -> Iterator[SourceTransformation]:
+    if isinstance(step, SourceTransformation):
+        yield step
+    for parent in step.parents:
+        yield from _sources_of(parent)
