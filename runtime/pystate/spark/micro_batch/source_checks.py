@@ -31,7 +31,10 @@ _STATEFUL = {
     "TransformWithState": ("transformWithState()", _PROCESS),
     "TransformWithStateInPySpark": ("transformWithState()", _PROCESS),
     "TransformWithStateInPandas": ("transformWithStateInPandas()", _PROCESS),
-    "EventTimeWatermark": ("withWatermark()", "leave it out; event time is not there yet"),
+    "EventTimeWatermark": (
+        "withWatermark()",
+        'leave it out, and name the column: env.from_data_frame(frame, event_time="...")',
+    ),
 }
 _JOIN = ("a join of two streams", "join with a batch DataFrame, or keep one side in a KeyedProcessFunction")
 _NOT_REPLAYABLE = {"TextSocketSourceProvider": "socket"}
