@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from pystate.api import aggregation
 from pystate.api.aggregation import FieldAggregation, Projection, check_field
@@ -258,7 +258,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
             raise JobGraphError(message)
         return self._end(SinkTransformation("Sink", (self._transformation,), kind=SinkKind.FUNCTION, function=sink_func))
 
-    def sink_to(self, sink: Any) -> DataStreamSink:
+    def sink_to(self, sink: Any) -> NoReturn:
         """Refuse Flink's sinks: none is there yet.
 
         Raises:
@@ -267,7 +267,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         message = f"sink_to({sink!r}): there are no sinks of Flink's kind yet."
         raise JobGraphError(message, hint="use for_each_batch(...) with a writer of Spark's, add_sink(...), or print()")
 
-    def cache(self) -> DataStream:
+    def cache(self) -> NoReturn:
         """Refuse to keep the elements for later jobs.
 
         Raises:
