@@ -37,6 +37,7 @@ class OperatorKind(Enum):
     CO_FLAT_MAP = "CoFlatMap"
     CO_PROCESS = "CoProcess"
     KEYED_CO_PROCESS = "KeyedCoProcess"
+    INTERVAL_JOIN = "IntervalJoin"
     BROADCAST_PROCESS = "BroadcastProcess"
     KEYED_BROADCAST_PROCESS = "KeyedBroadcastProcess"
 
@@ -47,6 +48,7 @@ _WITH_SIDE_OUTPUTS = (
     OperatorKind.PLAIN_PROCESS,
     OperatorKind.CO_PROCESS,
     OperatorKind.KEYED_CO_PROCESS,
+    OperatorKind.INTERVAL_JOIN,
     OperatorKind.BROADCAST_PROCESS,
     OperatorKind.KEYED_BROADCAST_PROCESS,
 )

@@ -37,6 +37,7 @@ from pystate.api.functions import (
     SinkFunction,
     SourceFunction,
 )
+from pystate.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from pystate.api.output_tag import OutputTag
 from pystate.api.state import (
     AggregatingState,
@@ -81,6 +82,8 @@ from pystate.datastream.collected_results import CloseableIterator
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
 from pystate.datastream.environment import StreamExecutionEnvironment
+from pystate.datastream.interval_joins import IntervalJoin, IntervalJoined
+from pystate.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from pystate.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from pystate.datastream.state_backend import (
     CustomStateBackend,
@@ -114,6 +117,8 @@ __all__ = [
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
+    "CoGroupFunction",
+    "CoGroupedStreams",
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
@@ -129,6 +134,7 @@ __all__ = [
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "FsStateBackend",
     "Function",
@@ -137,8 +143,12 @@ __all__ = [
     "Gauge",
     "GlobalWindow",
     "HashMapStateBackend",
+    "IntervalJoin",
+    "IntervalJoined",
     "JobExecutionResult",
     "JobManagerCheckpointStorage",
+    "JoinFunction",
+    "JoinedStreams",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -159,11 +169,12 @@ __all__ = [
     "Metric",
     "MetricGroup",
     "OperatorStateStore",
-    "Partitioner",
     "OutputTag",
     "PredefinedOptions",
+    "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "RawKeyedStateOutput",
     "RawOperatorStateOutput",

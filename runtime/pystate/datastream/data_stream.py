@@ -43,6 +43,8 @@ from pystate.datastream.collectable_stream import CollectableStream
 from pystate.datastream.collected_results import CloseableIterator
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.execution_environment import ExecutionEnvironment
+from pystate.datastream.interval_joins import IntervalJoin
+from pystate.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from pystate.datastream.partitionable_stream import PartitionableStream, checked_function, without_key
 from pystate.datastream.step_settings import StepSettings
 from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
@@ -188,6 +190,14 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
             return ConnectedStreams(self, ds)
         message = f"connect() takes a stream of the same environment or a BroadcastStream, not {ds!r}."
         raise JobGraphError(message)
+
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Join the elements of two streams of one key and window, pair by pair; Flink's, PyFlink has none."""
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """Bring the elements of two streams of one key and window together; Flink's, PyFlink has none."""
+        return CoGroupedStreams(self, other_stream)
 
     @overload
     def broadcast(self) -> DataStream: ...
@@ -358,6 +368,10 @@ class KeyedStream(DataStream):
     def window(self, window_assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Cut each key's elements into windows."""
         return WindowedStream(self, window_assigner)
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin[DataStream]:
+        """Join elements of one key whose times are close with those of another stream; Flink's, PyFlink has none."""
+        return IntervalJoin(self, other_stream)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream[DataStream]:
         """Cut each key's elements into windows of so many.

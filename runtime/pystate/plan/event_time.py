@@ -26,6 +26,7 @@ _READERS = (
     OperatorKind.PLAIN_PROCESS,
     OperatorKind.CO_PROCESS,
     OperatorKind.KEYED_CO_PROCESS,
+    OperatorKind.INTERVAL_JOIN,
     OperatorKind.BROADCAST_PROCESS,
     OperatorKind.KEYED_BROADCAST_PROCESS,
 )

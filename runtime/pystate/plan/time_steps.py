@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
+from pystate.api.interval_join_operation import IntervalJoinOperation
 from pystate.api.job_graph import OneInputTransformation, Transformation, TwoInputTransformation
 from pystate.api.window.operation import WindowOperation
 from pystate.common.errors import JobGraphError
@@ -36,4 +38,10 @@ def check_steps_that_wait_for_the_clock(steps: Iterable[Transformation]) -> Iter
 def waits_for_time(plan: JobPlan) -> bool:
     """Return whether a step does something at the end of event time that it has not done before."""
     heads = [task.head.function for task in plan.tasks if task.head is not None]
-    return any(head.needs_time if isinstance(head, WindowOperation) else has_on_timer(head) for head in heads)
+    return any(map(_waits_for_time, heads))
+
+
+def _waits_for_time(function: Any) -> bool:
+    if isinstance(function, WindowOperation):
+        return function.needs_time
+    return isinstance(function, IntervalJoinOperation) or has_on_timer(function)

@@ -65,7 +65,7 @@ class InputProcessors:
         inputs = self._task.inputs
         if head is None:
             return [self._plain_input(read, output.emit) for read in inputs]
-        handlers = head.handlers(output, inputs[0].type_info)
+        handlers = head.handlers(output, [read.type_info for read in inputs])
         if len(handlers) != len(inputs):
             message = f"{head.spec.name!r} reads {len(handlers)} streams, the task has {len(inputs)}."
             raise ControlError(message, where=f"uid {self._task.uid}")

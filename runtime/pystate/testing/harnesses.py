@@ -21,6 +21,7 @@ from pystate.api.functions import (
     ReduceFunction,
     SinkFunction,
 )
+from pystate.api.interval_join_operation import IntervalJoinOperation
 from pystate.api.job_graph import OperatorKind
 from pystate.api.output_tag import OutputTag
 from pystate.api.state import MapStateDescriptor
@@ -46,6 +47,7 @@ _KINDS: list[tuple[type, OperatorKind]] = [
     (CoFlatMapFunction, OperatorKind.CO_FLAT_MAP),
     (CoProcessFunction, OperatorKind.CO_PROCESS),
     (KeyedCoProcessFunction, OperatorKind.KEYED_CO_PROCESS),
+    (IntervalJoinOperation, OperatorKind.INTERVAL_JOIN),
     (BroadcastProcessFunction, OperatorKind.BROADCAST_PROCESS),
     (KeyedBroadcastProcessFunction, OperatorKind.KEYED_BROADCAST_PROCESS),
 ]

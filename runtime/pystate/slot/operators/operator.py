@@ -7,7 +7,7 @@ Between create and close stand epochs: what an epoch did to the operator's state
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
@@ -22,6 +22,7 @@ from pystate.slot.chain_time import ChainTime
 from pystate.slot.frozen_task import FrozenOperator
 from pystate.slot.operators.broadcast import broadcast_handlers
 from pystate.slot.operators.contexts import InitializationContext, SnapshotContext, SubtaskRuntimeContext
+from pystate.slot.operators.interval_join import IntervalJoinOperator
 from pystate.slot.operators.keyed import keyed_process_handlers, reduce_handler
 from pystate.slot.operators.one_input import Emit, callables, stateless_handler
 from pystate.slot.operators.output import Output
@@ -41,7 +42,7 @@ LIST_CHECKPOINTED_STATE = "_default_"
 """The name of the list state that a `ListCheckpointed` function's parts are kept in, as in Flink."""
 
 _TWO_INPUT = (OperatorKind.CO_MAP, OperatorKind.CO_FLAT_MAP, OperatorKind.CO_PROCESS, OperatorKind.KEYED_CO_PROCESS)
-_KEYED = (OperatorKind.PROCESS, OperatorKind.REDUCE, OperatorKind.WINDOW)
+_KEYED = (OperatorKind.PROCESS, OperatorKind.REDUCE, OperatorKind.WINDOW, OperatorKind.INTERVAL_JOIN)
 _BROADCAST = (OperatorKind.BROADCAST_PROCESS, OperatorKind.KEYED_BROADCAST_PROCESS)
 
 
@@ -128,14 +129,14 @@ class Operator:
         if isinstance(self._function, Function):
             self._function.open(self._context)
 
-    def handlers(self, output: Output, input_type: TypeInformation | None = None) -> list[Emit]:
+    def handlers(self, output: Output, input_types: Sequence[TypeInformation | None] = ()) -> list[Emit]:
         """Return what takes the elements of each input.
 
         Args:
             output: Takes the results.
-            input_type: The type of the first input's elements, for a head.
+            input_types: The types of the inputs' elements, for a head.
         """
-        made = self._handlers(output, input_type)
+        made = self._handlers(output, input_types)
         return [self._marking(handle) for handle in made] if self.keeps_fields else made
 
     def advance_watermark(self, watermark: int) -> None:
@@ -217,7 +218,7 @@ class Operator:
     def _flush_state(self) -> None:
         self.state.finish_epoch()
 
-    def _handlers(self, output: Output, input_type: TypeInformation | None) -> list[Emit]:
+    def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
         kind, function, backend, time = self.spec.kind, self.spec.function, self.backend, self._time
         if kind is OperatorKind.ASSIGN_TIMESTAMPS:
             self.assigner = TimestampsAndWatermarks(function, output.emit, time, self.spec.name)
@@ -231,23 +232,26 @@ class Operator:
         if kind is OperatorKind.SINK:
             return [sink_handler(callables(kind, function)[0], time.clock)]
         if kind in _KEYED:
-            return [self._keyed_handler(output, input_type)]
+            return self._keyed_handlers(output, input_types)
         return [stateless_handler(kind, function, output, time, self._watermark)]
 
-    def _keyed_handler(self, output: Output, input_type: TypeInformation | None) -> Emit:
+    def _keyed_handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
         kind, function, backend, timers = self.spec.kind, self.spec.function, self.backend, self.timers
         if backend is None or timers is None:
             message = f"{self.spec.name!r} doesn't stand directly behind key_by()."
             raise JobGraphError(message, where=f"uid {self.spec.uid}", hint="put key_by(...) in front of it")
+        if kind is OperatorKind.INTERVAL_JOIN:
+            join = IntervalJoinOperator(function, input_types, backend, self._context, self._time, timers, output)
+            return join.handlers()
+        input_type = input_types[0]
         if kind is OperatorKind.WINDOW:
             where = f"uid {self.spec.uid}"
             windows = WindowOperator(function, input_type, backend, self._context, self._time, timers, output, where)
-            return windows.process_element
+            return [windows.process_element]
         calls = callables(kind, function)
         if kind is OperatorKind.REDUCE:
-            return reduce_handler(calls[0], output.emit, backend, input_type)
-        (handler,) = keyed_process_handlers(function, calls, output, self._time, backend, timers)
-        return handler
+            return [reduce_handler(calls[0], output.emit, backend, input_type)]
+        return keyed_process_handlers(function, calls, output, self._time, backend, timers)
 
     def _marking(self, handle: Emit) -> Emit:
         def run_marked(element: Any) -> None:

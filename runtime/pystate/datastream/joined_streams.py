@@ -1,0 +1,206 @@
+"""`first.join(second)` and `first.co_group(second)`: elements of one key and window, as in Flink's Java API."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pystate.api.functions import KeySelector
+from pystate.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from pystate.api.window.assigners import WindowAssigner
+from pystate.api.window.co_group import (
+    CoGroupWindowFunction,
+    JoinCoGroupFunction,
+    MarkedKeySelector,
+    mark_first,
+    mark_second,
+)
+from pystate.api.window.evictors import Evictor
+from pystate.api.window.triggers import Trigger
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation, Types
+from pystate.datastream.connected_streams import Key
+from pystate.datastream.interval_joins import refuse_checkpointed
+
+if TYPE_CHECKING:
+    from pystate.datastream.data_stream import DataStream
+    from pystate.datastream.windowed_stream import WindowedStream
+
+
+class CoGroupedStreams:
+    """Two streams without keys yet.
+
+    Args:
+        first: The first stream.
+        second: The second stream.
+
+    Raises:
+        JobGraphError: They belong to two environments.
+    """
+
+    method = "co_group"
+
+    def __init__(self, first: DataStream, second: DataStream) -> None:
+        environment = getattr(second, "get_execution_environment", lambda: None)()
+        if environment is not first.get_execution_environment():
+            message = f"{self.method}() takes a stream of the same environment, not {second!r}."
+            raise JobGraphError(message)
+        self._first = first
+        self._second = second
+
+    def where(self, key_selector: Key, key_type: TypeInformation | None = None) -> Where:
+        """Name the key of the first stream.
+
+        Args:
+            key_selector: The name of a column, or a function from element to key.
+            key_type: The type of the keys of both streams; without it each key says its own type.
+        """
+        return Where(self, self._first, self._second, selector_of(key_selector, "where"), key_type)
+
+    def windowed(self, stream: WindowedStream[DataStream]) -> WithWindow:
+        """Return what takes the function."""
+        return WithWindow(stream)
+
+
+class JoinedStreams(CoGroupedStreams):
+    """Two streams whose elements are joined pair by pair."""
+
+    method = "join"
+
+    def windowed(self, stream: WindowedStream[DataStream]) -> WithWindow:
+        """Return what takes the function."""
+        return JoinedWithWindow(stream)
+
+
+class Where:
+    """Two streams, the first with its key; made by `where`."""
+
+    def __init__(
+        self,
+        streams: CoGroupedStreams,
+        first: DataStream,
+        second: DataStream,
+        selector: Callable[[Any], Any],
+        key_type: TypeInformation | None,
+    ) -> None:
+        self._streams = streams
+        self._first = first
+        self._second = second
+        self._selector = selector
+        self._key_type = key_type
+
+    def equal_to(self, key_selector: Key, key_type: TypeInformation | None = None) -> EqualTo:
+        """Name the key of the second stream.
+
+        Args:
+            key_selector: The name of a column, or a function from element to key.
+            key_type: The type of the keys, as in `where`; may be left out here.
+
+        Raises:
+            JobGraphError: The two key types differ.
+        """
+        if key_type is not None and self._key_type is not None and key_type != self._key_type:
+            message = f"The keys of both streams are of one type: where() has {self._key_type}, equal_to() {key_type}."
+            raise JobGraphError(message)
+        keys = MarkedKeySelector(self._selector, selector_of(key_selector, "equal_to"))
+        first, second = self._first.get_type(), self._second.get_type()
+        marked = None if first is None or second is None else Types.TUPLE([Types.BYTE(), first, second])
+        inputs = [
+            stream.map(mark, marked).name(f"{type(self._streams).__name__} {name} input")
+            for name, mark, stream in (("first", mark_first, self._first), ("second", mark_second, self._second))
+        ]
+        united = inputs[0].union(inputs[1])
+        return EqualTo(self._streams, united, keys, self._key_type or key_type)
+
+
+class EqualTo:
+    """Two streams with their keys; made by `equal_to`."""
+
+    def __init__(
+        self, streams: CoGroupedStreams, united: DataStream, keys: KeySelector, key_type: TypeInformation | None
+    ) -> None:
+        self._streams = streams
+        self._united = united
+        self._keys = keys
+        self._key_type = key_type
+
+    def window(self, window_assigner: WindowAssigner) -> WithWindow:
+        """Cut the elements of each key, of both streams together, into windows."""
+        return self._streams.windowed(self._united.key_by(self._keys, self._key_type).window(window_assigner))
+
+
+class WithWindow:
+    """Two streams with keys and windows; made by `window`.
+
+    Args:
+        stream: The windows of the marked elements.
+    """
+
+    def __init__(self, stream: WindowedStream[DataStream]) -> None:
+        self._stream = stream
+
+    def trigger(self, trigger: Trigger) -> WithWindow:
+        """Set when windows fire; the trigger sees marked elements, `(0, first, None)` and `(1, None, second)`."""
+        self._stream.trigger(trigger)
+        return self
+
+    def evictor(self, evictor: Evictor) -> WithWindow:
+        """Take elements out of windows that fire; the evictor sees marked elements, as a trigger does."""
+        self._stream.evictor(evictor)
+        return self
+
+    def allowed_lateness(self, time_ms: int) -> WithWindow:
+        """Keep windows of event time for so many ms behind their end."""
+        self._stream.allowed_lateness(time_ms)
+        return self
+
+    def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Call a `CoGroupFunction` with the elements of each window that fires.
+
+        Raises:
+            JobGraphError: It is none, or wants to take part in checkpoints itself.
+        """
+        if not isinstance(function, CoGroupFunction):
+            message = f"apply() behind co_group() takes a CoGroupFunction, not {function!r}."
+            raise JobGraphError(message)
+        return self._apply(function, function, output_type)
+
+    def _apply(self, function: Any, groups: CoGroupFunction, output_type: TypeInformation | None) -> DataStream:
+        refuse_checkpointed(function)
+        return self._stream.apply(CoGroupWindowFunction(groups), output_type)
+
+
+class JoinedWithWindow(WithWindow):
+    """Two streams with keys and windows, to be joined pair by pair."""
+
+    def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Call a `JoinFunction`, a `FlatJoinFunction` or a function with each pair of each window that fires.
+
+        Raises:
+            JobGraphError: It is none of them, or wants to take part in checkpoints itself.
+        """
+        if not isinstance(function, (JoinFunction, FlatJoinFunction)) and not _is_plain(function):
+            message = f"apply() behind join() takes a JoinFunction, or a function of two elements, not {function!r}."
+            raise JobGraphError(message)
+        return self._apply(function, JoinCoGroupFunction(function), output_type)
+
+
+def selector_of(key: Any, method: str) -> Callable[[Any], Any]:
+    """Return the function behind a key: one that takes a column, a function, or a `KeySelector`'s method.
+
+    Raises:
+        JobGraphError: It is none of them.
+    """
+    if isinstance(key, str):
+        return operator.itemgetter(key)
+    if isinstance(key, KeySelector):
+        return key.get_key
+    if _is_plain(key):
+        return key  # type: ignore[no-any-return]
+    message = f"{method}() takes the name of a column, a function or a KeySelector, not {key!r}."
+    raise JobGraphError(message)
+
+
+def _is_plain(function: Any) -> bool:
+    return callable(function) and not isinstance(function, type)
