@@ -186,7 +186,8 @@ def test_co_group_gets_the_elements_of_both_streams_and_empty_lists() -> None:
 @pytest.mark.parametrize("types", [(CLICK, CLICK), (None, CLICK), (None, None)])
 def test_elements_may_be_of_any_type(types: Any) -> None:
     def joined(one: DataStream, other: DataStream) -> DataStream:
-        return one.join(other).where(key_of).equal_to(key_of).window(TUMBLING).apply(Odd())
+        keyed = one.key_by(key_of)  # another key counts in a join
+        return keyed.join(other).where(key_of).equal_to(key_of).window(TUMBLING).apply(Odd())
 
     assert results(joined, FIRST, SECOND, types) == expected([(1, 6), (2, 5)])
 

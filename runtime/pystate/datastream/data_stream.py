@@ -191,11 +191,11 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         message = f"connect() takes a stream of the same environment or a BroadcastStream, not {ds!r}."
         raise JobGraphError(message)
 
-    def join(self, other_stream: DataStream) -> JoinedStreams:
+    def join(self, other_stream: DataStream) -> JoinedStreams[DataStream]:
         """Join the elements of two streams of one key and window, pair by pair; Flink's, PyFlink has none."""
         return JoinedStreams(self, other_stream)
 
-    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams[DataStream]:
         """Bring the elements of two streams of one key and window together; Flink's, PyFlink has none."""
         return CoGroupedStreams(self, other_stream)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 from pystate.api.functions import KeySelector
+from pystate.api.job_graph import OneInputTransformation, OperatorKind, UnionTransformation
 from pystate.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from pystate.api.window.assigners import WindowAssigner
 from pystate.api.window.co_group import (
@@ -20,16 +21,16 @@ from pystate.api.window.evictors import Evictor
 from pystate.api.window.triggers import Trigger
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, Types
-from pystate.datastream.connected_streams import Key
+from pystate.datastream.connected_streams import InputStream, Key
 from pystate.datastream.interval_joins import refuse_checkpointed
+from pystate.datastream.partitionable_stream import without_key
+from pystate.datastream.windowed_stream import WindowedStream
 
-if TYPE_CHECKING:
-    from pystate.datastream.data_stream import DataStream
-    from pystate.datastream.windowed_stream import WindowedStream
+StreamT = TypeVar("StreamT", bound=InputStream[Any])
 
 
-class CoGroupedStreams:
-    """Two streams without keys yet.
+class CoGroupedStreams(Generic[StreamT]):
+    """Two streams without keys yet; generic in the stream that comes of them.
 
     Args:
         first: The first stream.
@@ -41,7 +42,7 @@ class CoGroupedStreams:
 
     method = "co_group"
 
-    def __init__(self, first: DataStream, second: DataStream) -> None:
+    def __init__(self, first: InputStream[StreamT], second: InputStream[StreamT]) -> None:
         environment = getattr(second, "get_execution_environment", lambda: None)()
         if environment is not first.get_execution_environment():
             message = f"{self.method}() takes a stream of the same environment, not {second!r}."
@@ -49,7 +50,7 @@ class CoGroupedStreams:
         self._first = first
         self._second = second
 
-    def where(self, key_selector: Key, key_type: TypeInformation | None = None) -> Where:
+    def where(self, key_selector: Key, key_type: TypeInformation | None = None) -> Where[StreamT]:
         """Name the key of the first stream.
 
         Args:
@@ -58,29 +59,29 @@ class CoGroupedStreams:
         """
         return Where(self, self._first, self._second, selector_of(key_selector, "where"), key_type)
 
-    def windowed(self, stream: WindowedStream[DataStream]) -> WithWindow:
+    def windowed(self, stream: WindowedStream[StreamT]) -> WithWindow[StreamT]:
         """Return what takes the function."""
         return WithWindow(stream)
 
 
-class JoinedStreams(CoGroupedStreams):
+class JoinedStreams(CoGroupedStreams[StreamT]):
     """Two streams whose elements are joined pair by pair."""
 
     method = "join"
 
-    def windowed(self, stream: WindowedStream[DataStream]) -> WithWindow:
+    def windowed(self, stream: WindowedStream[StreamT]) -> WithWindow[StreamT]:
         """Return what takes the function."""
         return JoinedWithWindow(stream)
 
 
-class Where:
+class Where(Generic[StreamT]):
     """Two streams, the first with its key; made by `where`."""
 
     def __init__(
         self,
-        streams: CoGroupedStreams,
-        first: DataStream,
-        second: DataStream,
+        streams: CoGroupedStreams[StreamT],
+        first: InputStream[StreamT],
+        second: InputStream[StreamT],
         selector: Callable[[Any], Any],
         key_type: TypeInformation | None,
     ) -> None:
@@ -90,7 +91,7 @@ class Where:
         self._selector = selector
         self._key_type = key_type
 
-    def equal_to(self, key_selector: Key, key_type: TypeInformation | None = None) -> EqualTo:
+    def equal_to(self, key_selector: Key, key_type: TypeInformation | None = None) -> EqualTo[StreamT]:
         """Name the key of the second stream.
 
         Args:
@@ -104,58 +105,60 @@ class Where:
             message = f"The keys of both streams are of one type: where() has {self._key_type}, equal_to() {key_type}."
             raise JobGraphError(message)
         keys = MarkedKeySelector(self._selector, selector_of(key_selector, "equal_to"))
-        first, second = self._first.get_type(), self._second.get_type()
+        parents = [without_key(stream.transformation) for stream in (self._first, self._second)]
+        first, second = (parent.output_type for parent in parents)
         marked = None if first is None or second is None else Types.TUPLE([Types.BYTE(), first, second])
-        inputs = [
-            stream.map(mark, marked).name(f"{type(self._streams).__name__} {name} input")
-            for name, mark, stream in (("first", mark_first, self._first), ("second", mark_second, self._second))
-        ]
-        united = inputs[0].union(inputs[1])
+        inputs = tuple(
+            OneInputTransformation(f"{self._streams.method} input", (parent,), marked, kind=OperatorKind.MAP, function=mark)
+            for parent, mark in zip(parents, (mark_first, mark_second), strict=True)
+        )
+        united = self._first.followed_by(UnionTransformation("Union", inputs, marked))
         return EqualTo(self._streams, united, keys, self._key_type or key_type)
 
 
-class EqualTo:
+class EqualTo(Generic[StreamT]):
     """Two streams with their keys; made by `equal_to`."""
 
     def __init__(
-        self, streams: CoGroupedStreams, united: DataStream, keys: KeySelector, key_type: TypeInformation | None
+        self, streams: CoGroupedStreams[StreamT], united: StreamT, keys: KeySelector, key_type: TypeInformation | None
     ) -> None:
         self._streams = streams
         self._united = united
         self._keys = keys
         self._key_type = key_type
 
-    def window(self, window_assigner: WindowAssigner) -> WithWindow:
+    def window(self, window_assigner: WindowAssigner) -> WithWindow[StreamT]:
         """Cut the elements of each key, of both streams together, into windows."""
-        return self._streams.windowed(self._united.key_by(self._keys, self._key_type).window(window_assigner))
+        stream = self._united.key_by(self._keys, self._key_type)
+        return self._streams.windowed(WindowedStream(stream, window_assigner))
 
 
-class WithWindow:
+class WithWindow(Generic[StreamT]):
     """Two streams with keys and windows; made by `window`.
 
     Args:
         stream: The windows of the marked elements.
     """
 
-    def __init__(self, stream: WindowedStream[DataStream]) -> None:
+    def __init__(self, stream: WindowedStream[StreamT]) -> None:
         self._stream = stream
 
-    def trigger(self, trigger: Trigger) -> WithWindow:
+    def trigger(self, trigger: Trigger) -> WithWindow[StreamT]:
         """Set when windows fire; the trigger sees marked elements, `(0, first, None)` and `(1, None, second)`."""
         self._stream.trigger(trigger)
         return self
 
-    def evictor(self, evictor: Evictor) -> WithWindow:
+    def evictor(self, evictor: Evictor) -> WithWindow[StreamT]:
         """Take elements out of windows that fire; the evictor sees marked elements, as a trigger does."""
         self._stream.evictor(evictor)
         return self
 
-    def allowed_lateness(self, time_ms: int) -> WithWindow:
+    def allowed_lateness(self, time_ms: int) -> WithWindow[StreamT]:
         """Keep windows of event time for so many ms behind their end."""
         self._stream.allowed_lateness(time_ms)
         return self
 
-    def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def apply(self, function: Any, output_type: TypeInformation | None = None) -> StreamT:
         """Call a `CoGroupFunction` with the elements of each window that fires.
 
         Raises:
@@ -166,15 +169,15 @@ class WithWindow:
             raise JobGraphError(message)
         return self._apply(function, function, output_type)
 
-    def _apply(self, function: Any, groups: CoGroupFunction, output_type: TypeInformation | None) -> DataStream:
+    def _apply(self, function: Any, groups: CoGroupFunction, output_type: TypeInformation | None) -> StreamT:
         refuse_checkpointed(function)
         return self._stream.apply(CoGroupWindowFunction(groups), output_type)
 
 
-class JoinedWithWindow(WithWindow):
+class JoinedWithWindow(WithWindow[StreamT]):
     """Two streams with keys and windows, to be joined pair by pair."""
 
-    def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def apply(self, function: Any, output_type: TypeInformation | None = None) -> StreamT:
         """Call a `JoinFunction`, a `FlatJoinFunction` or a function with each pair of each window that fires.
 
         Raises:
