@@ -32,8 +32,6 @@ PENDING = {
     "datastream.async_data_stream",
     "datastream.async_retry_predicates",
     "datastream.async_retry_strategies",
-    "datastream.connectors.file_system.FileSource.for_bulk_file_format",
-    "datastream.connectors.file_system.FileSource.for_record_stream_format",
     "datastream.execution_mode",
     "datastream.functions.AsyncFunction",
     "datastream.functions.AsyncFunctionDescriptor",
