@@ -17,6 +17,7 @@ from pystate.common.config_option import ConfigOption
 from pystate.common.errors import ConfigurationError, UsageError
 from pystate.common.home import PystateHome
 from pystate.common.keys_without_effect import why_without_effect
+from pystate.common.not_there import not_there
 from pystate.common.option_types import BooleanType, IntegerType, ValueType, toml_string
 from pystate.common.options import (
     ALL_OPTIONS,
@@ -535,3 +536,10 @@ def _toml_path(path: tuple[str, ...]) -> str:
     parts = [part if _BARE_KEY.fullmatch(part) else toml_string(part) for part in path]
     table = ".".join(parts[:-1])
     return f"[{table}] {parts[-1]}" if table else parts[-1]
+
+
+add_jars_to_context_class_loader = not_there(
+    "add_jars_to_context_class_loader",
+    "there are no Java classes of Flink's to load.",
+    "spark.jars names those of Spark's sources",
+)

@@ -160,6 +160,11 @@ class TypeInformation:
         """The names that rows of this type have: those of the type, else `f0`, `f1`, ..."""
         return default_names(len(self.elements)) if self.names is None else self.names
 
+    def get_field_index(self, field_name: str) -> int:
+        """Return the position of a field of a row type, -1 where it has none of that name."""
+        names = self.get_field_names()
+        return names.index(field_name) if field_name in names else -1
+
     def get_field_types(self) -> list[TypeInformation]:
         """Return the types of the parts."""
         return list(self.elements)

@@ -1,5 +1,11 @@
 """Side outputs, under the module name PyFlink has them."""
 
 from pystate.api.output_tag import OutputTag
+from pystate.common.not_there import not_there
+from pystate.common.typeinfo import RowTypeInfo, TypeInformation, Types
 
-__all__ = ["OutputTag"]
+__all__ = ["OutputTag", "RowTypeInfo", "TypeInformation", "Types", "get_gateway"]
+
+get_gateway = not_there(
+    "get_gateway", "there is no Java code of Flink's to talk to.", "env.spark.sparkContext has the gateway to Spark's"
+)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pystate.common.not_there import not_there
 
-__all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
+__all__ = ["DeliveryGuarantee", "JavaFunctionWrapper", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
 
 
 class DeliveryGuarantee(Enum):
@@ -25,6 +25,7 @@ Source = not_there(
 Sink = not_there(
     "Sink", "it wraps a Java class of Flink's.", "write with for_each_batch(...) and a writer of Spark's, or add_sink(...)"
 )
+JavaFunctionWrapper = not_there("JavaFunctionWrapper", "it wraps a Java class of Flink's.", "write the function in Python")
 
 
 class StreamTransformer(ABC):
