@@ -20,6 +20,7 @@ from pystate.datastream import (
     KeyedProcessFunction,
     MapStateDescriptor,
     ProcessFunction,
+    SinkFunction,
     StreamExecutionEnvironment,
 )
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
@@ -168,20 +169,40 @@ def test_a_reduced_stream_has_the_type_of_its_elements(words):
     assert words.key_by(len).reduce(lambda a, b: a + b).get_type() == WORDS
 
 
-def test_partitioning_a_keyed_stream_forgets_the_key(words):
-    assert words.key_by(len).rebalance().transformation.parent is words.transformation
+class Collect(SinkFunction):
+    def invoke(self, value: Any, context: Any) -> None:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("method", ["shuffle", "rebalance", "rescale", "forward", "broadcast", "global_"])
+def test_a_keyed_stream_is_partitioned_already(words, method):
+    with pytest.raises(JobGraphError, match=rf"{method}\(\) can't take the place of a key"):
+        getattr(words.key_by(len), method)()
+    with pytest.raises(JobGraphError, match="takes no name"):
+        words.key_by(len).name("lengths")
+
+
+def test_a_sink_behind_a_key_gets_the_elements_of_a_key_in_one_subtask(words):
+    for sink in (words.key_by(len).print("mark"), words.key_by(len).add_sink(Collect())):
+        values = sink._transformation.parent
+        assert (values.keyed, values.output_type, values.function("x")) == (True, WORDS, "x")
+        assert values.parent.selector is len
+
+
+def test_a_union_of_a_keyed_stream_forgets_the_key(words):
     assert words.key_by(len).union(words).transformation.parents == (words.transformation, words.transformation)
 
 
-@pytest.mark.parametrize("collection", ["text", b"bytes", {"a": 1}, 3, iter([1])])
+@pytest.mark.parametrize("collection", ["text", b"bytes", {"a": 1}, 3])
 def test_a_collection_is_a_list_of_elements(env, collection):
     with pytest.raises(JobGraphError, match="takes a list"):
         env.from_collection(collection)
 
 
-def test_an_empty_collection_is_refused(env):
-    with pytest.raises(JobGraphError, match="empty"):
-        env.from_collection([])
+def test_a_collection_may_come_from_a_generator_and_be_empty(env):
+    assert env.from_collection(n * n for n in range(3)).transformation.collection == [0, 1, 4]
+    assert env.from_collection(iter([1]), Types.LONG()).transformation.collection == [1]
+    assert env.from_collection([]).transformation.collection == []
 
 
 def test_a_collection_that_goes_on_must_begin_with_what_was_read(env):

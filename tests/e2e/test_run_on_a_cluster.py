@@ -180,7 +180,7 @@ def test_a_job_is_run_loses_an_executor_and_is_resumed_wider(cluster, pystate, h
 
     first = pystate(*run, "-p", 2, program, watched.folder, secrets)
     word, count = watched.words.most_common(1)[0]
-    pystate.wait_for(first, f"({word!r}, {count})")
+    pystate.wait_for(first, f"({word},{count})")
     wait_until(lambda: list(tmp_path.glob("shared/checkpoints/*/chk-*/_metadata")))
     check_connections(cluster, pystate, first, hosts, tmp_path)
     check_secrets(secrets, tmp_path, [*cluster.below(), *descendants(pystate.driver(first)), pystate.driver(first)])
@@ -190,14 +190,14 @@ def test_a_job_is_run_loses_an_executor_and_is_resumed_wider(cluster, pystate, h
     wait_until(lambda: pystate.status(first)["attempt"] >= 1 and pystate.status(first)["state"] == "RUNNING", 120)
     watched.add(3)
     word, count = watched.words.most_common(1)[0]
-    pystate.wait_for(first, f"({word!r}, {count})")
+    pystate.wait_for(first, f"({word},{count})")
     savepoint = pystate("cancel", "-s", tmp_path / "shared" / "savepoints", first)
     assert state_in(savepoint) == dict(watched.words)
 
     second = pystate(*run, "-p", 3, "-s", savepoint, program, watched.folder, secrets)
     watched.add(3)
     word, count = watched.words.most_common(1)[0]
-    pystate.wait_for(second, f"({word!r}, {count})")
+    pystate.wait_for(second, f"({word},{count})")
     assert state_in(pystate("cancel", "-s", tmp_path / "shared" / "savepoints", second)) == dict(watched.words)
 
 

@@ -63,7 +63,11 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_task_name(self) -> str:
-        """Return the operator's name."""
+        """Return the name of the task: those of all that is chained in it, `counter, Map -> Sink: Print`."""
+
+    @abstractmethod
+    def get_task_name_with_subtasks(self) -> str:
+        """Return the name of the task with the subtask, from 1, and the attempt, from 0: `counter (1/2)#0`."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:

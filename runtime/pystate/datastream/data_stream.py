@@ -254,9 +254,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
 
         Lines read `subtask> element`; the number is left out at parallelism 1.
         """
-        return self._end(
-            SinkTransformation("Print", (self._transformation,), kind=SinkKind.PRINT, identifier=sink_identifier)
-        )
+        return DataStreamSink(SinkTransformation("Print", self._ending(), kind=SinkKind.PRINT, identifier=sink_identifier))
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
         """Hand every element to a `SinkFunction`, which runs in the slots.
@@ -266,7 +264,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         if not isinstance(sink_func, SinkFunction):
             message = f"add_sink() takes a SinkFunction, not {sink_func!r}."
             raise JobGraphError(message)
-        return self._end(SinkTransformation("Sink", (self._transformation,), kind=SinkKind.FUNCTION, function=sink_func))
+        return DataStreamSink(SinkTransformation("Sink", self._ending(), kind=SinkKind.FUNCTION, function=sink_func))
 
     def sink_to(self, sink: Any) -> NoReturn:
         """Refuse Flink's sinks: none is there yet.
@@ -295,8 +293,8 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         if not callable(func):
             message = f"for_each_batch() takes a function of (DataFrame, epoch), not {func!r}."
             raise JobGraphError(message)
-        step = SinkTransformation("ForEachBatch", (self._transformation,), kind=SinkKind.FOR_EACH_BATCH, function=func)
-        return self._end(step)
+        step = SinkTransformation("ForEachBatch", self._ending(), kind=SinkKind.FOR_EACH_BATCH, function=func)
+        return DataStreamSink(step)
 
     def _then(self, kind: OperatorKind, function: Any, output_type: TypeInformation | None) -> DataStream:
         keyed = isinstance(self._transformation, KeyByTransformation)
@@ -305,11 +303,16 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         )
         return DataStream(self._environment, step)
 
-    def _end(self, step: SinkTransformation) -> DataStreamSink:
-        if isinstance(self._transformation, KeyByTransformation):
-            message = f"{step.name} stands directly behind key_by(); put process() or map() between them."
-            raise JobGraphError(message)
-        return DataStreamSink(step)
+    def _ending(self) -> tuple[Transformation]:
+        """Return what a sink reads: behind a key_by() a step without work of its own, which keeps a key in one subtask."""
+        step = self._transformation
+        if isinstance(step, KeyByTransformation):
+            step = self.map(_same, self.get_type()).name("Values").transformation
+        return (step,)
+
+
+def _same(element: Any) -> Any:
+    return element
 
 
 def _same_key(_element: Any) -> int:
@@ -390,9 +393,45 @@ class KeyedStream(DataStream):
         """Partition by another key; replaces the present one."""
         return DataStream(self._environment, self._transformation.parent).key_by(key_selector, key_type)
 
-    def name(self, name: str) -> KeyedStream:
-        """Name the partitioning; only people read it."""
-        return super().name(name)
+    # -- what would undo the key, or has no step to be set of
+
+    def name(self, name: str) -> NoReturn:
+        """Refuse, as Flink does."""
+        message = f"A keyed stream takes no name ({name!r}): key_by() runs nothing of its own."
+        raise JobGraphError(message, hint="name the step in front of key_by(), or the one behind it")
+
+    def shuffle(self) -> NoReturn:
+        """Refuse, as Flink does."""
+        _refuse_partitioning("shuffle")
+
+    def rebalance(self) -> NoReturn:
+        """Refuse, as Flink does."""
+        _refuse_partitioning("rebalance")
+
+    def rescale(self) -> NoReturn:
+        """Refuse, as Flink does."""
+        _refuse_partitioning("rescale")
+
+    def forward(self) -> NoReturn:
+        """Refuse, as Flink does."""
+        _refuse_partitioning("forward")
+
+    def global_(self) -> NoReturn:
+        """Refuse: Flink's has no such method."""
+        _refuse_partitioning("global_")
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> NoReturn:
+        """Refuse, as Flink does."""
+        _refuse_partitioning("broadcast")
+
+
+def _refuse_partitioning(method: str) -> NoReturn:
+    message = f"{method}() can't take the place of a key: the stream is partitioned by key_by()."
+    raise JobGraphError(message, hint=f"call {method}() in front of key_by(), or instead of it")
 
 
 class DataStreamSink(StepSettings):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pystate.api.job_graph import SourceTransformation, StreamGraph
@@ -126,25 +126,23 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         )
         return self._add_source(step)
 
-    def from_collection(self, collection: Collection[Any], type_info: TypeInformation | None = None) -> StreamT:
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> StreamT:
         """Read the elements of a collection, in their order, once.
 
         The program carries the elements: a job that is started from a savepoint goes on behind those that were read, and is
         refused where these are not the same any more. More elements may follow them.
 
         Args:
-            collection: The elements; of a set the order is not the same in each run, so a list is better.
+            collection: The elements, taken at once where they are a generator's, and maybe none; of a set the order is not
+                the same in each run, so a list is better.
             type_info: Their type; without it they travel pickled.
 
         Raises:
-            JobGraphError: It is no collection, or it is empty.
+            JobGraphError: It is nothing to iterate over; or it is a text, bytes or a dict, whose parts nobody means.
         """
-        if isinstance(collection, (str, bytes, dict)) or not isinstance(collection, Collection):
+        if isinstance(collection, (str, bytes, dict)) or not isinstance(collection, Iterable):
             message = f"from_collection() takes a list of elements, not {type(collection).__name__}."
             raise JobGraphError(message)
-        if not collection:
-            message = "The collection is empty."
-            raise JobGraphError(message, where="from_collection()")
         step = SourceTransformation(
             name="Collection Source",
             collection=list(collection),

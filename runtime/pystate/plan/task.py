@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from pystate.api.job_graph import OperatorKind
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.type_info import TypeInformation
 from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputSpec
+from pystate.plan.output import OutputKind, OutputSpec
 from pystate.records.key_column import KeyColumn
 
 _SUBTASK = ", subtask "
@@ -46,6 +47,7 @@ class TaskSpec:
             united are one input.
         head: The operator that runs on the inputs; None where the only input goes straight into the chain.
         chain: What follows the head.
+        is_source: Whether this is the stateless part of a source, which runs in front of the first shuffle.
     """
 
     uid: str
@@ -56,6 +58,21 @@ class TaskSpec:
     inputs: list[TaskInput]
     head: OperatorSpec | None = None
     chain: Chain = field(default_factory=Chain)
+    is_source: bool = False
+
+    @property
+    def chained_name(self) -> str:
+        """The names of all that is chained here, in Flink's form: `Source: words -> Map, Filter -> Sink: Print`."""
+        parts = [f"Source: {self.name}"] if self.is_source else []
+        functions = [operator.name for operator in self.operators if operator.kind is not OperatorKind.SINK]
+        sinks = [operator.name for operator in self.operators if operator.kind is OperatorKind.SINK]
+        sinks += [output.name for output in self.outputs if output.kind is not OutputKind.EDGE]
+        if functions:
+            parts.append(", ".join(functions))
+        if sinks:
+            texts = [f"Sink: {name}" for name in sinks]
+            parts.append(texts[0] if len(texts) == 1 else f"({', '.join(texts)})")
+        return " -> ".join(parts) or self.name
 
     @property
     def key(self) -> KeyColumn | None:

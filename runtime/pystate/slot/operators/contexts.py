@@ -64,8 +64,13 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
         self.metrics.scope = _scope(self._operator, self._task, subtask, self._environment)
 
     def get_task_name(self) -> str:
-        """Return the operator's name."""
-        return self._operator.name
+        """Return the names of all that is chained in the task."""
+        return self._task.chained_name
+
+    def get_task_name_with_subtasks(self) -> str:
+        """Return the task's name, and which subtask and attempt this is."""
+        subtask = f"{self._subtask + 1}/{self._task.parallelism}"
+        return f"{self._task.chained_name} ({subtask})#{self._environment.attempt}"
 
     def get_number_of_parallel_subtasks(self) -> int:
         """Return the parallelism of the operator."""

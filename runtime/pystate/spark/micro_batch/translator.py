@@ -134,6 +134,7 @@ def _staged(
         max_parallelism=default_max_parallelism(plan.parallelism),
         inputs=[TaskInput(source.step.output_type, partitioned_by=source.step.partitioned_by)],
         chain=source.chain,
+        is_source=True,
     )
     report = None if metrics is None else metrics.reporter(source.uid, plan.parallelism)
     return frame.mapInArrow(chain_stage(head, environment, first, report), from_arrow_schema(first.schema()))
