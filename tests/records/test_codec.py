@@ -99,15 +99,21 @@ def test_keys_reach_the_slot_as_the_codec_has_them(key_type, keys):
     column, codec = KeyColumn("key", key_type), KeyCodec(key_type)
     prepare = column.preparer() or (lambda key: key)
     array = column.encode([prepare(key) for key in keys], "test")
-    internal = column.decoder(codec, "test")(array)
+    internal = column.decoder(codec)(array)
     assert internal == [codec.internal(key) for key in keys]
     assert [codec.external(key) for key in internal] == keys
 
 
-def test_a_row_without_a_key_is_refused():
-    column = KeyColumn("user", Types.STRING())
-    with pytest.raises(RecordError, match="'user' is null"):
-        column.decoder(KeyCodec(Types.STRING()), "test")(pa.array(["a", None]))
+@pytest.mark.parametrize(
+    ("key_type", "key"),
+    [(None, "a"), (Types.STRING(), "a"), (Types.DOUBLE(), 1.5), (Types.TUPLE([Types.LONG()]), (1,))],
+    ids=repr,
+)
+def test_a_row_without_a_key_has_the_key_none(key_type, key):
+    column, codec = KeyColumn("user", key_type), KeyCodec(key_type)
+    prepare = column.preparer() or (lambda key: key)
+    array = column.encode([prepare(key), prepare(None)], "test")
+    assert [codec.external(internal) for internal in column.decoder(codec)(array)] == [key, None]
 
 
 def collected(spec, elements):

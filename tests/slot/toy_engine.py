@@ -223,7 +223,7 @@ def by_subtask(batch: pa.RecordBatch, column: str, task: TaskSpec) -> list[pa.Re
     """Return the rows of each subtask, with their key groups."""
     key, codec = task.key, KeyCodec(task.key.key_type if task.key else None)
     assert key is not None
-    keys = key.decoder(codec, task.uid)(batch.column(column))
+    keys = key.decoder(codec)(batch.column(column))
     groups = [codec.key_group(one, task.max_parallelism) for one in keys]
     routed = batch.append_column(KEY_GROUP_FIELD, pa.array(groups, pa.int32()))
     return [

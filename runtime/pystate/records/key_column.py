@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.common.errors import RecordError
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.records.codec import Convert, column_converter, is_byte_array, to_array
 from pystate.records.sizes import Measure
@@ -65,10 +64,10 @@ class KeyColumn:
         """Return the column of the prepared keys."""
         return to_array(keys, self.field().type, where)
 
-    def decoder(self, codec: KeyCodec, where: str) -> Callable[[pa.Array], list[Any]]:
+    def decoder(self, codec: KeyCodec) -> Callable[[pa.Array], list[Any]]:
         """Return what turns the column into the codec's internal keys.
 
-        The returned function raises RecordError at a null key.
+        A null is the key None.
         """
         convert: Convert | None = None
         if not self.native:
@@ -77,10 +76,12 @@ class KeyColumn:
             convert = codec.internal
 
         def decode(array: pa.Array) -> list[Any]:
-            if array.null_count:
-                message = f"A row has no key: {self.column!r} is null."
-                raise RecordError(message, where=where, hint="filter such rows out in front of key_by()")
             keys: list[Any] = array.to_pylist()
-            return keys if convert is None else [convert(key) for key in keys]
+            if convert is None:
+                return keys
+            if array.null_count:
+                null = codec.internal(None)
+                return [null if key is None else convert(key) for key in keys]
+            return [convert(key) for key in keys]
 
         return decode

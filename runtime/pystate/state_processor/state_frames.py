@@ -176,10 +176,7 @@ class _Encoding:
         return _values(batch, stage.key, wanted)
 
     def _internal(self, codec: KeyCodec, key: Any) -> Any:
-        if key is None:
-            message = f"A row has no key: {self._stage.key!r} is null."
-            raise StateError(message, where=self._where, hint="filter such rows out")
-        return codec.decode(key) if self._stage.encoded_key else codec.internal(key)
+        return codec.decode(key) if self._stage.encoded_key and key is not None else codec.internal(key)
 
 
 class _StateEncoder:

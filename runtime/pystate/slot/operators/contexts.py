@@ -69,7 +69,8 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
 
     def get_task_name_with_subtasks(self) -> str:
         """Return the task's name, and which subtask and attempt this is."""
-        subtask = f"{self._subtask + 1}/{self._task.parallelism}"
+        number = self._subtask + 1  # in front of the first shuffle there may be more than the parallelism says
+        subtask = f"{number}/{max(number, self._task.parallelism)}"
         return f"{self._task.chained_name} ({subtask})#{self._environment.attempt}"
 
     def get_number_of_parallel_subtasks(self) -> int:

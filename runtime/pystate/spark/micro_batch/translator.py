@@ -25,7 +25,7 @@ from pystate.spark.micro_batch.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, 
 from pystate.spark.micro_batch.source_checks import check_frame, check_no_other_query
 from pystate.spark.schema import type_info_of
 from pystate.spark.source_metrics import SourceMetrics
-from pystate.state.base.keys import type_tag
+from pystate.state.base.keys import KeyCodec, type_tag
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,7 +200,9 @@ def _key_group(key: KeyColumn, max_parallelism: int, path: str = "") -> str:
     """Return the key group as SQL; the same as `KeyCodec.key_group` computes (see `state.base.keys`)."""
     name = path + "`" + key.column.replace("`", "``") + "`"
     if key.native:
-        hashed = f"hash({type_tag(key.key_type)}, {name})"
+        null_group = KeyCodec(key.key_type).key_group(None, max_parallelism)
+        group = f"pmod(hash({type_tag(key.key_type)}, {name}), {max_parallelism})"
+        return f"cast(if(isnull({name}), {null_group}, {group}) AS INT)"
     else:
         tag = f"cast(conv(hex(substring({name}, 1, 1)), 16, 10) AS INT)"
         hashed = f"hash({tag}, substring({name}, 2))"

@@ -26,7 +26,7 @@ KEY_ENCODING = "pystate-key-1"
 """The name of this encoding; it stands in every snapshot."""
 
 # Tags stand in snapshots: never renumber, never reuse.
-TAG_NULL = 0  # None, only inside composites; empty
+TAG_NULL = 0  # None; empty
 TAG_STRING = 1  # UTF-8
 TAG_BINARY = 2  # the bytes
 TAG_BOOLEAN = 3  # 4 bytes little-endian, 0 or 1
@@ -70,6 +70,9 @@ TAG_NAMES = {
     for name, value in list(globals().items())
     if name.startswith("TAG_") and isinstance(value, int)
 }
+
+NULL_KEY = bytes((TAG_NULL,))
+"""The bytes of the key None, whatever the type of the others."""
 
 _MAX_DEPTH = 50
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a time zone count from a naive epoch
@@ -476,8 +479,7 @@ def _auto(key: Any, depth: int) -> tuple[int, bytes]:
             return TAG_ROW, _row_head(key.get_row_kind(), key.field_names()) + elements
         return TAG_TUPLE if type(key) is tuple else TAG_LIST, elements
     if key is None:
-        message = "A key can't be null."
-        raise StateError(message, hint="filter such records out before key_by, or give them a key of their own")
+        return TAG_NULL, b""
     message = f"A key can't be a {type(key).__module__}.{type(key).__qualname__}: {key!r}."
     raise StateError(message, hint="give key_by a key_type, or return a tuple of strings and numbers")
 
@@ -503,7 +505,7 @@ def encode_auto(key: Any) -> bytes:
     those.
 
     Raises:
-        StateError: The key is None or of a type that has no bytes of its own.
+        StateError: The key is of a type that has no bytes of its own.
     """
     tag, payload = _auto(key, 0)
     return bytes((tag,)) + payload
@@ -535,6 +537,8 @@ def _decode_auto(tag: int, payload: bytes, depth: int) -> Any:
         return tuple(_decode_elements(payload, depth))
     if tag == TAG_LIST:
         return _decode_elements(payload, depth)
+    if tag == TAG_NULL and not payload:
+        return None
     raise _damaged(tag_name(tag))
 
 

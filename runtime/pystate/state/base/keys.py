@@ -13,6 +13,7 @@ from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.state.base.key_encoding import (
     KEY_ENCODING,
     NATIVE_TAGS,
+    NULL_KEY,
     TAG_BIG_INT,
     TAG_BINARY,
     TAG_BOOLEAN,
@@ -89,7 +90,7 @@ class _Keys(ABC):
 
 
 class _TypedKeys(_Keys):
-    """Keys of a declared type; as they are where `identity`, else as their bytes (their equality isn't Python's)."""
+    """Keys of a declared type, and None, as their bytes: their equality isn't Python's."""
 
     def __init__(self, type_info: TypeInformation) -> None:
         self.type_info = type_info
@@ -106,12 +107,14 @@ class _TypedKeys(_Keys):
         return data[1:]
 
     def internal(self, key: Any) -> Hashable:
-        return self._prefix + self._encode(key)
+        return NULL_KEY if key is None else self._prefix + self._encode(key)
 
     def encode(self, internal: Any) -> bytes:
         return bytes(internal)
 
     def decode(self, data: bytes) -> Hashable:
+        if data == NULL_KEY:
+            return data
         try:
             again = self._encode(self._decode(self._payload(data)))
         except StateError as error:
@@ -123,10 +126,12 @@ class _TypedKeys(_Keys):
         return data
 
     def external(self, internal: Any) -> Any:
-        return self._decode(internal[1:])
+        return None if internal == NULL_KEY else self._decode(internal[1:])
 
 
 class _IdentityKeys(_TypedKeys):
+    """Keys as they are, None among them; where a key may be None is asked only when it is none of the others."""
+
     _python_type: type
 
     def __init__(self, type_info: TypeInformation, python_type: type) -> None:
@@ -136,18 +141,30 @@ class _IdentityKeys(_TypedKeys):
     def internal(self, key: Any) -> Hashable:
         if type(key) is self._python_type:
             return key  # str, bytes and int are hashable
-        return self._decode(self._encode(key))  # type: ignore[no-any-return]  # raises, and names the type
+        return None if key is None else self._decode(self._encode(key))  # raises, and names the type
 
     def encode(self, internal: Any) -> bytes:
-        return self._prefix + self._encode(internal)
+        try:
+            return self._prefix + self._encode(internal)
+        except StateError:
+            if internal is None:
+                return NULL_KEY
+            raise
 
     def decode(self, data: bytes) -> Hashable:
-        return self._decode(self._payload(data))  # type: ignore[no-any-return]
+        try:
+            return self._decode(self._payload(data))  # type: ignore[no-any-return]
+        except RestoreError:
+            if data == NULL_KEY:
+                return None
+            raise
 
     def external(self, internal: Any) -> Any:
         return internal
 
     def key_group(self, internal: Any, max_parallelism: int) -> int:
+        if internal is None:
+            return super().key_group(internal, max_parallelism)
         return hash_key_group(self.tag, self._encode(internal), max_parallelism)
 
 
@@ -158,7 +175,7 @@ class _TextKeys(_IdentityKeys):
     def encode(self, internal: Any) -> bytes:
         try:
             return self._prefix + internal.encode()  # type: ignore[no-any-return]
-        except UnicodeEncodeError:  # lone surrogates, which take a slower way
+        except (UnicodeEncodeError, AttributeError):  # lone surrogates and None, which take a slower way
             return super().encode(internal)
 
 
@@ -171,7 +188,7 @@ class _IntegerKeys(_IdentityKeys):
     def internal(self, key: Any) -> Hashable:
         if type(key) is int and self._low <= key <= self._high:
             return key
-        return self._decode(self._encode(key))  # type: ignore[no-any-return]  # raises, and names the type
+        return None if key is None else self._decode(self._encode(key))  # raises, and names the type
 
 
 class _AutoKeys(_Keys):
@@ -246,7 +263,7 @@ class KeyCodec:
 
     Attributes:
         key_type: As given.
-        internal: (external key) -> internal key. Raises StateError for a key of the wrong type and for None.
+        internal: (external key) -> internal key. Raises StateError for a key of the wrong type; None is of any.
         encode: (internal key) -> bytes.
         decode: (bytes) -> internal key. Raises RestoreError where the bytes are a key of another type, CorruptSnapshotError
             where they are none.
