@@ -1,4 +1,4 @@
-"""What `print()` shows: known answers of PyFlink 2.3.0, process mode, Java 21."""
+"""What `print()` shows: known answers of PyFlink 2.3.0, process mode, Java 17."""
 
 from __future__ import annotations
 

@@ -93,10 +93,6 @@ class RuntimeContext(KeyedStateStore):
     def get_metrics_group(self) -> MetricGroup:
         """Return the group of the operator's metrics."""
 
-    def get_task_name_with_subtasks(self) -> str:
-        """Return the operator's name with the number of the subtask, from 1 on, and how many there are: `Map (1/2)`."""
-        return f"{self.get_task_name()} ({self.get_index_of_this_subtask() + 1}/{self.get_number_of_parallel_subtasks()})"
-
     def get_metric_group(self) -> MetricGroup:
         """Return the group of the operator's metrics, under the name that it has in Java and in PyFlink's tables."""
         return self.get_metrics_group()

@@ -4,7 +4,7 @@ Flink's sink runs in the JVM, so an element of a declared type is shown as the J
 `(2,null)`. On the way there a number is cut to fit an integer type, and what isn't of the type fails. Rows and untyped
 elements are turned into text by Python.
 
-Facts are those of PyFlink 2.3.0 on Java 21.
+Facts are those of PyFlink 2.3.0 on Java 17.
 """
 
 from __future__ import annotations
