@@ -258,7 +258,7 @@ def _targets(level: Level, number: int, rows: pa.RecordBatch, partition: int) ->
 
 def _key_groups(port: Port, rows: pa.RecordBatch) -> list[int]:
     key, codec = port.key, _codec(port.key.key_type)
-    keys = key.decoder(codec, port.task.uid)(rows.column(key.column))
+    keys = key.decoder(codec)(rows.column(key.column))
     return [codec.key_group(one, port.task.max_parallelism) for one in keys]
 
 
