@@ -200,7 +200,8 @@ def _key_group(key: KeyColumn, max_parallelism: int, path: str = "") -> str:
     """Return the key group as SQL; the same as `KeyCodec.key_group` computes (see `state.base.keys`)."""
     name = path + "`" + key.column.replace("`", "``") + "`"
     if key.native:
-        null_group = KeyCodec(key.key_type).key_group(None, max_parallelism)
+        codec = KeyCodec(key.key_type)
+        null_group = codec.key_group(codec.internal(None), max_parallelism)
         group = f"pmod(hash({type_tag(key.key_type)}, {name}), {max_parallelism})"
         return f"cast(if(isnull({name}), {null_group}, {group}) AS INT)"
     else:
