@@ -51,10 +51,10 @@ def test_a_file_with_every_key_that_means_nothing_is_read_and_each_is_told_with_
 
 def test_a_program_may_set_them_too_and_its_job_tells_them():
     configuration = Configuration().set_string("python.fn-execution.bundle.size", "1000").set_string("my.own", "1")
-    configuration.set_string("execution.runtime-mode", "STREAMING").set_integer("akka.ask.timeout", 3)
+    configuration.set_string("execution.batch-shuffle-mode", "ALL_EXCHANGES_BLOCKING").set_integer("akka.ask.timeout", 3)
     assert [notice.split()[0] for notice in configuration.notices()] == [
         "'python.fn-execution.bundle.size'",
-        "'execution.runtime-mode'",
+        "'execution.batch-shuffle-mode'",
         "'akka.ask.timeout'",
     ]
     assert configuration.get_string("python.fn-execution.bundle.size", "") == "1000"
@@ -63,7 +63,6 @@ def test_a_program_may_set_them_too_and_its_job_tells_them():
 @pytest.mark.parametrize(
     ("key", "value", "passes"),
     [
-        ("execution.runtime-mode", "BATCH", "AUTOMATIC"),
         ("state.backend.rocksdb.timer-service.factory", "HEAP", "ROCKSDB"),
         ("security.ssl.enabled", "true", "false"),
         ("security.ssl.internal.enabled", "true", "false"),

@@ -347,6 +347,9 @@ class StreamGraph:
     Args:
         sources: Where they begin.
         notices: What the program's author should know, in sentences.
+
+    Attributes:
+        batch: The job runs in BATCH mode.
     """
 
     def __init__(self, sources: list[SourceTransformation], notices: Iterable[str] = ()) -> None:
@@ -355,6 +358,7 @@ class StreamGraph:
             source.insert_timestamps()
         of_steps = (notice for step in self.transformations() for notice in step.notices)
         self.notices = [*notices, *dict.fromkeys(of_steps)]
+        self.batch = False
 
     def transformations(self) -> Iterator[Transformation]:
         """Yield every step once, parents before children."""
@@ -387,7 +391,9 @@ class StreamGraph:
             made.children = [copies[id(child)] for child in step.children if id(child) in copies]
             if isinstance(made, SourceTransformation):
                 made.follow_timestamps(copies)
-        return StreamGraph([cast("SourceTransformation", copies[id(source)]) for source in self.sources], self.notices)
+        graph = StreamGraph([cast("SourceTransformation", copies[id(source)]) for source in self.sources])
+        graph.notices = list(self.notices)
+        return graph
 
     def detach(self) -> None:
         """Take the steps apart once a job has taken them: the next job has those built later, and what these read.
@@ -397,6 +403,11 @@ class StreamGraph:
         for step in list(self.transformations()):
             step.children = []
             step.detached = True
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether all sources whose elements somebody reads have an end."""
+        return all(source.bounded for source in self.live_sources())
 
     def live_sources(self) -> list[SourceTransformation]:
         """Return the sources whose elements somebody reads."""

@@ -287,8 +287,19 @@ class CheckpointCoordinator:
         if self._settings.enabled:
             self.trigger_checkpoint().result(timeout_s)
 
+    def check_streaming(self) -> None:
+        """Refuse snapshots of a job in BATCH mode: while it runs it has no state that another could begin with.
+
+        Raises:
+            CheckpointFailedError: It is one.
+        """
+        if self._settings.batch:
+            message = f"Job {self._job.job_id} is not a streaming job."
+            raise CheckpointFailedError(message, hint="cancel a job in BATCH mode, and start it again from nothing")
+
     def submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
         """Let a request wait for its turn; return its future."""
+        self.check_streaming()
         rejected = self._schedule.submit(request)
         if rejected is not None:
             message = "Too many checkpoints wait already."

@@ -7,6 +7,7 @@ from typing import Any
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, SnapshotError
+from pystate.common.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.options import CheckpointingOptions, CheckpointStorageType, PystateOptions
 from pystate.common.service_options import WebOptions
 from pystate.common.state_settings import StateSettings
@@ -34,6 +35,7 @@ class CheckpointSettings:
         history_size: How many checkpoints the statistics remember.
         incremental: Whether checkpoints write only what has changed, as far as the state backend can do so.
         storage: Where snapshots go.
+        batch: Whether the job runs in BATCH mode, in which there are no snapshots.
     """
 
     interval_ms: int | None
@@ -50,6 +52,7 @@ class CheckpointSettings:
     history_size: int
     incremental: bool
     storage: CheckpointStorageAccess
+    batch: bool = False
 
     @staticmethod
     def of(configuration: Configuration, job_id: str) -> CheckpointSettings:
@@ -88,6 +91,7 @@ class CheckpointSettings:
                 get(CheckpointingOptions.CREATE_CHECKPOINT_SUB_DIR),
                 for_processes=True,
             ),
+            batch=get(ExecutionOptions.RUNTIME_MODE) is RuntimeExecutionMode.BATCH,
         )
 
     @property

@@ -14,7 +14,7 @@ _ROCKSDB = "RocksDB's memory is one number (state.backend.rocksdb.memory.fixed-p
 _METRICS = "there is one reporter, Prometheus text at /metrics of the job manager, with Flink's default scopes"
 _CLUSTER = "Spark starts and places the processes; pystate.spark.master and Spark's own keys say how"
 _PROCESS = "functions run in the process that holds their state"
-_BATCH = "every job is a streaming query, a bounded one ends by itself; nothing is planned as a batch"
+_BATCH = "Spark sorts and shuffles what a job in BATCH mode reads, in stages of its own"
 _SQL = "there is no Table API; SQL is Spark's own, in the DataFrame that a job begins with"
 _JAVA = "functions are Python; Java classes for Spark's sources and sinks are named by spark.jars"
 _TYPES = "values are written by their Python type; there is no Kryo and no Avro for them"
@@ -68,7 +68,6 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "statebackend.useManagedMemory": _ROCKSDB,
     "execution.async-state.": "state is in the function's own process, there is nothing to wait for",
     # how a job runs
-    "execution.runtime-mode": _BATCH,
     "execution.batch.": _BATCH,
     "execution.batch-shuffle-mode": _BATCH,
     "execution.batch-state-backend.": _BATCH,

@@ -12,6 +12,7 @@ from typing import Any
 
 from pystate.common.config_option import ConfigOption
 from pystate.common.deployment_options import DeploymentOptions, PythonOptions
+from pystate.common.execution_options import ExecutionOptions
 from pystate.common.file_system_options import FileSystemOptions, HdfsOptions, S3Options, StorageOptions
 from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
 from pystate.common.metric_options import PrometheusReporterOptions
@@ -496,6 +497,7 @@ OPTION_GROUPS: tuple[type, ...] = (
     PipelineOptions,
     DeploymentOptions,
     PythonOptions,
+    ExecutionOptions,
     ClientOptions,
     RestOptions,
     SecurityOptions,

@@ -60,11 +60,6 @@ _HADOOP_FILES = Refusal(
 )
 
 REFUSED_KEYS: dict[str, Refusal] = {
-    "execution.runtime-mode": Refusal(
-        "every job is a streaming query: results are updated with each epoch, and there is no final one alone",
-        "leave it out; a job over bounded sources ends by itself",
-        frozenset({"batch"}),
-    ),
     "state.backend.rocksdb.timer-service.factory": Refusal(
         "timers of the rocksdb state backend are rows of RocksDB, of which the first ones are kept in memory",
         "leave it out, and set state.backend.rocksdb.timer-service.cache-size for more of them; hashmap has all in memory",

@@ -69,6 +69,7 @@ from pystate.api.window.functions import (
 )
 from pystate.api.window.triggers import Trigger, TriggerResult
 from pystate.api.window.windows import CountWindow, GlobalWindow, TimeWindow, Window
+from pystate.common.execution_options import RuntimeExecutionMode
 from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.options import CheckpointingMode, ExternalizedCheckpointCleanup, ExternalizedCheckpointRetention
 from pystate.datastream.checkpoint_config import CheckpointConfig
@@ -184,6 +185,7 @@ __all__ = [
     "ReducingStateDescriptor",
     "RocksDBStateBackend",
     "RuntimeContext",
+    "RuntimeExecutionMode",
     "SinkFunction",
     "SlotSharingGroup",
     "SourceFunction",

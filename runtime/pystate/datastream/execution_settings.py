@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pystate.common.configuration import Configuration
 from pystate.common.deployment_options import PythonOptions
 from pystate.common.execution_config import ExecutionConfig
+from pystate.common.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.options import CheckpointingMode, CheckpointingOptions, CoreOptions, PipelineOptions
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.state_backend import StateBackend, state_backend_of
@@ -65,6 +66,11 @@ class ExecutionSettings:
     def get_max_parallelism(self) -> int:
         """Return the number of key groups, -1 where it is left to the runtime."""
         return int(self._configuration.get(PipelineOptions.MAX_PARALLELISM))
+
+    def set_runtime_mode(self: SelfSettings, execution_mode: RuntimeExecutionMode) -> SelfSettings:
+        """Set whether results are updated while input comes (STREAMING), or are final ones of input with an end (BATCH)."""
+        self._configuration.set(ExecutionOptions.RUNTIME_MODE, execution_mode)
+        return self
 
     def enable_checkpointing(
         self: SelfSettings,

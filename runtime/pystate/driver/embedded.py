@@ -22,6 +22,7 @@ from pystate.common.private_home import close_to_others
 from pystate.datastream.executor import Executor, for_widest_step
 from pystate.driver.early_check import check_before_spark
 from pystate.driver.engines import job_engine
+from pystate.driver.execution_mode import in_execution_mode
 from pystate.driver.job_master import JobMaster
 from pystate.driver.library_logs import keep_libraries_off_stdout
 from pystate.driver.program_jobs import ProgramJob, ProgramJobs
@@ -103,6 +104,7 @@ class LocalExecutor(Executor):
         directory = self.job_directory()
         status = self.new_status(directory, job_name)
         try:
+            configuration = in_execution_mode(graph, configuration)
             check_before_spark(graph, configuration, starts=status.attempt == 0)
         except PystateError as error:
             status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))

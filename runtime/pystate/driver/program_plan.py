@@ -24,6 +24,7 @@ from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
 from pystate.datastream.executor import Executor, register_executor
 from pystate.driver.__main__ import program_place, program_trace, submitted_configuration
+from pystate.driver.execution_mode import in_execution_mode
 from pystate.driver.restore import load_snapshot
 from pystate.driver.restore_check import check_against
 from pystate.driver.status import failure_dict
@@ -74,6 +75,7 @@ class PlanExecutor(Executor):
         parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
         auto_uids = bool(configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
         try:
+            in_execution_mode(graph, configuration)
             plan = json_plan(graph, parallelism, auto_uids=auto_uids)
             restore = self._restore(graph, configuration, auto_uids=auto_uids) if self._restores else None
         except PystateError as error:

@@ -114,6 +114,7 @@ class Scheduler:
             state_backend=self._state_settings.backend,
             kept_output_bytes=configuration.get(PystateOptions.OUTPUT_MEMORY_SIZE),
             working_directory="",
+            batch=plan.batch,
         )
         scratch = scratch_folder(self._job.job_id)
         try:

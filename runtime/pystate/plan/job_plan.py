@@ -52,6 +52,7 @@ class JobPlan:
         sinks: All sinks of all tasks.
         explicit_max_parallelism: The number of key groups of the tasks whose author has set it, by uid.
         warnings: What the author should know.
+        batch: All input is one epoch, and reaches keyed tasks key by key in the order of time.
     """
 
     sources: list[SourcePlan]
@@ -61,6 +62,7 @@ class JobPlan:
     sinks: list[SinkPlan] = field(default_factory=list)
     explicit_max_parallelism: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    batch: bool = False
 
     @property
     def tasks(self) -> list[TaskSpec]:

@@ -135,12 +135,14 @@ class JobPlanner:
         for source, source_type in zip(sources, source_types, strict=True):
             source.output_type = source.output_type or source_type
         graph.resolve_types()
-        self._warnings.extend(check_steps_that_wait_for_the_clock(steps))
+        if not graph.batch:  # which has the timers of a key fire at its end
+            self._warnings.extend(check_steps_that_wait_for_the_clock(steps))
         self._time = EventTime(steps)
         self._stages = SourceStages(graph, self._parallelism)
         for step in steps:
             self._place(step)
         plan = JobPlan([SourcePlan(source, self._uids[id(source)]) for source in sources], self._parallelism)
+        plan.batch = graph.batch
         self._build_chains(plan)
         connect_channels(plan)
         plan.explicit_max_parallelism = self._explicit

@@ -117,6 +117,7 @@ class JobEnvironment:
         configuration: The effective options, as text.
         kept_output_bytes: The memory bound of one subtask's kept output.
         working_directory: A folder of this slot and execution attempt alone.
+        batch: All input is one epoch, and reaches keyed tasks key by key in the order of time.
     """
 
     job_id: str
@@ -126,3 +127,4 @@ class JobEnvironment:
     state_backend: str
     kept_output_bytes: int
     working_directory: str
+    batch: bool = False

@@ -19,16 +19,21 @@ class ChainTime:
 
     Args:
         clock: The time, ms since 1970.
+        sorted_input: See below.
 
     Attributes:
         clock: As given.
         timestamp: Of the element on its way, ms since 1970; None where it has none.
         watermark: The event time, ms since 1970.
+        sorted_input: Elements come key by key; each key's timers fire behind its last one.
+        quiesced: A key is at its end: timers that are registered now are ignored, as nothing would ever end with them.
     """
 
-    __slots__ = ("clock", "timestamp", "watermark")
+    __slots__ = ("clock", "quiesced", "sorted_input", "timestamp", "watermark")
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int], *, sorted_input: bool = False) -> None:
         self.clock = clock
+        self.sorted_input = sorted_input
+        self.quiesced = False
         self.timestamp: int | None = None
         self.watermark = MIN_WATERMARK

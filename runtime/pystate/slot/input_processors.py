@@ -18,6 +18,7 @@ from pystate.records.key_column import KeyColumn
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.operator import Operator
 from pystate.slot.operators.output import Emit, Output
+from pystate.slot.sorted_keys import SortedKeys
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.keys import KeyCodec
 
@@ -34,6 +35,7 @@ class InputProcessors:
         backend: The keyed state; None where the task isn't keyed.
         key_codec: Knows its keys; None as well.
         time: Of the chain.
+        sorted_keys: Told where one key ends and the next begins; None where keys come in no order.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class InputProcessors:
         backend: KeyedStateBackend | None,
         key_codec: KeyCodec | None,
         time: ChainTime,
+        sorted_keys: SortedKeys | None = None,
     ) -> None:
         self._task = task
         self._subtask = subtask
@@ -51,6 +54,7 @@ class InputProcessors:
         self._backend = backend
         self._key_codec = key_codec
         self._time = time
+        self._sorted_keys = sorted_keys
 
     def make(self, head: Operator | None, output: Output) -> list[ProcessBatch]:
         """Return what is called with the batches of each input.
@@ -132,7 +136,32 @@ class InputProcessors:
                 time.timestamp = None
             backend.count_records(batch.num_rows)
 
+        if self._sorted_keys is not None:
+            return self._sorted_input(read, key, handle, self._sorted_keys)
         return process_timestamped if read.timestamped else process_keyed
+
+    def _sorted_input(self, read: TaskInput, key: KeyColumn, handle: Emit, sorted_keys: SortedKeys) -> ProcessBatch:
+        backend, codec, column, time = self._backend, self._key_codec, key.column, self._time
+        assert backend is not None  # noqa: S101 - the task has a key
+        assert codec is not None  # noqa: S101
+        decode, decode_keys = RecordCodec(read.type_info, self._task.name).decode, key.decoder(codec, self._task.name)
+        context, begin = backend.key_context, sorted_keys.begin
+
+        def process_sorted(batch: pa.RecordBatch) -> None:
+            key_groups = batch.column(KEY_GROUP_FIELD)
+            self._check_route(key_groups)
+            keys, groups = decode_keys(batch.column(column)), key_groups.to_pylist()
+            times = _timestamps(batch) if read.timestamped else [None] * batch.num_rows
+            try:
+                for current, group, element, timestamp in zip(keys, groups, decode(batch), times, strict=True):
+                    if current != context.active_key:
+                        begin(current, group)
+                    time.timestamp = timestamp
+                    handle(element)
+            finally:
+                time.timestamp = None
+
+        return process_sorted
 
     def _without_writes(self, process: ProcessBatch, head: Operator) -> ProcessBatch:
         """Forbid writes to broadcast state while a batch of the data stream is processed, also through kept objects."""

@@ -31,6 +31,7 @@ from pystate.slot.operators.operator import Operator
 from pystate.slot.operators.output import Emit, Output
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.slot.sorted_keys import SortedKeys
 from pystate.slot.task_metrics import TaskMetrics
 from pystate.slot.task_watermarks import TaskWatermarks
 from pystate.snapshot.barrier import CheckpointBarrier
@@ -77,7 +78,7 @@ class OperatorChain:
         self.metrics = TaskMetrics(task)
         self.operators: list[Operator] = []
         self._environment = environment
-        self._time = ChainTime(clock)
+        self._time = ChainTime(clock, sorted_input=environment.batch)
         self.key_groups = task.key_group_range(subtask)
         self._key_codec: KeyCodec | None = None
         self.backend: KeyedStateBackend | None = None
@@ -106,6 +107,7 @@ class OperatorChain:
             self._head = self._operator(task.head, self.backend)
             self.operators.append(self._head)
         self._opened: list[Function | Operator] = []
+        self._sorted_keys: SortedKeys | None = None
         self.watermarks = TaskWatermarks(task, subtask, self._time)
         if any(read.timestamped for read in task.inputs):
             self.metrics.watermarks = self.watermarks.current
@@ -141,7 +143,11 @@ class OperatorChain:
         self.metrics.sample_gauges()
         if self.copies is not None:
             self.copies.restored(checkpoint_id, self.task.place_of(self.subtask))
-        inputs = InputProcessors(self.task, self.subtask, self.key_groups, self.backend, self._key_codec, self._time)
+        if self._environment.batch and self._head is not None and self.backend is not None:
+            self._sorted_keys = SortedKeys(self._head, self.backend, self._time)
+        inputs = InputProcessors(
+            self.task, self.subtask, self.key_groups, self.backend, self._key_codec, self._time, self._sorted_keys
+        )
         self._process = inputs.make(self._head, self._output)
 
     def close(self) -> None:
@@ -204,6 +210,9 @@ class OperatorChain:
 
         Timers by the clock that are due fire first; Flink drops them at the end of the input, and so does this.
         """
+        if self._sorted_keys is not None:
+            with self.metrics.busy:
+                self._sorted_keys.end()
         due = self.next_processing_time_timer()
         if due is not None and due <= self._time.clock() and not end_of_input:
             self.on_tick()

@@ -56,6 +56,27 @@ def test_rows_come_out_as_they_went_in_port_by_port():
     ]
 
 
+def test_in_batch_mode_the_elements_of_a_key_stay_in_their_order_over_both_inputs():
+    first, second = source("first", output_type=PAIRS), source("second", output_type=PAIRS)
+    by = {"selector": str, "key_type": Types.STRING()}
+    printed(connected(keyed(first, **by), keyed(second, **by), uid="co"))
+    plan = planned([first, second])
+    plan.batch = True
+    (level,) = levels_of(plan)
+    wrapped = [
+        level.wrap(level.index_of(edge), rows(f0=[edge.name], f1=[number], __pystate_key=["k"]))
+        for number, edge in enumerate([*plan.source_edges(), *plan.source_edges()[1:], *plan.source_edges()[:1]])
+    ]
+    mixed = pa.Table.from_batches([batch.cast(level.schema()) for batch in wrapped]).combine_chunks().to_batches()[0]
+    mixed = mixed.append_column(KEY_GROUP_FIELD, pa.array([7] * 4, pa.int32()))
+
+    assert [(index, batch.column("f1").to_pylist()) for index, batch in level.unwrap(mixed)] == [
+        (0, [0]),
+        (1, [1, 2]),
+        (0, [3]),
+    ]
+
+
 def test_a_level_with_one_way_in_takes_rows_as_they_are():
     root = source(output_type=PAIRS)
     printed(process(keyed(root, selector=len), uid="a"))

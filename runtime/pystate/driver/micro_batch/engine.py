@@ -41,7 +41,13 @@ from pystate.spark.micro_batch.source_shuffles import source_shuffles
 from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory
 from pystate.spark.micro_batch.stage_store import StageStore
 from pystate.spark.micro_batch.stage_times import alignment_ms
-from pystate.spark.micro_batch.translator import frame_without_rows, kept_frame, streaming_frame
+from pystate.spark.micro_batch.translator import (
+    frame_of_levels,
+    frame_without_rows,
+    kept_frame,
+    staged_frame,
+    streaming_frame,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -121,10 +127,16 @@ class MicroBatchEngine:
         self._logs.rebuild(restored.spark_files, keep_query_id=restored.keep_query_id)
         began = self._job_epochs.attempt_started
         self._epochs = began(pool, self._logs, restored.epoch, restored.batch_id, events.checkpoints_failed)
-        frame = streaming_frame(self._plan, self._frames, self._slots, self._environment, self._metrics.sources)
+        plan, environment, sources = self._plan, self._environment, self._metrics.sources
+        if plan.batch:  # Spark sorts no stream, so the levels stand behind it, in the only epoch
+            frame = staged_frame(plan, self._frames, environment, sources)
+        else:
+            frame = streaming_frame(plan, self._frames, self._slots, environment, sources)
         writer = frame.writeStream.foreachBatch(self._run_epoch).option("checkpointLocation", str(self._logs.path))
         writer = writer.queryName(f"{OUR_QUERIES}{self._environment.job_id}-{self._environment.attempt}")
-        if self._plan.bounded:
+        if plan.batch:
+            writer = writer.trigger(once=True)
+        elif plan.bounded:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
@@ -155,7 +167,7 @@ class MicroBatchEngine:
         error = query.exception()
         if error is not None:
             events.engine_failed(JobExecutionError(f"The query failed: {first_line(error)}"), str(error))
-        elif not waits_for_time(self._plan):
+        elif self._plan.batch or not waits_for_time(self._plan):
             events.sources_read()
         elif self._last_epoch is None:
             self._last_epoch = threading.Thread(target=self._run_last_epoch, name="last-epoch", daemon=True)
@@ -227,7 +239,14 @@ class MicroBatchEngine:
         except Exception as error:
             self._fail(stage_failure(error), str(error))
             raise
-        self._run(epoch, batch_id, lambda: frame, lambda prepared: self._proof.check(epoch, prepared, group))
+        self._run(epoch, batch_id, lambda: self._whole(frame), lambda prepared: self._proof.check(epoch, prepared, group))
+
+    def _whole(self, frame: DataFrame) -> DataFrame:
+        """Return the DataFrame that brings a batch through all tasks."""
+        if not self._plan.batch:
+            return frame
+        assert self._slots is not None  # noqa: S101 - epochs run after start
+        return frame_of_levels(self._plan, frame, replace(self._slots, end_of_input=True), self._environment)
 
     def drain(self, savepoint: CheckpointRequest | None = None) -> None:
         """Let no batch follow, and run the epoch behind all rows, in which event time is at its end.

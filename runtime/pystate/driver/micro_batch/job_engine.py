@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import SinkKind, SourceTransformation
+from pystate.common.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, PystateOptions, RestartStrategyType, StateRecoveryOptions
 from pystate.common.state_settings import is_checkpointing_enabled
@@ -66,7 +67,11 @@ class MicroBatchJobEngine:
         """Make the streaming DataFrames, and return what elements each source gives."""
         configuration = self._job.configuration
         bounds = EpochBounds(configuration, configuration.get(CoreOptions.DEFAULT_PARALLELISM))
-        bounded = [bounds.bound(source_frame(self._spark, source), source.name) for source in sources]
+        frames = [source_frame(self._spark, source) for source in sources]
+        if configuration.get(ExecutionOptions.RUNTIME_MODE) is RuntimeExecutionMode.BATCH:  # one epoch reads all there is
+            bounded: list[tuple[DataFrame, list[str]]] = [(frame, []) for frame in frames]
+        else:
+            bounded = [bounds.bound(frame, source.name) for frame, source in zip(frames, sources, strict=True)]
         self._frames = [frame for frame, _ in bounded]
         self._notices = [notice for _, notices in bounded for notice in notices]
         for source, frame in zip(sources, self._frames, strict=True):

@@ -12,7 +12,7 @@ from pystate.api.timer_service import TimerService
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.plan.chain import has_on_timer
-from pystate.slot.chain_time import ChainTime
+from pystate.slot.chain_time import MAX_WATERMARK, ChainTime
 from pystate.slot.operators.one_input import Emit, process_handler
 from pystate.slot.operators.output import Output
 from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
@@ -154,8 +154,7 @@ def reduce_handler(
     call: Callable[..., Any], emit: Emit, backend: KeyedStateBackend, type_info: TypeInformation | None
 ) -> Emit:
     """Return what merges each element into the result of its key, and emits that."""
-    descriptor = ValueStateDescriptor(REDUCE_STATE, type_info)
-    state = cast("ValueState[Any]", backend.get_partitioned_state(descriptor))
+    state = _reduce_state(backend, type_info)
     value, update = state.value, state.update
 
     def run_reduce(element: Any) -> None:
@@ -163,9 +162,60 @@ def reduce_handler(
         if so_far is not None:
             element = call(so_far, element)
             if element is None:
-                message = "The reduce function returned None, which would forget what was reduced so far."
-                raise StateError(message, where=f"state {REDUCE_STATE!r}", hint="return the merged value")
+                raise _forgotten()
         update(element)
         emit(element)
 
     return run_reduce
+
+
+class _FinalResult:
+    """Emits what the elements of a key were reduced to, at the key's end."""
+
+    def __init__(self, value: Callable[[], Any], emit: Emit) -> None:
+        self._value = value
+        self._emit = emit
+
+    def on_event_time(self, timestamp: int, namespace: Any) -> None:
+        """Emit it."""
+        self._emit(self._value())
+
+    def on_processing_time(self, timestamp: int, namespace: Any) -> None:
+        """No timer by the clock is registered."""
+
+
+def final_reduce_handler(
+    call: Callable[..., Any],
+    emit: Emit,
+    backend: KeyedStateBackend,
+    type_info: TypeInformation | None,
+    timers: InternalTimeServiceManager,
+) -> Emit:
+    """Return what merges each element into the result of its key, and emits the last one at the end of event time.
+
+    Source: PyFlink's reduce in BATCH mode, a timer of Flink's last watermark per key.
+    """
+    state = _reduce_state(backend, type_info)
+    value, update = state.value, state.update
+    at_end = timers.get_internal_timer_service(USER_TIMERS, _FinalResult(value, emit))
+
+    def run_final_reduce(element: Any) -> None:
+        so_far = value()
+        if so_far is None:
+            at_end.register_event_time_timer(None, MAX_WATERMARK)
+        else:
+            element = call(so_far, element)
+            if element is None:
+                raise _forgotten()
+        update(element)
+
+    return run_final_reduce
+
+
+def _reduce_state(backend: KeyedStateBackend, type_info: TypeInformation | None) -> ValueState[Any]:
+    return cast("ValueState[Any]", backend.get_partitioned_state(ValueStateDescriptor(REDUCE_STATE, type_info)))
+
+
+def _forgotten() -> StateError:
+    message = "The reduce function returned None, which would forget what was reduced so far."
+    return StateError(message, where=f"state {REDUCE_STATE!r}", hint="return the merged value")

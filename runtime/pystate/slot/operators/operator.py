@@ -23,7 +23,7 @@ from pystate.slot.frozen_task import FrozenOperator
 from pystate.slot.operators.broadcast import broadcast_handlers
 from pystate.slot.operators.contexts import InitializationContext, SnapshotContext, SubtaskRuntimeContext
 from pystate.slot.operators.interval_join import IntervalJoinOperator
-from pystate.slot.operators.keyed import keyed_process_handlers, reduce_handler
+from pystate.slot.operators.keyed import final_reduce_handler, keyed_process_handlers, reduce_handler
 from pystate.slot.operators.one_input import Emit, callables, stateless_handler
 from pystate.slot.operators.output import Output
 from pystate.slot.operators.sink import sink_handler
@@ -250,6 +250,8 @@ class Operator:
             return [windows.process_element]
         calls = callables(kind, function)
         if kind is OperatorKind.REDUCE:
+            if self._time.sorted_input:
+                return [final_reduce_handler(calls[0], output.emit, backend, input_type, timers)]
             return [reduce_handler(calls[0], output.emit, backend, input_type)]
         return keyed_process_handlers(function, calls, output, self._time, backend, timers)
 

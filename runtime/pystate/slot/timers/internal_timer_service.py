@@ -63,16 +63,18 @@ class InternalTimerService:
         return self._time.watermark
 
     def register_event_time_timer(self, namespace: Any, timestamp: int) -> None:
-        """Add a timer of the current key.
+        """Add a timer of the current key; nothing at the end of a key in BATCH mode, as in Flink.
 
         Raises:
             StateError: There is no current key, or an argument isn't what it should be.
         """
-        self._event.add(self._timer(self._event, namespace, timestamp))
+        if not self._time.quiesced:
+            self._event.add(self._timer(self._event, namespace, timestamp))
 
     def register_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
         """Add a timer of the current key; see `register_event_time_timer`."""
-        self._processing.add(self._timer(self._processing, namespace, timestamp))
+        if not self._time.quiesced:
+            self._processing.add(self._timer(self._processing, namespace, timestamp))
 
     def delete_event_time_timer(self, namespace: Any, timestamp: int) -> None:
         """Remove a timer of the current key; see `register_event_time_timer`."""

@@ -11,6 +11,7 @@ together, so that they stay in order, and no slot sees them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -74,11 +75,13 @@ class Level:
         tasks: The tasks.
         ports: The ways into these tasks.
         passing: The ways into tasks of later levels.
+        in_order: Rows behind the shuffle are sorted by key and time, over all ports of a task.
     """
 
     tasks: tuple[TaskSpec, ...]
     ports: tuple[Port, ...]
     passing: tuple[Port, ...] = ()
+    in_order: bool = False
     _index: dict[PortKey, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -152,15 +155,33 @@ class Level:
         if self.is_single:
             yield 0, batch
             return
-        numbers = batch.column(PORT_FIELD)
-        for index in pc.unique(numbers).to_pylist():
-            rows = batch if pc.all(pc.equal(numbers, index)).as_py() else batch.filter(pc.equal(numbers, index))
+        for index, rows in self._runs(batch) if self.in_order else self._by_port(batch):
             port, struct = self.port(index), rows.column(ROWS_FIELD.format(index))
             names, columns = [part.name for part in struct.type], struct.flatten()
             if index < len(self.ports) and port.key is not None:
                 names.append(KEY_GROUP_FIELD)
                 columns.append(rows.column(KEY_GROUP_FIELD))
             yield index, pa.RecordBatch.from_arrays(columns, names=names)
+
+    @staticmethod
+    def _by_port(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        numbers = batch.column(PORT_FIELD)
+        for index in pc.unique(numbers).to_pylist():
+            yield index, batch if pc.all(pc.equal(numbers, index)).as_py() else batch.filter(pc.equal(numbers, index))
+
+    @staticmethod
+    def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield rows that follow one another and are for one port: a key's elements come on both inputs of its task."""
+        start = 0
+        for index, count in _lengths(batch.column(PORT_FIELD).to_pylist()):
+            yield index, batch.slice(start, count)
+            start += count
+
+
+def _lengths(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield each number with how often it follows itself."""
+    for number, same in itertools.groupby(numbers):
+        yield number, sum(1 for _ in same)
 
 
 class LevelWriter:
@@ -207,7 +228,7 @@ def levels_of(plan: JobPlan) -> list[Level]:
         for between in range(made_at + 1, level_of[task.uid]):
             passing[between].setdefault(_key(port), port)
     return [
-        Level(tuple(tasks), tuple(ways.values()), tuple(through.values()))
+        Level(tuple(tasks), tuple(ways.values()), tuple(through.values()), in_order=plan.batch)
         for tasks, ways, through in zip(plan.levels, ports, passing, strict=True)
     ]
 

@@ -17,7 +17,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.plan.output import Routing
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, ROUTE_FIELD
+from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, ROUTE_FIELD, TIMESTAMP_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.spark.collection_source import collection_frame
 from pystate.spark.micro_batch.exchange import EPOCH_PROPERTY, SlotDirectory, chain_stage, exchange_stage, fetch_stage
@@ -88,15 +88,30 @@ def streaming_frame(
         environment: The job.
         metrics: Gathers what the stateless stages measure.
     """
-    first, *rest = levels_of(plan)
+    return frame_of_levels(plan, staged_frame(plan, frames, environment, metrics), slots, environment)
+
+
+def staged_frame(
+    plan: JobPlan, frames: list[DataFrame], environment: JobEnvironment, metrics: SourceMetrics | None = None
+) -> DataFrame:
+    """Return the rows of all sources, behind their stateless stages; see `streaming_frame`."""
+    first = levels_of(plan)[0]
     staged = [
         _staged(plan, source, frame, first, environment, metrics) for source, frame in zip(plan.sources, frames, strict=True)
     ]
-    frame = functools.reduce(DataFrame.union, staged)
+    return functools.reduce(DataFrame.union, staged)
+
+
+def frame_of_levels(plan: JobPlan, frame: DataFrame, slots: SlotDirectory, environment: JobEnvironment) -> DataFrame:
+    """Return what brings the rows of `staged_frame` through all tasks; see `streaming_frame`."""
+    first, *rest = levels_of(plan)
     for level, following in zip([first, *rest], [*rest, None], strict=True):
         schema: StructType | str = _NOTHING if following is None else from_arrow_schema(following.schema())
         stage = exchange_stage(slots, level, following, environment.kept_output_bytes)
-        frame = _routed(frame, level).mapInArrow(stage, schema)
+        frame = _routed(frame, level)
+        if level.in_order:
+            frame = _sorted(frame, level)
+        frame = frame.mapInArrow(stage, schema)
     return frame
 
 
@@ -153,7 +168,7 @@ def _routed(frame: DataFrame, level: Level) -> DataFrame:
     groups, routes = [], []
     everywhere = any(port.routing in _EVERYWHERE for port in level.ports)
     for index, port in enumerate(level.ports):
-        path = "" if level.is_single else f"{ROWS_FIELD.format(index)}."
+        path = _path(level, index)
         if port.key is not None:
             groups.append((index, _key_group(port.key, port.task.max_parallelism, path)))
         routes.append((index, _routes(port, level.first_partition(port.task), path, as_array=everywhere)))
@@ -171,11 +186,44 @@ def _routed(frame: DataFrame, level: Level) -> DataFrame:
     return frame.repartitionById(level.partitions, F.col(ROUTE_FIELD))
 
 
-def _by_port(cases: list[tuple[int, str]], level: Level, sql_type: str) -> str:
+def _sorted(frame: DataFrame, level: Level) -> DataFrame:
+    """Sort the rows of each partition by key and, within a key, by time; those without a time come first, as in Flink.
+
+    Rows without a key come in front. Those of one key and time come in no order to rely on. Spark sorts on disk past its
+    memory.
+    """
+    keyed = [(index, port) for index, port in enumerate(level.ports) if port.key is not None]
+    order = []
+    for task in level.tasks:  # a partition has the rows of one task, whose keys are of one type
+        of_task = [
+            (index, _quoted(port.key, _path(level, index))) for index, port in keyed if port.task is task and port.key
+        ]
+        if of_task:
+            order.append(F.expr(_by_port(of_task, level)))
+    timed = [
+        (index, _path(level, index) + TIMESTAMP_FIELD)
+        for index, port in keyed
+        if port.task.inputs[port.input_index].timestamped
+    ]
+    if timed:
+        order.append(F.expr(_by_port(timed, level, "BIGINT")))
+    return frame.sortWithinPartitions(*order) if order else frame
+
+
+def _path(level: Level, index: int) -> str:
+    return "" if level.is_single else f"{ROWS_FIELD.format(index)}."
+
+
+def _quoted(key: KeyColumn, path: str) -> str:
+    return path + "`" + key.column.replace("`", "``") + "`"
+
+
+def _by_port(cases: list[tuple[int, str]], level: Level, sql_type: str | None = None) -> str:
     if level.is_single:
         return cases[0][1]
     branches = " ".join(f"WHEN {index} THEN {expression}" for index, expression in cases)
-    return f"cast(CASE {PORT_FIELD} {branches} END AS {sql_type})"
+    chosen = f"CASE {PORT_FIELD} {branches} END"
+    return chosen if sql_type is None else f"cast({chosen} AS {sql_type})"
 
 
 def _routes(port: Port, first: int, path: str, *, as_array: bool) -> str:
@@ -198,7 +246,7 @@ def _routes(port: Port, first: int, path: str, *, as_array: bool) -> str:
 
 def _key_group(key: KeyColumn, max_parallelism: int, path: str = "") -> str:
     """Return the key group as SQL; the same as `KeyCodec.key_group` computes (see `state.base.keys`)."""
-    name = path + "`" + key.column.replace("`", "``") + "`"
+    name = _quoted(key, path)
     if key.native:
         codec = KeyCodec(key.key_type)
         null_group = codec.key_group(codec.internal(None), max_parallelism)
