@@ -28,16 +28,13 @@ PENDING = {
     "datastream.AsyncFunction",
     "datastream.AsyncRetryPredicate",
     "datastream.AsyncRetryStrategy",
-    "datastream.RuntimeExecutionMode",
     "datastream.async_data_stream",
     "datastream.async_retry_predicates",
     "datastream.async_retry_strategies",
-    "datastream.execution_mode",
     "datastream.functions.AsyncFunction",
     "datastream.functions.AsyncFunctionDescriptor",
     "datastream.functions.AsyncRetryPredicate",
     "datastream.functions.AsyncRetryStrategy",
-    "datastream.stream_execution_environment.StreamExecutionEnvironment.set_runtime_mode",
 }
 """What isn't here yet, as `module.Name` or `module.Name.method`: the list only shrinks."""
 
