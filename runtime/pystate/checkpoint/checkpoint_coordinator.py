@@ -238,6 +238,7 @@ class CheckpointCoordinator:
         Args:
             full: Whether it refers to no older one's files, where the job's checkpoints are incremental.
         """
+        self._check_streaming()
         self._storage.initialize()
         return self.submit(CheckpointRequest(CheckpointType.CHECKPOINT, full=full))
 
@@ -273,8 +274,9 @@ class CheckpointCoordinator:
         """Return the request for a savepoint that the engine is to bring itself; arguments as of `trigger_savepoint`.
 
         Raises:
-            CheckpointFailedError: There is no directory for it.
+            CheckpointFailedError: There is no directory for it, or the job runs in BATCH mode.
         """
+        self._check_streaming()
         location = self._storage.savepoint_location(target_directory)
         return CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message, format=format)
 
@@ -287,24 +289,19 @@ class CheckpointCoordinator:
         if self._settings.enabled:
             self.trigger_checkpoint().result(timeout_s)
 
-    def check_streaming(self) -> None:
-        """Refuse snapshots of a job in BATCH mode: while it runs it has no state that another could begin with.
-
-        Raises:
-            CheckpointFailedError: It is one.
-        """
-        if self._settings.batch:
-            message = f"Job {self._job.job_id} is not a streaming job."
-            raise CheckpointFailedError(message, hint="cancel a job in BATCH mode, and start it again from nothing")
-
     def submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
         """Let a request wait for its turn; return its future."""
-        self.check_streaming()
         rejected = self._schedule.submit(request)
         if rejected is not None:
             message = "Too many checkpoints wait already."
             rejected.future.set_exception(CheckpointFailedError(message, hint="wait for one of them"))
         return request.future
+
+    def _check_streaming(self) -> None:
+        """Refuse snapshots of a job in BATCH mode: while it runs it has no state that another could begin with."""
+        if self._settings.batch:
+            message = f"Job {self._job.job_id} is not a streaming job."
+            raise CheckpointFailedError(message, hint="cancel a job in BATCH mode, and start it again from nothing")
 
     # -- the engine's and the subtasks' side
 

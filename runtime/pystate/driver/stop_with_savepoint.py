@@ -52,7 +52,6 @@ class StopWithSavepoint:
         Raises:
             CheckpointFailedError: There is no directory for it, or the job is to end and is being drained already.
         """
-        self._coordinator.check_streaming()
         if end_state is None:
             return self._coordinator.trigger_savepoint(target_directory, hold=False, message=message, format=format)
         with self._lock:
