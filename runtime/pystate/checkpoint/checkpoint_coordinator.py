@@ -238,7 +238,7 @@ class CheckpointCoordinator:
         Args:
             full: Whether it refers to no older one's files, where the job's checkpoints are incremental.
         """
-        self._check_streaming()
+        self._settings.check_streaming(self._job.job_id)
         self._storage.initialize()
         return self.submit(CheckpointRequest(CheckpointType.CHECKPOINT, full=full))
 
@@ -276,7 +276,7 @@ class CheckpointCoordinator:
         Raises:
             CheckpointFailedError: There is no directory for it, or the job runs in BATCH mode.
         """
-        self._check_streaming()
+        self._settings.check_streaming(self._job.job_id)
         location = self._storage.savepoint_location(target_directory)
         return CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message, format=format)
 
@@ -296,12 +296,6 @@ class CheckpointCoordinator:
             message = "Too many checkpoints wait already."
             rejected.future.set_exception(CheckpointFailedError(message, hint="wait for one of them"))
         return request.future
-
-    def _check_streaming(self) -> None:
-        """Refuse snapshots of a job in BATCH mode: while it runs it has no state that another could begin with."""
-        if self._settings.batch:
-            message = f"Job {self._job.job_id} is not a streaming job."
-            raise CheckpointFailedError(message, hint="cancel a job in BATCH mode, and start it again from nothing")
 
     # -- the engine's and the subtasks' side
 

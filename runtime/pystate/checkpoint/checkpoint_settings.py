@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystate.common.configuration import Configuration
-from pystate.common.errors import ConfigurationError, SnapshotError
+from pystate.common.errors import CheckpointFailedError, ConfigurationError, SnapshotError
 from pystate.common.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.options import CheckpointingOptions, CheckpointStorageType, PystateOptions
 from pystate.common.service_options import WebOptions
@@ -98,6 +98,16 @@ class CheckpointSettings:
     def enabled(self) -> bool:
         """Whether the job takes checkpoints without being asked."""
         return self.engine_triggers or self.interval_ms is not None
+
+    def check_streaming(self, job_id: str) -> None:
+        """Refuse snapshots of a job in BATCH mode: while it runs it has no state that another could begin with.
+
+        Raises:
+            CheckpointFailedError: It is one.
+        """
+        if self.batch:
+            message = f"Job {job_id} is not a streaming job."
+            raise CheckpointFailedError(message, hint="cancel a job in BATCH mode, and start it again from nothing")
 
     def inline_threshold(self, location: SnapshotLocation) -> int:
         """Return how many bytes of one state may travel in its handle."""
