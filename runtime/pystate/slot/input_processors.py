@@ -144,7 +144,7 @@ class InputProcessors:
         backend, codec, column, time = self._backend, self._key_codec, key.column, self._time
         assert backend is not None  # noqa: S101 - the task has a key
         assert codec is not None  # noqa: S101
-        decode, decode_keys = RecordCodec(read.type_info, self._task.name).decode, key.decoder(codec, self._task.name)
+        decode, decode_keys = RecordCodec(read.type_info, self._task.name).decode, key.decoder(codec)
         context, begin = backend.key_context, sorted_keys.begin
 
         def process_sorted(batch: pa.RecordBatch) -> None:

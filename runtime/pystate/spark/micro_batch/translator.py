@@ -194,6 +194,8 @@ def _sorted(frame: DataFrame, level: Level) -> DataFrame:
     """
     keyed = [(index, port) for index, port in enumerate(level.ports) if port.key is not None]
     order = []
+    if keyed and not level.is_single:  # a null is a key, too
+        order.append(F.expr(_by_port([(index, "1") for index, _ in keyed], level)))
     for task in level.tasks:  # a partition has the rows of one task, whose keys are of one type
         of_task = [
             (index, _quoted(port.key, _path(level, index))) for index, port in keyed if port.task is task and port.key
