@@ -143,7 +143,7 @@ class ProgramJobs:
             except BaseException:
                 traceback.print_exc()
 
-        threading.Thread(target=run, name=f"job-{job.get_job_id()[:8]}", daemon=True).start()
+        threading.Thread(target=run, name="program-job", daemon=True).start()
 
     def wait_for_turn(self) -> None:
         """Wait until no job runs in the background."""
