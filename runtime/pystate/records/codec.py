@@ -297,12 +297,9 @@ class RecordCodec:
             def prepare(element: Any) -> tuple[Any, ...]:
                 if type(element) is tuple and len(element) == count:  # the two that functions give most often come first
                     return element
-                if type(element) is Row:
-                    try:
-                        values = element.values_as(names)
-                    except ValueError:
-                        values = []
-                    if len(values) == count:
+                if type(element) is Row:  # read directly: a call takes as long as all the rest
+                    fields, values = element._fields, element._values  # noqa: SLF001
+                    if (fields is None or fields == names) and len(values) == count:
                         return tuple(values)
                 return tuple(_fields_of(element, names, type_info))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.common import Row, Types
+from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.state.operator.backend import OperatorStateBackend, OperatorStateSnapshot
 from pystate.state.operator.broadcast_state import ReadOnlyBroadcastView
@@ -148,6 +148,18 @@ def test_broadcast_state_is_a_map_with_the_keys_of_key_by(backend: OperatorState
     assert list(state.items()) == [("new", 1)]
     backend.roll_back_epoch()
     assert len(list(state.keys())) == 4
+
+
+@pytest.mark.parametrize("key_type", [None, Types.STRING(), Types.LONG()], ids=str)
+def test_none_is_a_key_of_broadcast_state(backend: OperatorStateBackend, key_type: TypeInformation | None) -> None:
+    descriptor = MapStateDescriptor("any", key_type, Types.INT())
+    state = backend.get_broadcast_state(descriptor)
+    state.put_all([(None, 1)])
+    backend.finish_epoch()
+    assert (state.get(None), None in state, list(state.items())) == (1, True, [(None, 1)])
+    state.remove(None)
+    backend.finish_epoch()
+    assert state.is_empty()
 
 
 def test_a_value_of_broadcast_state_changed_in_place_counts(backend: OperatorStateBackend) -> None:
