@@ -1,35 +1,15 @@
-"""The small steps of a stream on real Spark, all in one job: rolling aggregations, projections, partitioners."""
+"""Steps of a stream that only Spark can try: partitioners of the program, and the end of a job as a DataFrame."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-from pystate.common import Row, Types
-from pystate.datastream import Partitioner, ProcessFunction, StreamExecutionEnvironment
-
-NAMED = Types.ROW_NAMED(["key", "value", "note"], [Types.STRING(), Types.INT(), Types.STRING()])
-TRIPLE = Types.TUPLE([Types.STRING(), Types.INT(), Types.STRING()])
-ELEMENTS = [("a", 3, "x"), ("b", 7, "y"), ("a", 1, "z"), ("b", 9, "v"), ("a", 5, "w")]
+from pystate.common import Types
+from pystate.datastream import StreamExecutionEnvironment
+from tests.datastream.test_field_steps import ELEMENTS, TRIPLE, WHERE, ByValue, Where
 
 
-class ByValue(Partitioner):
-    def open(self, runtime_context):
-        self.opened = True
-
-    def partition(self, key, num_partitions):
-        assert self.opened
-        return key % num_partitions
-
-
-class Where(ProcessFunction):
-    def open(self, runtime_context):
-        self.subtask = runtime_context.get_index_of_this_subtask()
-
-    def process_element(self, value, ctx):
-        yield self.subtask, value[1]
-
-
-def test_rolling_aggregations_projections_and_partitioners(run_job):
+def test_a_partitioner_chooses_sparks_partitions(run_job):
     found = defaultdict(list)
 
     def collect(name):
@@ -37,29 +17,16 @@ def test_rolling_aggregations_projections_and_partitioners(run_job):
 
     def run():
         env = StreamExecutionEnvironment.get_execution_environment()
-        rows = env.from_collection([Row(*element) for element in ELEMENTS], NAMED)
-        keyed = rows.key_by(lambda row: row["key"], Types.STRING())
-        keyed.sum("value").for_each_batch(collect("sum"))
-        keyed.max_by(1).for_each_batch(collect("max_by"))
-        tuples = env.from_collection(ELEMENTS, TRIPLE)
-        tuples.key_by(lambda element: element[0]).min(1).for_each_batch(collect("min"))
-        tuples.project(2, 1).for_each_batch(collect("project"))
-        parted = tuples.partition_custom(ByValue(), lambda element: element[1]).process(
-            Where(), Types.TUPLE([Types.INT(), Types.INT()])
-        )
-        parted.set_parallelism(3).for_each_batch(collect("where"))
-        again = parted.partition_custom(lambda key, count: count - 1 - key % count, lambda element: element[1])
-        again.process(Where(), Types.TUPLE([Types.INT(), Types.INT()])).for_each_batch(collect("again"))
-        env.execute("steps")
+        parted = env.from_collection(ELEMENTS, TRIPLE).partition_custom(ByValue(), lambda element: element[1])
+        first = parted.process(Where(), WHERE).set_parallelism(3)
+        first.for_each_batch(collect("first"))
+        second = first.partition_custom(ByValue(), lambda element: element[1] + 1).process(Where(), WHERE)
+        second.for_each_batch(collect("second"))
+        env.execute("partitioners")
 
     run_job(run).result()
-    of_key = {name: {key: [row[1:] for row in rows if row[0] == key] for key in "ab"} for name, rows in found.items()}
-    assert of_key["sum"] == {"a": [(3, "x"), (4, "x"), (9, "x")], "b": [(7, "y"), (16, "y")]}
-    assert of_key["max_by"] == {"a": [(3, "x"), (3, "x"), (5, "w")], "b": [(7, "y"), (9, "v")]}
-    assert of_key["min"] == {"a": [(3, "x"), (1, "x"), (1, "x")], "b": [(7, "y"), (7, "y")]}
-    assert sorted(found["project"]) == [("v", 9), ("w", 5), ("x", 3), ("y", 7), ("z", 1)]
-    assert sorted(found["where"]) == sorted((value % 3, value) for _, value, _ in ELEMENTS)
-    assert sorted(found["again"]) == sorted((1 - value % 2, value) for _, value, _ in ELEMENTS)
+    assert sorted(found["first"]) == sorted((value % 3, value) for _, value, _ in ELEMENTS)
+    assert sorted(found["second"]) == sorted(((value + 1) % 2, value) for _, value, _ in ELEMENTS)
 
 
 def test_the_end_of_a_job_is_asked_with_spark_sql(run_job):
@@ -67,8 +34,8 @@ def test_the_end_of_a_job_is_asked_with_spark_sql(run_job):
 
     def run():
         env = StreamExecutionEnvironment.get_execution_environment()
-        rows = env.from_collection([Row(*element) for element in ELEMENTS], NAMED)
-        frame = rows.key_by(lambda row: row["key"], Types.STRING()).sum("value").to_data_frame()
+        triples = env.from_collection(ELEMENTS, Types.ROW_NAMED(["key", "value", "note"], list(TRIPLE.elements)))
+        frame = triples.key_by(lambda row: row["key"], Types.STRING()).sum("value").to_data_frame()
         answers.append(frame.columns)
         frame.createOrReplaceTempView("sums")
         highest = env.spark.sql("SELECT key, max(value) FROM sums GROUP BY key ORDER BY key")

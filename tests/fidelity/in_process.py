@@ -26,7 +26,7 @@ from pystate.plan.job_plan import JobPlan, SourcePlan, edges_of, vertex_id
 from pystate.plan.output import OutputSpec, Routing, with_watermarks
 from pystate.plan.planner import JobPlanner
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
+from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, RecordCodec
 from pystate.slot.operator_chain import OperatorChain
 from pystate.spark.micro_batch.exchange import forward_rows
 from pystate.spark.micro_batch.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, LevelWriter, Port, levels_of
@@ -252,6 +252,7 @@ def _targets(level: Level, number: int, rows: pa.RecordBatch, partition: int) ->
         Routing.REBALANCE: lambda row: rows.column(TURN_FIELD)[row].as_py() % width,
         Routing.SHUFFLE: lambda row: rows.column(TURN_FIELD)[row].as_py() % width,
         Routing.GLOBAL: lambda row: 0,
+        Routing.CUSTOM: lambda row: rows.column(PARTITION_FIELD)[row].as_py(),
     }[port.routing]
     return nothing, [range(first + single(row), first + single(row) + 1) for row in range(count)]
 

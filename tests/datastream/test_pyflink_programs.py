@@ -1,4 +1,4 @@
-"""A program with the calls of PyFlink's example programs, by PyFlink's module paths, as one job on real Spark.
+"""A program with the calls of PyFlink's example programs, by PyFlink's module paths, in one process without Spark.
 
 The answers are those of a real PyFlink 2.3.0, or follow from the windows' bounds.
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+import pytest
 
 from pystate.common import Duration, Time, WatermarkStrategy
 from pystate.common.typeinfo import Types
 from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.datastream import ProcessWindowFunction, StreamExecutionEnvironment, WindowFunction
+from pystate.datastream.executor import register_executor
 from pystate.datastream.functions import KeyedProcessFunction, RuntimeContext
 from pystate.datastream.state import StateTtlConfig, ValueStateDescriptor
 from pystate.datastream.window import (
@@ -23,6 +26,7 @@ from pystate.datastream.window import (
     TimeWindow,
     TumblingEventTimeWindows,
 )
+from tests.fidelity.in_process import InProcessExecutor
 
 READING = Types.TUPLE([Types.STRING(), Types.INT()])
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.INT()])
@@ -70,7 +74,14 @@ class Balance(KeyedProcessFunction):
         yield ctx.get_current_key(), timestamp, self.state.value()
 
 
-def test_the_calls_of_the_shipped_examples_give_pyflinks_answers(run_job):
+@pytest.fixture
+def in_process() -> Iterator[None]:
+    register_executor(InProcessExecutor())
+    yield
+    register_executor(None)
+
+
+def test_the_calls_of_the_shipped_examples_give_pyflinks_answers(in_process):
     found = defaultdict(list)
 
     def run():
@@ -110,7 +121,7 @@ def test_the_calls_of_the_shipped_examples_give_pyflinks_answers(run_job):
         collect("words", pairs.key_by(lambda pair: pair[0]).reduce(lambda one, two: (one[0], one[1] + two[1])))
         env.execute()
 
-    run_job(run).result()
+    run()
     windows = {name: [row[1:] for row in found[name]] for name in ("tumbling", "sliding", "session", "dynamic")}
     assert windows["tumbling"] == [(0, 5, 3), (5, 10, 1), (10, 15, 1), (15, 20, 1)]
     assert windows["sliding"] == [(-3, 3, 2), (0, 6, 3), (3, 9, 1), (6, 12, 2), (9, 15, 2), (12, 18, 1), (15, 21, 1)]
