@@ -1,6 +1,7 @@
 """What timers and windows cost in a subtask, without Spark, and how much memory many timers take.
 
     python benchmarks/timers.py [--timers N] [--elements N] [--backends NAME ...] [--parts NAME ...]
+        [--slot-memory SIZE]
 
 Timers: so many are registered by event time, one per key, in no order, in epochs of 50,000; then watermarks fire them,
 50,000 an epoch, and their order is checked. `resident` is the memory of the process behind each fifth of them.
@@ -27,19 +28,21 @@ BACKENDS = ("hashmap", "rocksdb")
 PARTS = ("timers", "deleted", "at-once", "windows")
 
 
-def chain_of(kind, function, backend):
+def chain_of(kind, function, backend, memory=None):
     """Return an open harness for a function behind key_by(), and what makes a batch of elements (key, time)."""
     from pystate.common import Types
     from pystate.testing import KeyedOneInputOperatorTestHarness
 
     pair = Types.TUPLE([Types.LONG(), Types.LONG()])
     types = {"key_type": Types.LONG(), "input_type": pair, "output_type": pair}
+    if memory is not None:
+        types["job_parameters"] = {"state.backend.rocksdb.memory.fixed-per-slot": memory}
     harness = KeyedOneInputOperatorTestHarness(function, lambda value: value[0], kind=kind, state_backend=backend, **types)
     harness.open()
     return harness
 
 
-def alarms(backend):
+def alarms(backend, memory=None):
     """Return an open harness for (key, time): a time registers a timer, a negative one deletes that of its amount."""
     from pystate.api.job_graph import OperatorKind
     from pystate.datastream import KeyedProcessFunction
@@ -55,7 +58,7 @@ def alarms(backend):
         def on_timer(self, timestamp, ctx):
             yield ctx.get_current_key(), timestamp
 
-    return chain_of(OperatorKind.PROCESS, Alarm(), backend)
+    return chain_of(OperatorKind.PROCESS, Alarm(), backend, memory)
 
 
 def scattered(count):
@@ -88,9 +91,9 @@ def fed(harness, elements):
     return spent + process() if pending else spent
 
 
-def timers(backend, count, answers):
+def timers(backend, count, memory, answers):
     """Register and fire timers; answer with seconds for both, the memory on the way, and the peak."""
-    harness = alarms(backend)
+    harness = alarms(backend, memory)
     time_of = scattered(count)
     registering = firing = 0.0
     resident = []
@@ -235,6 +238,7 @@ def main():
     parser.add_argument("--timers", type=int, default=1_000_000)
     parser.add_argument("--elements", type=int, default=400_000)
     parser.add_argument("--backends", nargs="+", choices=BACKENDS, default=list(BACKENDS))
+    parser.add_argument("--slot-memory", help="of RocksDB, for the part timers, as 64mb; default: the option's")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     arguments = parser.parse_args()
     parts, count = arguments.parts, arguments.timers
@@ -244,7 +248,7 @@ def main():
             "| backend | timers | register, us each | fire, us each | peak, MiB | resident, MiB |\n|---|---|---|---|---|---|"
         )
         for backend in arguments.backends:
-            registering, firing, resident, peak = alone(timers, backend, count)
+            registering, firing, resident, peak = alone(timers, backend, count, arguments.slot_memory)
             figures = f"{registering * each:.1f} | {firing * each:.1f} | {peak >> 10:,} | {' '.join(map(str, resident))}"
             print(f"| {backend} | {count:,} | {figures} |", flush=True)
     if "deleted" in parts:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def inspect_savepoint(
     context: typer.Context, snapshot: SnapshotArgument, as_json: JsonOption = False, verbose: VerboseOption = False
 ) -> None:
-    """Show operators, states and source positions of a savepoint, without reading its state."""
+    """Show operators, states, timers and source positions of a savepoint, without reading its other state."""
     session = Session.of(context)
     console = session.console
     inspection = _inspected(session, snapshot)
@@ -163,7 +163,7 @@ def _inspected(session: Session, text: str) -> Inspection:
     metadata = _metadata(location)
     position = metadata.source_position
     try:
-        operators = inspect_operators(location, metadata)
+        operators = inspect_operators(location, metadata, with_timers=True)
         owner = claimant(location)
         sources = []
         if position is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pystate_cli.console.formats import UNKNOWN, format_iso, format_size, local_time, printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import flowing
-from pystate_cli.tables.kinds import COUNT, SIZE, TEXT
+from pystate_cli.tables.kinds import COUNT, SIZE, TEXT, Kind
 from pystate_cli.tables.table_spec import TableSpec
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pystate.catalog.inspection import OperatorFigures, StateFigures
     from pystate.catalog.summary import SnapshotSummary
+    from pystate.catalog.timer_figures import TimerFigures
     from pystate.snapshot.metadata import CheckpointMetadata
     from pystate.spark.micro_batch.source_progress import SourceProgress
 
@@ -46,6 +47,53 @@ STATES: TableSpec[StateRow] = TableSpec(
     plain_order=("operator", "state", "kind", "entries", "size", "type"),
 )
 """`pystate savepoints inspect`; JSON is an entry of an operator's `states`."""
+
+
+@dataclass(frozen=True)
+class TimerRow:
+    """The timers of an operator, of one service in one domain."""
+
+    operator: OperatorFigures
+    timers: TimerFigures
+
+
+_END_OF_TIME = (1 << 63) - 1
+
+
+def time_text(millis: int | None) -> str:
+    """Return the time of a timer for people; what no calendar has is a number."""
+    if millis is None:
+        return UNKNOWN
+    if millis == _END_OF_TIME:
+        return "the end of event time"
+    try:
+        return local_time(millis).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    except (ValueError, OverflowError, OSError):
+        return str(millis)
+
+
+_DOMAINS = {"EVENT_TIME": "event time", "PROCESSING_TIME": "processing time"}
+_MILLIS = Kind(lambda value, _: time_text(value), lambda value: UNKNOWN if value is None else str(value), left=True)
+
+TIMERS: TableSpec[TimerRow] = TableSpec(
+    (
+        Column("operator", lambda row: row.operator.uid, TEXT, plain="operator"),
+        Column("service", lambda row: row.timers.service, TEXT, "Timer service", plain="timers", json="service", least=8),
+        Column(
+            "domain",
+            lambda row: row.timers.domain,
+            TEXT,
+            "Domain",
+            plain="domain",
+            json="domain",
+            shown=lambda row, _: _DOMAINS.get(row.timers.domain, row.timers.domain),
+            style=lambda _: "cyan",
+        ),
+        Column("count", lambda row: row.timers.count, COUNT, "Timers", plain="count", json="count"),
+        Column("next", lambda row: row.timers.next, _MILLIS, "Next", plain="next", json="next"),
+    )
+)
+"""`pystate savepoints inspect`; JSON is an entry of an operator's `timers`."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +156,9 @@ def details_parts(inspection: Inspection, width: int, *, unicode: bool) -> Itera
         yield Text("")
         yield from flowing((Text(text, style=style) for text, style in _operator_facts(operator)), width)
         yield table if lines else Text("no state", style="dim")
+        if operator.timers:
+            yield Text("")
+            yield from TIMERS.tables([[TimerRow(operator, one) for one in operator.timers]], width, unicode=unicode)
     yield Text("")
     yield Text("Sources", style="bold")
     if not inspection.sources:
@@ -154,6 +205,9 @@ def plain_details(inspection: Inspection) -> list[str]:
         lines.append(f"operator {', '.join(text for text, _ in _operator_facts(operator))}")
     if rows:
         lines += ["", *STATES.plain(rows)]
+    timers = [TimerRow(operator, one) for operator in inspection.operators for one in operator.timers]
+    if timers:
+        lines += ["", *TIMERS.plain(timers)]
     if inspection.sources:
         lines += ["", *(f"source {printable(source.uid)}: {printable(source.words)}" for source in inspection.sources)]
     if inspection.metadata.configuration:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pystate.catalog.timer_figures import TimerFigures, timers_of
 from pystate.common.errors import RestoreError
 from pystate.common.type_info import TypeInformation
 from pystate.snapshot.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
@@ -82,6 +83,7 @@ class OperatorFigures:
         key_type: The type of its keys; None where nothing is keyed.
         size: Bytes of all its state.
         states: Its states.
+        timers: Its timers, where they were asked for.
     """
 
     uid: str
@@ -91,6 +93,7 @@ class OperatorFigures:
     key_type: str | None
     size: int
     states: list[StateFigures] = field(default_factory=list)
+    timers: list[TimerFigures] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able data."""
@@ -102,16 +105,28 @@ class OperatorFigures:
             "key-type": self.key_type,
             "bytes": self.size,
             "states": [state.to_json() for state in self.states],
+            "timers": [one.to_json() for one in self.timers],
         }
 
 
-def inspect_operators(location: SnapshotLocation, metadata: CheckpointMetadata) -> list[OperatorFigures]:
-    """Return what each operator has. No state is read: headers and indexes of its files only.
+def inspect_operators(
+    location: SnapshotLocation, metadata: CheckpointMetadata, *, with_timers: bool = False
+) -> list[OperatorFigures]:
+    """Return what each operator has. No state is read: headers and indexes of its files only, and timers if they are wanted.
+
+    Args:
+        location: The snapshot's directory.
+        metadata: What it says.
+        with_timers: Fill in `timers`.
 
     Raises:
         SnapshotError: A file is missing, or what is read of it is damaged.
     """
-    return [_operator(location, operator) for operator in metadata.operators]
+    found = [_operator(location, operator) for operator in metadata.operators]
+    if with_timers:
+        for figures, operator in zip(found, metadata.operators, strict=True):
+            figures.timers = timers_of(location, operator)
+    return found
 
 
 def _operator(location: SnapshotLocation, operator: OperatorState) -> OperatorFigures:

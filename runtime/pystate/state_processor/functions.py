@@ -9,6 +9,7 @@ from typing import Any
 from pystate.api.checkpointed import CheckpointedFunction
 from pystate.api.functions import Function
 from pystate.api.state import BroadcastState, MapStateDescriptor
+from pystate.api.timer_service import TimerService
 from pystate.common.time import current_time_ms
 
 
@@ -20,7 +21,15 @@ class KeyedStateReaderFunction(Function):
     """
 
     class Context:
-        """What is known beside the key: nothing so far."""
+        """What is known beside the key: the timers that a process function has registered for it."""
+
+        @abstractmethod
+        def registered_event_time_timers(self) -> list[int]:
+            """Return the times of the key's timers by event time, ms since 1970, ascending."""
+
+        @abstractmethod
+        def registered_processing_time_timers(self) -> list[int]:
+            """Return the times of the key's timers by the clock, ms since 1970, ascending."""
 
     @abstractmethod
     def read_key(self, key: Any, ctx: KeyedStateReaderFunction.Context) -> Iterable[Any] | None:
@@ -39,11 +48,15 @@ class KeyedStateBootstrapFunction(Function):
     """Writes the states of each key of a new savepoint.
 
     `open` declares all states that are written. It is called once in the driver, to learn of them, and once per Spark task,
-    on copies of the function.
+    on copies of the function. Whether it writes timers is told by its methods: one of them asks for `timer_service`.
     """
 
     class Context(BootstrapContext):
         """What is known beside the element."""
+
+        def timer_service(self) -> TimerService:
+            """Return the service that registers timers of the element's key, for the job to fire."""
+            raise NotImplementedError
 
         def get_current_key(self) -> Any:
             """Return the key of the element."""

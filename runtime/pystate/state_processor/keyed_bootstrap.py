@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pystate.api.timer_service import TimerService
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.type_info import TypeInformation
@@ -27,6 +28,7 @@ from pystate.state.base.keys import KeyCodec
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
 from pystate.state_processor.functions import KeyedStateBootstrapFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, unpickled
+from pystate.state_processor.offline_timers import BootstrappedTimers, asks_for_timers, undeclared_timers
 from pystate.state_processor.transformations import (
     ORDINAL_FIELD,
     Elements,
@@ -42,11 +44,18 @@ _SUBTASK_FIELD = RESERVED_PREFIX + "subtask"
 
 
 class _Context(KeyedStateBootstrapFunction.Context):
-    def __init__(self, backend: KeyedStateBackend) -> None:
+    def __init__(self, backend: KeyedStateBackend, timers: BootstrappedTimers | None, where: str) -> None:
         self._backend = backend
+        self._timers = timers
+        self._where = where
 
     def get_current_key(self) -> Any:
         return self._backend.current_key
+
+    def timer_service(self) -> TimerService:
+        if self._timers is None:
+            raise undeclared_timers(self._where)
+        return self._timers.service
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,8 @@ class KeyedBootstrap(KeyedTransformation):
         groups = KeyGroupRange(0, 0)
         subtask = (0, target.parallelism)
         with OfflineKeyedState(target.uid, function, self.key_type, groups, target.max_parallelism, subtask) as opened:
+            if asks_for_timers(function):
+                BootstrappedTimers(opened.backend)
             snapshot = opened.backend.snapshot()
             try:
                 file = io.BytesIO()
@@ -155,13 +166,15 @@ class _Run:
         groups = key_group_range(subtask, self.parallelism, self.max_parallelism)
         place = (subtask, self.parallelism)
         with OfflineKeyedState(self.uid, function, self.key_type, groups, self.max_parallelism, place) as opened:
-            backend, ctx = opened.backend, _Context(opened.backend)
+            backend = opened.backend
+            timers = BootstrappedTimers(backend) if asks_for_timers(function) else None
+            ctx = _Context(backend, timers, f"uid {self.uid}")
             decode = backend.key_codec.decode
             touched: dict[Hashable, int] = {}
             count, last_group = 0, -1
             for _, group, data, element in rows:
                 if group != last_group and count >= self.gathered_elements:
-                    yield from self._hand_on(opened, touched)
+                    yield from self._hand_on(opened, touched, timers)
                     touched, count = {}, 0
                 last_group = group
                 key = decode(data)
@@ -171,9 +184,11 @@ class _Run:
                     raise StateError(message, where=f"uid {self.uid}", hint="write to the states only")
                 touched[key] = group
                 count += 1
-            yield from self._hand_on(opened, touched)
+            yield from self._hand_on(opened, touched, timers)
 
-    def _hand_on(self, opened: OfflineKeyedState, touched: dict[Hashable, int]) -> Iterator[EntryRow]:
+    def _hand_on(
+        self, opened: OfflineKeyedState, touched: dict[Hashable, int], timers: BootstrappedTimers | None
+    ) -> Iterator[EntryRow]:
         """Return what is in the backend, and empty it."""
         backend = opened.backend
         numbers = {info: number for number, info in enumerate(info.name for info in self.states)}
@@ -196,4 +211,6 @@ class _Run:
             backend.set_current_key(internal, group)
             for state in opened.context.states.values():
                 state.clear()
+        if timers is not None:
+            timers.clear()
         backend.flush_epoch()

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pystate.api.time_domain import TimeDomain
 from pystate.common.errors import SnapshotError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.records.codec import RecordCodec
+from pystate.slot.timers.timer_services import USER_TIMERS
 from pystate.snapshot.metadata import CheckpointMetadata
 from pystate.snapshot.reader import KeyFilter, SnapshotReader, rows_by_key, rows_of
 from pystate.snapshot.state_rows import PartDecoders, RowDecoder, StateRow, readable_key_type, value_decoder
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import key_type_name
+from pystate.state.base.namespaces import VOID_NAMESPACE
+from pystate.state.base.timer_schema import TimerSchema
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state_processor.columns import (
     RAW_COLUMNS,
@@ -30,6 +34,7 @@ from pystate.state_processor.columns import (
 )
 from pystate.state_processor.functions import KeyedStateReaderFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
+from pystate.state_processor.offline_timers import ReadTimers
 from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits
 
 if TYPE_CHECKING:
@@ -152,6 +157,38 @@ class SavepointReader:
         wanted = None if keys is None else KeyFilter.of(keys, task.decoders().common.key_type, operator.max_parallelism)
         splits = keyed_splits(snapshot, operator, [state], wanted, split_bytes)
         return frame_of(self._spark, splits, schema_of(task.columns()), replace(task, wanted=wanted))
+
+    def read_timers(
+        self, uid: str, *, keys: Collection[Any] | None = None, key_type: TypeInformation | None = None
+    ) -> DataFrame:
+        """Return a row per timer of an operator. Ours: in Flink's a function reads those of its key.
+
+        The columns are those of `read_keyed_state`, with `timestamp` (ms since 1970) in the place of `value`, and `service`
+        (`user-timers`, `window-timers`) and `domain` (`EVENT_TIME`, `PROCESSING_TIME`) behind it.
+
+        Args:
+            uid: The operator.
+            keys: Only these keys' timers.
+            key_type: As what keys are to be read; None: as what they were written.
+
+        Raises:
+            SnapshotError: There is no such operator, it has no timers, or a file is damaged.
+        """
+        from pyspark.sql import functions as F
+
+        found: DataFrame | None = None
+        for state in self._snapshot.described_states(uid):
+            if state.info.timers is None:
+                continue
+            schema = TimerSchema.from_meta_info(state.info)
+            read = self.read_keyed_state(uid, state.name, keys=keys, key_type=key_type)
+            service, domain = F.lit(schema.service).alias("service"), F.lit(schema.domain.name).alias("domain")
+            frame = read.withColumnRenamed("value", "timestamp").select("*", service, domain)
+            found = frame if found is None else found.unionByName(frame, allowMissingColumns=True)
+        if found is None:
+            message = f"The operator {uid!r} has no timers."
+            raise SnapshotError(message, where=self._snapshot.location.uri)
+        return found
 
     def read_list_state(self, uid: str, name: str, *, type_info: TypeInformation | None = None) -> DataFrame:
         """Return the elements of a list state: `subtask` (that wrote it), `value`.
@@ -287,6 +324,20 @@ class _StateTask:
         yield from rows_by_key(rows) if is_gathered(decoders.common, per_entry=self.per_entry) else rows
 
 
+class _ReaderContext(KeyedStateReaderFunction.Context):
+    """Tells a function the timers of a key, whose bytes are set from outside."""
+
+    def __init__(self, timers: ReadTimers) -> None:
+        self._timers = timers
+        self.key = b""
+
+    def registered_event_time_timers(self) -> list[int]:
+        return self._timers.of(TimeDomain.EVENT_TIME, self.key, VOID_NAMESPACE)
+
+    def registered_processing_time_timers(self) -> list[int]:
+        return self._timers.of(TimeDomain.PROCESSING_TIME, self.key, VOID_NAMESPACE)
+
+
 @dataclass(frozen=True)
 class _FunctionTask:
     """Calls a function for the keys of splits."""
@@ -301,7 +352,6 @@ class _FunctionTask:
         """Read a split."""
         codec = RecordCodec(self.output_type, self.source.operator.uid)
         function: KeyedStateReaderFunction = unpickled(self.function)
-        ctx = KeyedStateReaderFunction.Context()
         operator = self.source.operator
         groups = KeyGroupRange(split.key_groups[0], split.key_groups[-1])
         pending: list[Any] = []
@@ -312,10 +362,14 @@ class _FunctionTask:
             ) as opened,
         ):
             backend = opened.backend
+            timers = ReadTimers(reader, USER_TIMERS)
+            ctx = _ReaderContext(timers)
             known = {info.name for info in reader.header.states}
             declared = [name for name in opened.context.states if name in known]
             for group in split.key_groups:
+                timers.select(group)
                 for data in self._keys(reader, declared, group):
+                    ctx.key = data
                     internal = backend.key_codec.decode(data)
                     backend.set_current_key(internal, group)
                     pending += results_of(function.read_key(backend.key_codec.external(internal), ctx))

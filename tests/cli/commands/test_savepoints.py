@@ -14,6 +14,7 @@ from pystate.snapshot.storage import SnapshotLocation
 from pystate_cli.views.savepoint_changes import CHANGES, ChangeRow
 from tests.cli.terminal import TerminalCommand
 from tests.cli.views.test_views import rendered
+from tests.fixtures import all_kinds, windows
 from tests.snapshot.snapshots import COUNT, V1, WORDS, write_checkpoint, write_savepoint
 
 EXPECTED = Path(__file__).parents[1] / "expected"
@@ -211,6 +212,33 @@ def test_inspect_as_json(history, pystate):
         "position": "3 files read (log offset 1)",
         "offset": '{"logOffset":1}',
     }
+
+
+def test_inspect_shows_how_many_timers_there_are_and_when_the_next_one_fires(own_home, pystate):
+    path = all_kinds.write_savepoint(own_home / "timers", [windows.windows_operator(["ant", "bee", "cow"], "rocksdb")])
+
+    (operator,) = json.loads(pystate("savepoints", "inspect", "--json", path).out)["operators"]
+    assert operator["timers"] == [
+        {"service": "window-timers", "domain": "EVENT_TIME", "count": 9, "next": -1},
+        {"service": "user-timers", "domain": "PROCESSING_TIME", "count": 3, "next": -3},
+    ]
+    lines = [line.split() for line in pystate("savepoints", "inspect", path).out.splitlines()]
+    assert lines.index(["operator", "timers", "domain", "count", "next"]) > 0
+    assert ["windows", "window-timers", "EVENT_TIME", "9", "-1"] in lines
+    seen = on_terminal("savepoints", "inspect", path, columns=120).splitlines()
+    shown = next(line for line in seen if line.startswith("window-timers"))
+    assert shown.split() == ["window-timers", "event", "time", "9", "1969-12-31", "23:59:59.999"]
+
+
+def test_inspect_leaves_timers_in_the_backends_own_files_uncounted(own_home, pystate):
+    operator = windows.windows_operator(["ant", "bee"], "rocksdb", native=True)
+    path = all_kinds.write_savepoint(own_home / "native", [operator])
+
+    (found,) = json.loads(pystate("savepoints", "inspect", "--json", path).out)["operators"]
+    assert [(one["service"], one["count"], one["next"]) for one in found["timers"]] == [
+        ("window-timers", None, None),
+        ("user-timers", None, None),
+    ]
 
 
 def test_inspect_names_the_job_that_has_claimed_the_savepoint(history, pystate):

@@ -13,6 +13,7 @@ from pystate.rest.checkpoints import CheckpointingStatistics
 from pystate.rest.job_details import RootExceptionInfo
 from pystate.rest.metrics import JobMetric
 from pystate.rest.our_jobs import JobProgress
+from pystate.snapshot.storage import SnapshotLocation
 from pystate_cli.console.json_keys import with_our_keys
 from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.table_spec import TableSpec, value_at
@@ -26,7 +27,7 @@ from pystate_cli.views.orphan_list import ORPHANS
 from pystate_cli.views.restore_fit import OPERATORS as RESTORED_OPERATORS
 from pystate_cli.views.restore_fit import SOURCES as RESTORED_SOURCES
 from pystate_cli.views.savepoint_changes import CHANGES, SOURCES, ChangeRow
-from pystate_cli.views.savepoint_details import STATES, StateRow
+from pystate_cli.views.savepoint_details import STATES, TIMERS, StateRow, TimerRow
 from pystate_cli.views.savepoint_list import SAVEPOINTS, savepoint_rows
 from pystate_cli.views.setting_list import SETTINGS, SettingRow
 from pystate_cli.views.watch_lines import LOOKS, look_json
@@ -40,6 +41,8 @@ from tests.cli.views.test_views import (
     read_details,
     statistics,
 )
+from tests.fixtures.all_kinds import write_savepoint as write_windows
+from tests.fixtures.windows import windows_operator
 from tests.rest_messages import message
 from tests.snapshot.snapshots import write_savepoint
 
@@ -154,6 +157,9 @@ def test_savepoints(tmp_path):
         with location.open(metadata.source_position.files) as archive:
             sources.append(source_progress(metadata.source_position, archive.read()))
     check(STATES, ((StateRow(one, state), state.to_json()) for one in sides[0] for state in one.states))
+    timed = SnapshotLocation(write_windows(tmp_path / "timers", [windows_operator(["a", "b"], "hashmap")]))
+    (operator,) = inspect_operators(timed, read_snapshot(timed), with_timers=True)
+    check(TIMERS, ((TimerRow(operator, one), one.to_json()) for one in operator.timers))
     check(
         CHANGES,
         ((ChangeRow(one, state), state.to_json()) for one in compare(*sides) for state in one.states),
@@ -163,7 +169,7 @@ def test_savepoints(tmp_path):
 
 SPECS = [
     CHECKPOINTS, SUMMARY, OPERATORS, JOBS, FAILURES, METRICS, SETTINGS, RESTORED_OPERATORS, RESTORED_SOURCES, LOOKS,
-    ORPHANS, SAVEPOINTS, STATES, CHANGES, SOURCES,
+    ORPHANS, SAVEPOINTS, STATES, TIMERS, CHANGES, SOURCES,
 ]  # fmt: skip
 
 
