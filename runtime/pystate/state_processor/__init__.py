@@ -9,10 +9,12 @@ from pystate.state_processor.functions import (
     KeyedStateBootstrapFunction,
     KeyedStateReaderFunction,
     StateBootstrapFunction,
+    WindowReaderFunction,
 )
 from pystate.state_processor.savepoint_reader import SavepointReader
 from pystate.state_processor.savepoint_writer import SavepointWriter
 from pystate.state_processor.state_frames import StateColumn
+from pystate.state_processor.window_reader import WindowSavepointReader
 
 __all__ = [
     "BroadcastStateBootstrapFunction",
@@ -25,4 +27,6 @@ __all__ = [
     "SavepointWriter",
     "StateBootstrapFunction",
     "StateColumn",
+    "WindowReaderFunction",
+    "WindowSavepointReader",
 ]

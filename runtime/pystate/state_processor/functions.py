@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from pystate.api.checkpointed import CheckpointedFunction
-from pystate.api.functions import Function
-from pystate.api.state import BroadcastState, MapStateDescriptor
+from pystate.api.functions import Function, KeyedStateStore
+from pystate.api.state import BroadcastState, MapStateDescriptor, State, StateDescriptor
 from pystate.api.timer_service import TimerService
 from pystate.common.time import current_time_ms
 
@@ -34,6 +34,47 @@ class KeyedStateReaderFunction(Function):
     @abstractmethod
     def read_key(self, key: Any, ctx: KeyedStateReaderFunction.Context) -> Iterable[Any] | None:
         """Return or yield the rows of a key that has a value in one of the declared states."""
+
+
+class WindowReaderFunction(Function):
+    """Reads the windows of an operator. `open` is called once per Spark task, on a copy of the function."""
+
+    class Context:
+        """What is known beside the key and what the window holds."""
+
+        @abstractmethod
+        def window(self) -> Any:
+            """Return the window."""
+
+        @abstractmethod
+        def trigger_state(self, state_descriptor: StateDescriptor) -> State:
+            """Return a state that the trigger keeps for the window."""
+
+        @abstractmethod
+        def window_state(self) -> KeyedStateStore:
+            """Return the states of the window."""
+
+        @abstractmethod
+        def global_state(self) -> KeyedStateStore:
+            """Return the states of the key."""
+
+        @abstractmethod
+        def registered_event_time_timers(self) -> list[int]:
+            """Return the times of the window's timers by event time, ms since 1970, ascending."""
+
+        @abstractmethod
+        def registered_processing_time_timers(self) -> list[int]:
+            """Return the times of the window's timers by the clock, ms since 1970, ascending."""
+
+    @abstractmethod
+    def read_window(self, key: Any, ctx: WindowReaderFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
+        """Return or yield the rows of a window.
+
+        Args:
+            key: The key.
+            ctx: Of the window; it isn't to be kept.
+            elements: What the window's function would get: the one value or result, or all elements.
+        """
 
 
 class BootstrapContext:

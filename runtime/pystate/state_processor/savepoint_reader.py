@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pystate.api.time_domain import TimeDomain
+from pystate.api.window.assigners import WindowAssigner
 from pystate.common.errors import SnapshotError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
@@ -36,6 +37,7 @@ from pystate.state_processor.functions import KeyedStateReaderFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
 from pystate.state_processor.offline_timers import ReadTimers
 from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits
+from pystate.state_processor.window_reader import WindowSavepointReader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -157,6 +159,10 @@ class SavepointReader:
         wanted = None if keys is None else KeyFilter.of(keys, task.decoders().common.key_type, operator.max_parallelism)
         splits = keyed_splits(snapshot, operator, [state], wanted, split_bytes)
         return frame_of(self._spark, splits, schema_of(task.columns()), replace(task, wanted=wanted))
+
+    def window(self, assigner: WindowAssigner) -> WindowSavepointReader:
+        """Return what reads the windows of an operator, which are those of an assigner: the job's."""
+        return WindowSavepointReader(self._spark, self._snapshot, assigner)
 
     def read_timers(
         self, uid: str, *, keys: Collection[Any] | None = None, key_type: TypeInformation | None = None

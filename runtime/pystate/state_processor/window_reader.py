@@ -1,0 +1,338 @@
+"""Reads the contents of windows: Flink's `WindowSavepointReader`, and what calls a function for each window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pystate.api.functions import AggregateFunction, KeyedStateStore, ReduceFunction
+from pystate.api.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    ReducingStateDescriptor,
+    State,
+    StateDescriptor,
+    StateKind,
+)
+from pystate.api.time_domain import TimeDomain
+from pystate.api.window.assigners import MergingWindowAssigner, WindowAssigner
+from pystate.common.errors import SnapshotError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.common.type_info import TypeInformation
+from pystate.records.codec import RecordCodec
+from pystate.slot.operators.keyed_state_store import DescribedStates
+from pystate.slot.operators.windowing.merging_window_set import MergingWindowSet
+from pystate.slot.operators.windowing.window_contents import WINDOW_CONTENTS
+from pystate.slot.operators.windowing.window_namespaces import WindowNamespaces, window_namespaces
+from pystate.slot.operators.windowing.window_operator import WINDOW_TIMERS
+from pystate.slot.operators.windowing.window_state_stores import MergingWindowStateStore, PerWindowStateStore, WindowStates
+from pystate.snapshot.keyed_files import key_type_of
+from pystate.snapshot.reader import SnapshotReader
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.canonical import CanonicalReader
+from pystate.state.base.namespaces import split_namespace
+from pystate.state.base.schema import StateSchema
+from pystate.state_processor.functions import WindowReaderFunction
+from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
+from pystate.state_processor.offline_timers import ReadTimers
+from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FUNCTION_BATCH = 2048
+
+
+class _PassThrough(WindowReaderFunction):
+    """Gives what is in a window, as Flink's PassThroughReader."""
+
+    def read_window(self, key: Any, ctx: WindowReaderFunction.Context, elements: Iterable[Any]) -> Iterable[Any]:
+        return elements
+
+
+class WindowSavepointReader:
+    """The windows of one assigner in a savepoint. Make it with `SavepointReader.window`.
+
+    Args:
+        spark: The session that reads.
+        snapshot: The savepoint.
+        assigner: Which windows the job has; the same as in the job's `window(...)`.
+        evicting: Whether the job has an evictor, so that elements are kept with their times.
+    """
+
+    def __init__(
+        self, spark: SparkSession, snapshot: SnapshotReader, assigner: WindowAssigner, *, evicting: bool = False
+    ) -> None:
+        self._spark = spark
+        self._snapshot = snapshot
+        self._assigner = assigner
+        self._evicting = evicting
+
+    def evictor(self) -> WindowSavepointReader:
+        """Return a reader of windows that have an evictor."""
+        return WindowSavepointReader(self._spark, self._snapshot, self._assigner, evicting=True)
+
+    def reduce(
+        self,
+        uid: str,
+        function: ReduceFunction | Callable[[Any, Any], Any],
+        reader_function: WindowReaderFunction | None = None,
+        *,
+        output_type: TypeInformation | None = None,
+    ) -> DataFrame:
+        """Return what a reader function makes of each window behind `reduce(...)`; it gets the one value.
+
+        Args:
+            uid: The operator.
+            function: As in the job.
+            reader_function: What makes rows of a window; None for the value itself.
+            output_type: Of the rows; None: that of the elements.
+
+        Raises:
+            SnapshotError: There is no such operator, it has no such windows, or the type of the rows isn't known.
+        """
+        return self._read(uid, StateKind.REDUCING, reader_function, output_type, function)
+
+    def aggregate(
+        self,
+        uid: str,
+        function: AggregateFunction,
+        reader_function: WindowReaderFunction | None = None,
+        *,
+        output_type: TypeInformation | None = None,
+    ) -> DataFrame:
+        """Return what a reader function makes of each window behind `aggregate(...)`; it gets the one result.
+
+        See `reduce`; the `output_type` must be given.
+        """
+        return self._read(uid, StateKind.AGGREGATING, reader_function, output_type, function)
+
+    def process(
+        self,
+        uid: str,
+        reader_function: WindowReaderFunction,
+        *,
+        output_type: TypeInformation | None = None,
+    ) -> DataFrame:
+        """Return what a reader function makes of each window behind `apply(...)` or `process(...)`; it gets all elements.
+
+        See `reduce`; the `output_type` must be given.
+        """
+        return self._read(uid, StateKind.LIST, reader_function, output_type, None)
+
+    def _read(
+        self,
+        uid: str,
+        kind: StateKind,
+        reader_function: WindowReaderFunction | None,
+        output_type: TypeInformation | None,
+        function: Any,
+    ) -> DataFrame:
+        snapshot = self._snapshot
+        operator = snapshot.operator(uid)
+        state = snapshot.keyed_state(uid, WINDOW_CONTENTS)
+        stored = StateKind.LIST if self._evicting else kind
+        if state.kind != stored.value:
+            message = f"The windows of operator {uid!r} keep {state.kind} state, not {stored.value}."
+            hint = (
+                "reduce() reads windows behind reduce(...), aggregate() behind aggregate(...), process() behind the others"
+            )
+            raise SnapshotError(message, where=snapshot.location.uri, hint=f"{hint}; evictor() in front where there is one")
+        namespaces = window_namespaces(self._assigner)
+        if state.info.namespace != namespaces.serializer.snapshot():
+            message = f"The windows of operator {uid!r} are others than those of {self._assigner!r}."
+            raise SnapshotError(message, where=snapshot.location.uri, hint="give window() the job's assigner")
+        value_type = StateSchema.from_meta_info(state.info).serializer.type_info
+        if output_type is None and kind is StateKind.REDUCING and reader_function is None and not self._evicting:
+            output_type = value_type
+        if output_type is None:
+            message = "What the windows' reader returns needs a type."
+            raise SnapshotError(message, hint="give output_type=Types.ROW_NAMED([...], [...])")
+        descriptor = _descriptor(stored, function, value_type)
+        contents = _Contents(kind, self._evicting, pickled(descriptor), pickled(function))
+        task = _WindowTask(
+            SplitSource.of(snapshot, operator),
+            pickled(reader_function or _PassThrough()),
+            pickled(self._assigner),
+            contents,
+            key_type_of(operator),
+            output_type,
+        )
+        splits = keyed_splits(snapshot, operator, None, None, SPLIT_BYTES)
+        return frame_of(self._spark, splits, RecordCodec(output_type, uid).schema, task)
+
+
+def _descriptor(stored: StateKind, function: Any, value_type: TypeInformation | None) -> StateDescriptor:
+    if stored is StateKind.REDUCING:
+        return ReducingStateDescriptor(WINDOW_CONTENTS, function, value_type)
+    if stored is StateKind.AGGREGATING:
+        return AggregatingStateDescriptor(WINDOW_CONTENTS, function, value_type)
+    return ListStateDescriptor(WINDOW_CONTENTS, value_type)
+
+
+@dataclass(frozen=True)
+class _Contents:
+    """What windows keep, and what a reader function gets of it."""
+
+    kind: StateKind
+    evicting: bool
+    descriptor: bytes
+    function: bytes
+
+    def elements(self, stored: Any) -> list[Any]:
+        """Return what a reader function gets."""
+        if not self.evicting:
+            return list(stored) if self.kind is StateKind.LIST else [stored]
+        values = [value for value, _ in stored]
+        if self.kind is StateKind.LIST:
+            return values
+        function = unpickled(self.function)
+        if self.kind is StateKind.AGGREGATING:
+            accumulator = function.create_accumulator()
+            for value in values:
+                accumulator = function.add(value, accumulator)
+            return [function.get_result(accumulator)]
+        result = values[0]
+        for value in values[1:]:
+            result = function.reduce(result, value) if isinstance(function, ReduceFunction) else function(result, value)
+        return [result]
+
+
+class _GlobalStates(DescribedStates):
+    """States of keys, read by a window's reader."""
+
+    def __init__(self, backend: KeyedStateBackend, where: str) -> None:
+        super().__init__(where)
+        self._backend = backend
+
+    def _described_state(self, state_descriptor: StateDescriptor) -> State:
+        return self._backend.get_partitioned_state(state_descriptor)
+
+
+class _WindowReaderContext(WindowReaderFunction.Context):
+    """What a reader function may ask, of the key and window that are set from outside."""
+
+    def __init__(
+        self, backend: KeyedStateBackend, states: WindowStates, timers: ReadTimers, merging: bool, uid: str
+    ) -> None:
+        where = f"uid {uid}"
+        self._states = states
+        self._timers = timers
+        self._window_states = MergingWindowStateStore(where) if merging else PerWindowStateStore(states, where)
+        self._global_states = _GlobalStates(backend, where)
+        self.address = (b"", b"")
+        self._window: Any = None
+
+    def select(self, window: Any, key: bytes) -> None:
+        """Set what is meant; the key as it is written."""
+        self._window = self._window_states.window = window
+        namespaces = self._states.namespaces
+        self.address = key, namespaces.serializer.encode(namespaces.serializer.internal(namespaces.of(window)))
+
+    def window(self) -> Any:
+        return self._window
+
+    def trigger_state(self, state_descriptor: StateDescriptor) -> State:
+        return self._states.state(state_descriptor, self._window)
+
+    def window_state(self) -> KeyedStateStore:
+        return self._window_states
+
+    def global_state(self) -> KeyedStateStore:
+        return self._global_states
+
+    def registered_event_time_timers(self) -> list[int]:
+        return self._timers.of(TimeDomain.EVENT_TIME, *self.address)
+
+    def registered_processing_time_timers(self) -> list[int]:
+        return self._timers.of(TimeDomain.PROCESSING_TIME, *self.address)
+
+
+@dataclass(frozen=True)
+class _WindowTask:
+    """Calls a function for the windows of splits."""
+
+    source: SplitSource
+    function: bytes
+    assigner: bytes
+    contents: _Contents
+    key_type: TypeInformation | None
+    output_type: TypeInformation
+
+    def __call__(self, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
+        """Read a split."""
+        operator = self.source.operator
+        codec = RecordCodec(self.output_type, operator.uid)
+        function: WindowReaderFunction = unpickled(self.function)
+        groups = KeyGroupRange(split.key_groups[0], split.key_groups[-1])
+        with (
+            self.source.open(split) as (reader, file),
+            OfflineKeyedState(
+                operator.uid, function, self.key_type, groups, operator.max_parallelism, sources=[file]
+            ) as opened,
+            closing(self._results(reader, opened.backend, function, split.key_groups)) as results,
+        ):
+            pending: list[Any] = []
+            for result in results:
+                pending.append(result)
+                if len(pending) >= _FUNCTION_BATCH:
+                    yield _encoded(codec, pending)
+                    pending = []
+            if pending:
+                yield _encoded(codec, pending)
+
+    def _results(
+        self, reader: CanonicalReader, backend: KeyedStateBackend, function: WindowReaderFunction, groups: tuple[int, ...]
+    ) -> Generator[Any, None, None]:
+        assigner: WindowAssigner = unpickled(self.assigner)
+        namespaces = window_namespaces(assigner)
+        states = WindowStates(backend, namespaces)
+        handle = states.handle(unpickled(self.contents.descriptor))
+        timers = ReadTimers(reader, WINDOW_TIMERS, namespaces.serializer)
+        where = f"uid {self.source.operator.uid}"
+        merging = isinstance(assigner, MergingWindowAssigner)
+        store = MergingWindowStateStore(where) if merging else PerWindowStateStore(states, where)
+        ctx = _WindowReaderContext(backend, states, timers, store, where)
+        for group in groups:
+            timers.select(group)
+            for data, found in _windows(reader, namespaces, group):
+                internal = backend.key_codec.decode(data)
+                backend.set_current_key(internal, group)
+                of_state_window = _merged(backend, assigner, namespaces)
+                for state_window in found:
+                    handle.set_current_namespace(namespaces.of(state_window))
+                    state: Any = handle.state
+                    stored = state.get()
+                    window = of_state_window.get(state_window, state_window)
+                    ctx.select(window, data)
+                    key = backend.key_codec.external(internal)
+                    yield from results_of(function.read_window(key, ctx, self.contents.elements(stored)))
+            backend.rollback_epoch()  # what the function looked at is not kept
+
+
+def _windows(reader: CanonicalReader, namespaces: WindowNamespaces, group: int) -> Iterator[tuple[bytes, list[Any]]]:
+    """Iterate over the keys of a key group, as they are written, with the windows that have contents."""
+    serializer = namespaces.serializer
+    found: dict[bytes, dict[bytes, None]] = {}
+    for part in reader.parts(WINDOW_CONTENTS):
+        for data, sub_key, _ in reader.entries(part, group):
+            found.setdefault(data, {})[split_namespace(sub_key)[0]] = None
+    for data, written in found.items():
+        yield data, [namespaces.window(serializer.external(serializer.decode(one))) for one in written]
+
+
+def _merged(backend: KeyedStateBackend, assigner: WindowAssigner, namespaces: WindowNamespaces) -> dict[Any, Any]:
+    """Return for windows that merge: the window under which contents are kept -> the window whose contents they are."""
+    if not isinstance(assigner, MergingWindowAssigner):
+        return {}
+    pairs: Any = backend.get_partitioned_state(MergingWindowSet.descriptor(namespaces))
+    return {namespaces.window(kept): namespaces.window(window) for window, kept in pairs.items()}
+
+
+def _encoded(codec: RecordCodec, results: list[Any]) -> pa.RecordBatch:
+    prepared = results if codec.prepare is None else [codec.prepare(result) for result in results]
+    return pa.RecordBatch.from_arrays(codec.encode(prepared), schema=codec.schema)

@@ -1,0 +1,150 @@
+"""The contents of windows, read from savepoints that windows of a harness wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pystate.api.functions import AggregateFunction
+from pystate.api.state import ReducingStateDescriptor, ValueStateDescriptor
+from pystate.api.window.assigners import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from pystate.api.window.evictors import CountEvictor
+from pystate.api.window.functions import ProcessWindowFunction
+from pystate.api.window.triggers import ContinuousEventTimeTrigger
+from pystate.common import Types
+from pystate.common.errors import SnapshotError
+from pystate.common.time import Time
+from pystate.snapshot.metadata import OperatorState
+from pystate.state.base.keys import KEY_ENCODING
+from pystate.state_processor import SavepointReader, WindowReaderFunction
+from pystate.testing import WindowOperatorTestHarness
+from tests.fixtures import all_kinds
+
+ms = Time.milliseconds
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+ROW = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LIST(Types.LONG()), Types.LIST(Types.LONG())])
+ELEMENTS = [("a", 1), ("a", 4), ("b", 7), ("a", 12), ("b", 25)]
+SEEN = ValueStateDescriptor("seen", Types.LONG())
+
+
+def add(first: Any, second: Any) -> Any:
+    return first[0], first[1] + second[1]
+
+
+class Mean(AggregateFunction):
+    def create_accumulator(self) -> Any:
+        return 0, 0
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return accumulator[0] + value[1], accumulator[1] + 1
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator[0] / accumulator[1]
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
+
+
+class Seen(ProcessWindowFunction):
+    """Counts how often a window has fired, and how often those of its key have."""
+
+    def process(self, key: Any, context: ProcessWindowFunction.Context, elements: Any) -> Any:
+        for store in (context.window_state(), context.global_state()):
+            state = store.get_state(SEEN)
+            state.update((state.value() or 0) + 1)
+        return ()
+
+    def clear(self, context: ProcessWindowFunction.Context) -> None:
+        context.window_state().get_state(SEEN).clear()
+
+
+class Contents(WindowReaderFunction):
+    def read_window(self, key: Any, ctx: WindowReaderFunction.Context, elements: Any) -> Any:
+        window = ctx.window()
+        yield key, window.start, window.end, [number for _, number in elements], ctx.registered_event_time_timers()
+
+
+class Mine(WindowReaderFunction):
+    """The states beside the contents."""
+
+    def read_window(self, key: Any, ctx: WindowReaderFunction.Context, elements: Any) -> Any:
+        fire_time = ctx.trigger_state(ReducingStateDescriptor("fire-time", min, Types.LONG())).get()
+        stores = (ctx.window_state(), ctx.global_state())
+        yield key, ctx.window().start, fire_time, [store.get_state(SEEN).value() or 0 for store in stores], []
+
+
+def savepoint(spark: Any, path: Any, assigner: WindowAssigner, watermark: int = -1, **options: Any) -> SavepointReader:
+    """Put the elements into windows, and write what they keep."""
+    harness = WindowOperatorTestHarness(
+        assigner, lambda value: value[0], Types.STRING(), input_type=PAIR, max_parallelism=8, **options
+    )
+    with harness:
+        harness.open()
+        harness.process_elements(ELEMENTS, [time for _, time in ELEMENTS])
+        harness.process_watermark(watermark)
+        written = harness.snapshot(1).written
+    assert written is not None
+    operator = OperatorState("w", "Windows", 1, 8, Types.STRING().to_plain(), KEY_ENCODING, {0: written})
+    return SavepointReader.read(spark, all_kinds.write_savepoint(path / "savepoint", [operator]))
+
+
+def rows(frame: Any) -> list[Any]:
+    return sorted(tuple(list(cell) if isinstance(cell, list) else cell for cell in row) for row in frame.collect())
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_elements_of_sliding_windows(spark: Any, tmp_path: Any, backend: str) -> None:
+    assigner = SlidingEventTimeWindows.of(ms(10), ms(5))
+    read = savepoint(spark, tmp_path, assigner, state_backend=backend, window_function=Seen(), watermark=4)
+    assert rows(read.window(assigner).process("w", Contents(), output_type=ROW)) == [
+        ("a", 0, 10, [1, 4], [9]),
+        ("a", 5, 15, [12], [14]),
+        ("a", 10, 20, [12], [19]),
+        ("b", 0, 10, [7], [9]),
+        ("b", 5, 15, [7], [14]),
+        ("b", 20, 30, [25], [29]),
+        ("b", 25, 35, [25], [34]),
+    ]
+
+
+def test_a_session_has_the_bounds_it_has_grown_to(spark: Any, tmp_path: Any) -> None:
+    assigner = EventTimeSessionWindows.with_gap(ms(5))
+    read = savepoint(spark, tmp_path, assigner, reduce_function=add)
+    assert rows(read.window(assigner).reduce("w", add, Contents(), output_type=ROW)) == [
+        ("a", 1, 9, [5], [8]),
+        ("a", 12, 17, [12], [16]),
+        ("b", 7, 12, [7], [11]),
+        ("b", 25, 30, [25], [29]),
+    ]
+    assert rows(read.window(assigner).reduce("w", add)) == [("a", 5), ("a", 12), ("b", 7), ("b", 25)]
+    with pytest.raises(SnapshotError, match="keep REDUCING state, not LIST"):
+        read.window(assigner).process("w", Contents(), output_type=ROW)
+
+
+def test_the_result_of_an_aggregate(spark: Any, tmp_path: Any) -> None:
+    assigner = TumblingEventTimeWindows.of(ms(10))
+    accumulator = Types.TUPLE([Types.LONG(), Types.LONG()])
+    read = savepoint(spark, tmp_path, assigner, aggregate_function=Mean(), accumulator_type=accumulator)
+    frame = read.window(assigner).aggregate("w", Mean(), output_type=Types.DOUBLE())
+    assert rows(frame) == [(2.5,), (7.0,), (12.0,), (25.0,)]
+    with pytest.raises(SnapshotError, match="needs a type"):
+        read.window(assigner).aggregate("w", Mean())
+
+
+def test_windows_with_an_evictor_and_their_other_states(spark: Any, tmp_path: Any) -> None:
+    assigner = TumblingEventTimeWindows.of(ms(10))
+    options = {"window_function": Seen(), "evictor": CountEvictor.of(5), "trigger": ContinuousEventTimeTrigger.of(ms(4))}
+    read = savepoint(spark, tmp_path, assigner, watermark=4, **options).window(assigner).evictor()
+    assert rows(read.reduce("w", add, output_type=PAIR)) == [("a", 5), ("a", 12), ("b", 7), ("b", 25)]
+    assert rows(read.process("w", Mine(), output_type=ROW)) == [
+        ("a", 0, 8, [1, 1], []),
+        ("a", 10, 16, [0, 1], []),
+        ("b", 0, 8, [0, 0], []),
+        ("b", 20, 28, [0, 0], []),
+    ]
