@@ -217,12 +217,16 @@ class _WindowReaderContext(WindowReaderFunction.Context):
     """What a reader function may ask, of the key and window that are set from outside."""
 
     def __init__(
-        self, backend: KeyedStateBackend, states: WindowStates, timers: ReadTimers, merging: bool, uid: str
+        self,
+        backend: KeyedStateBackend,
+        states: WindowStates,
+        timers: ReadTimers,
+        window_states: PerWindowStateStore | MergingWindowStateStore,
+        where: str,
     ) -> None:
-        where = f"uid {uid}"
         self._states = states
         self._timers = timers
-        self._window_states = MergingWindowStateStore(where) if merging else PerWindowStateStore(states, where)
+        self._window_states = window_states
         self._global_states = _GlobalStates(backend, where)
         self.address = (b"", b"")
         self._window: Any = None
