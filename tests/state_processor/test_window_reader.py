@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from pystate.common.errors import SnapshotError
 from pystate.common.time import Time
 from pystate.snapshot.metadata import OperatorState
 from pystate.state.base.keys import KEY_ENCODING
-from pystate.state_processor import SavepointReader, WindowReaderFunction
+from pystate.state_processor import SavepointReader, WindowReaderFunction, window_reader
 from pystate.testing import WindowOperatorTestHarness
 from tests.fixtures import all_kinds
 
@@ -31,6 +32,7 @@ PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 ROW = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LIST(Types.LONG()), Types.LIST(Types.LONG())])
 ELEMENTS = [("a", 1), ("a", 4), ("b", 7), ("a", 12), ("b", 25)]
 SEEN = ValueStateDescriptor("seen", Types.LONG())
+OF_KEY = ValueStateDescriptor("of key", Types.LONG())
 
 
 def add(first: Any, second: Any) -> Any:
@@ -55,8 +57,8 @@ class Seen(ProcessWindowFunction):
     """Counts how often a window has fired, and how often those of its key have."""
 
     def process(self, key: Any, context: ProcessWindowFunction.Context, elements: Any) -> Any:
-        for store in (context.window_state(), context.global_state()):
-            state = store.get_state(SEEN)
+        for store, descriptor in ((context.window_state(), SEEN), (context.global_state(), OF_KEY)):
+            state = store.get_state(descriptor)
             state.update((state.value() or 0) + 1)
         return ()
 
@@ -75,8 +77,25 @@ class Mine(WindowReaderFunction):
 
     def read_window(self, key: Any, ctx: WindowReaderFunction.Context, elements: Any) -> Any:
         fire_time = ctx.trigger_state(ReducingStateDescriptor("fire-time", min, Types.LONG())).get()
-        stores = (ctx.window_state(), ctx.global_state())
-        yield key, ctx.window().start, fire_time, [store.get_state(SEEN).value() or 0 for store in stores], []
+        states = ctx.window_state().get_state(SEEN), ctx.global_state().get_state(OF_KEY)
+        yield key, ctx.window().start, fire_time, [state.value() or 0 for state in states], []
+
+
+class LocalFrame:
+    """What a DataFrame would hold: the tasks run here."""
+
+    def __init__(self, items: Iterable[Any], read: Any) -> None:
+        self._items = list(items)
+        self._read = read
+
+    def collect(self) -> list[Any]:
+        return [tuple(row.values()) for item in self._items for batch in self._read(item) for row in batch.to_pylist()]
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands for a session, and lets the tasks run without one."""
+    monkeypatch.setattr(window_reader, "frame_of", lambda _spark, items, _schema, read: LocalFrame(items, read))
 
 
 def savepoint(spark: Any, path: Any, assigner: WindowAssigner, watermark: int = -1, **options: Any) -> SavepointReader:
@@ -99,9 +118,9 @@ def rows(frame: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-def test_elements_of_sliding_windows(spark: Any, tmp_path: Any, backend: str) -> None:
+def test_elements_of_sliding_windows(local: None, tmp_path: Any, backend: str) -> None:
     assigner = SlidingEventTimeWindows.of(ms(10), ms(5))
-    read = savepoint(spark, tmp_path, assigner, state_backend=backend, window_function=Seen(), watermark=4)
+    read = savepoint(local, tmp_path, assigner, state_backend=backend, window_function=Seen(), watermark=4)
     assert rows(read.window(assigner).process("w", Contents(), output_type=ROW)) == [
         ("a", 0, 10, [1, 4], [9]),
         ("a", 5, 15, [12], [14]),
@@ -127,20 +146,20 @@ def test_a_session_has_the_bounds_it_has_grown_to(spark: Any, tmp_path: Any) -> 
         read.window(assigner).process("w", Contents(), output_type=ROW)
 
 
-def test_the_result_of_an_aggregate(spark: Any, tmp_path: Any) -> None:
+def test_the_result_of_an_aggregate(local: None, tmp_path: Any) -> None:
     assigner = TumblingEventTimeWindows.of(ms(10))
     accumulator = Types.TUPLE([Types.LONG(), Types.LONG()])
-    read = savepoint(spark, tmp_path, assigner, aggregate_function=Mean(), accumulator_type=accumulator)
+    read = savepoint(local, tmp_path, assigner, aggregate_function=Mean(), accumulator_type=accumulator)
     frame = read.window(assigner).aggregate("w", Mean(), output_type=Types.DOUBLE())
     assert rows(frame) == [(2.5,), (7.0,), (12.0,), (25.0,)]
     with pytest.raises(SnapshotError, match="needs a type"):
         read.window(assigner).aggregate("w", Mean())
 
 
-def test_windows_with_an_evictor_and_their_other_states(spark: Any, tmp_path: Any) -> None:
+def test_windows_with_an_evictor_and_their_other_states(local: None, tmp_path: Any) -> None:
     assigner = TumblingEventTimeWindows.of(ms(10))
     options = {"window_function": Seen(), "evictor": CountEvictor.of(5), "trigger": ContinuousEventTimeTrigger.of(ms(4))}
-    read = savepoint(spark, tmp_path, assigner, watermark=4, **options).window(assigner).evictor()
+    read = savepoint(local, tmp_path, assigner, watermark=4, **options).window(assigner).evictor()
     assert rows(read.reduce("w", add, output_type=PAIR)) == [("a", 5), ("a", 12), ("b", 7), ("b", 25)]
     assert rows(read.process("w", Mine(), output_type=ROW)) == [
         ("a", 0, 8, [1, 1], []),
