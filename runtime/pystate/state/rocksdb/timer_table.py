@@ -100,7 +100,7 @@ class RocksDBTimerTable(RocksDBRows):
         generation: See `TimerStore`.
     """
 
-    __slots__ = ("_cache_size", "_caches", "_used", "generation")
+    __slots__ = ("_cache_size", "_caches", "_moved", "_used", "generation")
 
     layout = TIMER_ROWS
 
@@ -117,6 +117,7 @@ class RocksDBTimerTable(RocksDBRows):
         self._cache_size = cache_size
         self._caches: dict[int, _Cache] = {}
         self._used: set[_Cache] = set()  # by the running epoch
+        self._moved = False  # what the running epoch had spilled
 
     def check(self, changes: list[Change]) -> None:
         """Refuse nothing: timers are small."""
@@ -193,11 +194,19 @@ class RocksDBTimerTable(RocksDBRows):
         self._used.clear()
 
     @override
+    def move_spilled(self) -> None:
+        super().move_spilled()
+        self._moved = self._spilled is not None
+
+    @override
     def end_spill(self) -> None:
+        rolled_back = self._spilled is not None and not self._moved
         super().end_spill()
-        self._caches.clear()
-        self._used.clear()
-        self.generation += 1
+        self._moved = False
+        if rolled_back:  # else all stands as the caches have it, and what was removed in front isn't walked over again
+            self._caches.clear()
+            self._used.clear()
+            self.generation += 1
 
 
 def _row_of(row: tuple[bytes, object]) -> bytes:
