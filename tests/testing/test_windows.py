@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +15,6 @@ from pystate.api.window.assigners import (
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,
     GlobalWindows,
-    MergingWindowAssigner,
     ProcessingTimeSessionWindows,
     SessionWindowTimeGapExtractor,
     SlidingEventTimeWindows,
@@ -37,10 +36,9 @@ from pystate.api.window.triggers import (
     Trigger,
     TriggerResult,
 )
-from pystate.api.window.windows import MAX_TIMESTAMP, CountWindow, GlobalWindow, TimeWindow, Window
+from pystate.api.window.windows import MAX_TIMESTAMP, CountWindow, GlobalWindow, TimeWindow
 from pystate.common import Types
 from pystate.common.errors import JobGraphError, RecordError, StateDeclarationError
-from pystate.common.serializer import TypeSerializer
 from pystate.common.time import Time
 from pystate.testing import WindowOperatorTestHarness
 
@@ -485,70 +483,6 @@ def test_states_of_all_kinds_are_there_per_window() -> None:
         assert entries(harness) > 5
         harness.process_watermark(100)
         assert harness.extract_output() == [((0, 10), [1], {1: 2}), ((5, 15), [1], {1: 2})]
-        assert entries(harness) == 0
-
-
-class Letters(Window):
-    """A window of elements whose numbers have the same number of digits; its end is that of 100."""
-
-    def __init__(self, digits: int) -> None:
-        self.digits = digits
-
-    def max_timestamp(self) -> int:
-        return 99
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Letters) and self.digits == other.digits
-
-    def __hash__(self) -> int:
-        return self.digits
-
-
-class LettersSerializer(TypeSerializer[Letters]):
-    def serialize(self, element: Letters, stream: Any) -> None:
-        stream.write(bytes([element.digits]))
-
-    def deserialize(self, stream: Any) -> Letters:
-        return Letters(stream.read(1)[0])
-
-
-class ByLetters(MergingWindowAssigner):
-    """Windows of an own kind; that of 3 digits takes that of 2 in."""
-
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> Collection[Letters]:
-        assert context.get_current_processing_time() == 0
-        assert context.get_runtime_context().get_index_of_this_subtask() == 0
-        return [Letters(len(str(element[1])))]
-
-    def merge_windows(self, windows: Iterable[Letters], callback: MergingWindowAssigner.MergeCallback) -> None:
-        large = [window for window in windows if window.digits > 1]
-        if len(large) > 1:
-            callback.merge(large, Letters(3))
-
-    def get_default_trigger(self, env: Any) -> Trigger:
-        return EventTimeTrigger()
-
-    def get_window_serializer(self) -> TypeSerializer[Letters]:
-        return LettersSerializer()
-
-    def is_event_time(self) -> bool:
-        return True
-
-
-@BACKENDS
-def test_an_assigner_of_the_programs_own_with_windows_of_its_own(backend: str) -> None:
-    class ByDigits(WindowFunction):
-        def apply(self, key: Any, window: Letters, inputs: Iterable[Any]) -> Iterator[Any]:
-            yield key, window.digits, sorted(number for _, number in inputs)
-
-    with windows(ByLetters(), window_function=ByDigits(), state_backend=backend) as harness:
-        harness.process_elements([("a", 1), ("a", 22), ("a", 5), ("a", 33)], [1, 1, 1, 1])
-        harness.end_epoch()
-        harness.process_elements([("a", 444), ("a", 66)], [1, 1])
-        harness.process_watermark(99)
-        assert sorted(harness.extract_output()) == [("a", 1, [1, 5]), ("a", 3, [22, 33, 66, 444])]
         assert entries(harness) == 0
 
 
