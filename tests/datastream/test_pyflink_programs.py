@@ -1,6 +1,6 @@
 """A program with the calls of PyFlink's example programs, by PyFlink's module paths, in one process without Spark.
 
-The answers are those of a real PyFlink 2.3.0, or follow from the windows' bounds.
+The same program in a real PyFlink 2.3.0 gives the same answers.
 """
 
 from __future__ import annotations
