@@ -36,6 +36,8 @@ def environment(mode: str, parallelism: int, *, paced: bool) -> StreamExecutionE
         "taskmanager.memory.managed.size": "512mb",
         "rest.port": "0",
         "restart-strategy.type": "none",
+        # in batch mode windows and timers of PyFlink's default mode wait for ever for what their worker doesn't send
+        "python.execution-mode": "thread" if mode == "BATCH" else "process",
     }
     for key, value in settings.items():
         configuration.set_string(key, value)

@@ -22,11 +22,12 @@ from pystate.api.job_graph import SinkKind, SourceTransformation, StreamGraph
 from pystate.common.configuration import Configuration
 from pystate.common.options import CoreOptions
 from pystate.datastream.executor import Executor, JobExecutionResult
+from pystate.driver.execution_mode import in_execution_mode
 from pystate.plan.job_plan import JobPlan, SourcePlan, edges_of, vertex_id
 from pystate.plan.output import OutputSpec, Routing, with_watermarks
 from pystate.plan.planner import JobPlanner
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, RecordCodec
+from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.slot.operator_chain import OperatorChain
 from pystate.spark.micro_batch.exchange import forward_rows
 from pystate.spark.micro_batch.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, LevelWriter, Port, levels_of
@@ -80,6 +81,7 @@ class InProcessExecutor(Executor):
         raise AssertionError(message)
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
+        configuration = in_execution_mode(graph, configuration)
         uids = graph.assign_uids(auto=True)
         types = [source.output_type for source in graph.live_sources()]
         plan = JobPlanner(graph, uids, configuration.get(CoreOptions.DEFAULT_PARALLELISM), None).plan(types)
@@ -87,13 +89,13 @@ class InProcessExecutor(Executor):
         with mock.patch.object(time, "sleep", clock.sleep):
             job = _Job(plan, configuration, clock)
             job.open()
-            longest = max(len(source.step.collection) for source in plan.sources)
+            longest = 0 if plan.batch else max(len(source.step.collection) for source in plan.sources)
             for first in range(0, longest, self._rows_per_epoch):
                 job.run_epoch(slice(first, first + self._rows_per_epoch))
                 if longest > self._rows_per_epoch:
                     clock.sleep(0.1)
                     job.run_epoch(slice(0))
-            job.run_epoch(slice(0), end_of_input=True)
+            job.run_epoch(slice(None) if plan.batch else slice(0), end_of_input=True)
             job.close()
         return JobExecutionResult("0" * 32, 0)
 
@@ -101,7 +103,7 @@ class InProcessExecutor(Executor):
 class _Job:
     def __init__(self, plan: JobPlan, configuration: Configuration, clock: Clock) -> None:
         self._plan = plan
-        self._environment = JobEnvironment("a" * 32, "job", 0, {}, "hashmap", 1 << 20, "")
+        self._environment = JobEnvironment("a" * 32, "job", 0, {}, "hashmap", 1 << 20, "", batch=plan.batch)
         self._kept: dict[int, list[pa.RecordBatch]] = defaultdict(list)
         self._chains = {
             (task.uid, index): OperatorChain(_copy(task), index, self._environment, self._keep, clock)
@@ -216,6 +218,7 @@ def shuffled(level: Level, rows: list[tuple[int, pa.RecordBatch]]) -> dict[int, 
         rows: With the partition that has made them.
     """
     partitions: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+    places: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for partition, batch in rows:
         ports = [0] * batch.num_rows if level.is_single else batch.column(PORT_FIELD).to_pylist()
         for number, group in itertools.groupby(range(batch.num_rows), key=ports.__getitem__):
@@ -230,9 +233,26 @@ def shuffled(level: Level, rows: list[tuple[int, pa.RecordBatch]]) -> dict[int, 
                 part = part.append_column(KEY_GROUP_FIELD, pa.array(groups, pa.int32()))
             for target in range(level.partitions):
                 chosen = [row for row, found in enumerate(targets) if target in found]
-                if chosen:
+                if chosen and not level.in_order:
                     partitions[target].append(part.take(chosen))
+                elif chosen:
+                    found = _places(level, number, content)
+                    places[target] += [(*found[row], part.slice(row, 1)) for row in chosen]
+    for target, placed in places.items():
+        partitions[target] = [row for *_, row in sorted(placed, key=lambda place: place[:2])]
     return partitions
+
+
+def _places(level: Level, number: int, rows: pa.RecordBatch) -> list[tuple[str, float]]:
+    """Return what rows of batch mode are sorted by, as `translator._sorted` has Spark do: key and time."""
+    port = level.port(number)
+    if number >= len(level.ports) or port.key is None:
+        return [("", 0)] * rows.num_rows
+    times: list[int | None] = [None] * rows.num_rows
+    if port.task.inputs[port.input_index].timestamped:
+        times = rows.column(TIMESTAMP_FIELD).to_pylist()
+    keys = rows.column(port.key.column).to_pylist()
+    return [(f"key {key!r}", float("-inf") if time is None else time) for key, time in zip(keys, times, strict=True)]
 
 
 def _targets(level: Level, number: int, rows: pa.RecordBatch, partition: int) -> tuple[list[Any], list[range]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystate.common import Types
-from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from pystate.datastream.executor import current_executor, register_executor
 from tests.fidelity.answers import Labelled, Program, answers
 from tests.fidelity.in_process import ALL, InProcessExecutor
@@ -30,12 +30,13 @@ class Collected:
         self.texts += [row[0] for row in frame.collect()]
 
 
-def ask(program: Program, parallelism: int, rows_per_epoch: int = ALL) -> dict[str, dict[str, int]]:
+def ask(program: Program, parallelism: int, rows_per_epoch: int = ALL, mode: str = "STREAMING") -> dict[str, dict[str, int]]:
     """Return what a program answers here."""
     before = current_executor()
     register_executor(InProcessExecutor(parallelism, rows_per_epoch))
     try:
         env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_runtime_mode(RuntimeExecutionMode[mode])
         collected = Collected()
         collected.collect(program, env)
         env.execute(program.name)

@@ -19,7 +19,7 @@ NAMES = [program.name for program in ALL_PROGRAMS]
 PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("time.md", "pyflink.md")]
 
 
-def cases(programs, modes=("STREAMING",)):
+def cases(programs):
     return [
         pytest.param(program, parallelism, id=f"{program.name}-{parallelism}")
         for program in programs
@@ -40,6 +40,11 @@ def test_where_epochs_end_makes_no_difference(program: Program, parallelism: int
     if program.name in PENDING:
         pytest.skip(PENDING[program.name])
     assert ask(program, parallelism, 1) == expected(RECORDED, program, "STREAMING", parallelism)
+
+
+@pytest.mark.parametrize(("program", "parallelism"), cases(one for one in ALL_PROGRAMS if one.batch))
+def test_a_program_in_batch_mode_answers_as_in_pyflink(program: Program, parallelism: int):
+    assert ask(program, parallelism, mode="BATCH") == expected(RECORDED, program, "BATCH", parallelism)
 
 
 def test_elements_of_one_epoch_are_not_late_for_each_other():

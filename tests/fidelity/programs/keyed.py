@@ -252,4 +252,4 @@ def two_keys_behind_each_other(env):
 
 
 PACED = ("ttl_that_ends",)
-BATCH = ("reduce_running", "map_state", "keyed_map_filter_flat_map")
+BATCH = ("reduce_running", "keyed_map_filter_flat_map")
