@@ -22,6 +22,9 @@ from pystate.common import Types
 from pystate.common.errors import SnapshotError
 from pystate.common.time import Time
 from pystate.snapshot.metadata import OperatorState
+from pystate.snapshot.reader import SnapshotReader
+from pystate.snapshot.snapshot_table import select_state, state_table
+from pystate.snapshot.window_states import WINDOW_CONTENTS
 from pystate.state.base.keys import KEY_ENCODING
 from pystate.state_processor import SavepointReader, WindowReaderFunction, window_reader
 from pystate.testing import WindowOperatorTestHarness
@@ -144,6 +147,19 @@ def test_a_session_has_the_bounds_it_has_grown_to(spark: Any, tmp_path: Any) -> 
     assert rows(read.window(assigner).reduce("w", add)) == [("a", 5), ("a", 12), ("b", 7), ("b", 25)]
     with pytest.raises(SnapshotError, match="keep REDUCING state, not LIST"):
         read.window(assigner).process("w", Contents(), output_type=ROW)
+
+
+@pytest.mark.parametrize("key", [None, "a"])
+def test_the_command_shows_sessions_by_their_bounds(local: None, tmp_path: Any, key: str | None) -> None:
+    savepoint(local, tmp_path, EventTimeSessionWindows.with_gap(ms(5)), reduce_function=add)
+    table = state_table(select_state(SnapshotReader(str(tmp_path / "savepoint")), "w", WINDOW_CONTENTS, key))
+    assert table.columns == ("key", "key_group", "namespace", "value")
+    found = sorted((row[0], *row[2:]) for row in table.rows)
+    assert found == [
+        ("a", (1, 9), ("a", 5)),
+        ("a", (12, 17), ("a", 12)),
+        *([] if key else [("b", (7, 12), ("b", 7)), ("b", (25, 30), ("b", 25))]),
+    ]
 
 
 def test_the_result_of_an_aggregate(local: None, tmp_path: Any) -> None:

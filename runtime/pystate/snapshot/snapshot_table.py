@@ -13,6 +13,8 @@ from pystate.common.type_info import TypeInformation
 from pystate.snapshot.key_text import parse_key
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.state_rows import PartDecoders, RowDecoder, value_decoder
+from pystate.snapshot.window_rows import merged_rows
+from pystate.snapshot.window_states import MERGING_WINDOW_SET, WINDOW_CONTENTS
 from pystate.state.base.value_format import pack
 from pystate.state.operator.mode import OperatorStateMode
 
@@ -78,6 +80,8 @@ def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = 
         state = keyed[name]
         wanted = None if key is None else [parse_key(key, state.key_type)]
         decoder = PartDecoders(state.parts, state.key_type).common
+        if name == WINDOW_CONTENTS and MERGING_WINDOW_SET in keyed:
+            return KeyedSelection(decoder, merged_rows(reader, uid, wanted))
         return KeyedSelection(decoder, reader.keyed_rows(uid, name, keys=wanted))
     others = {other.name: other for other in reader.operator_state.states(uid)}
     if name not in others:

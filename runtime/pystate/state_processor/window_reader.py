@@ -26,12 +26,12 @@ from pystate.common.type_info import TypeInformation
 from pystate.records.codec import RecordCodec
 from pystate.slot.operators.keyed_state_store import DescribedStates
 from pystate.slot.operators.windowing.merging_window_set import MergingWindowSet
-from pystate.slot.operators.windowing.window_contents import WINDOW_CONTENTS
 from pystate.slot.operators.windowing.window_namespaces import WindowNamespaces, window_namespaces
 from pystate.slot.operators.windowing.window_operator import WINDOW_TIMERS
 from pystate.slot.operators.windowing.window_state_stores import MergingWindowStateStore, PerWindowStateStore, WindowStates
 from pystate.snapshot.keyed_files import key_type_of
 from pystate.snapshot.reader import SnapshotReader
+from pystate.snapshot.window_states import WINDOW_CONTENTS
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.canonical import CanonicalReader
 from pystate.state.base.namespaces import split_namespace

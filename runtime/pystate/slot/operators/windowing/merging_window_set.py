@@ -13,9 +13,7 @@ from pystate.api.state import MapState, MapStateDescriptor
 from pystate.api.window.assigners import MergingWindowAssigner
 from pystate.common.errors import StateError
 from pystate.slot.operators.windowing.window_namespaces import WindowNamespaces
-
-MERGING_WINDOW_SET = "merging-window-set"
-"""The name of the state that holds the pairs, as in Flink."""
+from pystate.snapshot.window_states import MERGING_WINDOW_SET
 
 
 class MergeFunction(Protocol):

@@ -17,11 +17,9 @@ from pystate.api.window.operation import WindowOperation
 from pystate.api.window.windows import MIN_TIMESTAMP
 from pystate.common.type_info import TypeInformation, Types
 from pystate.slot.operators.windowing.window_state_stores import WindowStates
+from pystate.snapshot.window_states import WINDOW_CONTENTS
 from pystate.state.base.derived_states import reduce_callable
 from pystate.state.base.internal_state import InternalMergingState
-
-WINDOW_CONTENTS = "window-contents"
-"""The name of the state, as in Flink."""
 
 
 class WindowContents(ABC):
