@@ -173,6 +173,8 @@ def test_of_sparks_own_objects_the_author_sees_the_field_and_that_they_stay_in_t
     [
         lambda stream: stream.map(in_a_closure()),
         lambda stream: stream.key_by(with_a_socket()).process(Count.__new__(Count)),
+        lambda stream: stream.partition_custom(in_a_closure(), lambda value: value).map(lambda value: value),
+        lambda stream: stream.partition_custom(lambda key, count: key, with_a_socket()).map(lambda value: value),
         lambda stream: stream.connect(stream.broadcast(_with_a_lock(MapStateDescriptor("rules")))).process(Rules()),
     ],
 )
