@@ -1,7 +1,7 @@
 """What programs answer, as text that two systems can be compared by. Imports neither of them: both run this file.
 
-A program is a function with one parameter, `env`, in a file of `programs`: PyFlink's words, and a stream, or several by
-name, in return. Another system runs the same file with its own name in the place of `pyflink`.
+A program is a public function with one parameter, `env`, in a file of `programs`: PyFlink's words, and a stream, or several
+by name, in return. Another system runs the same file with its own name in the place of `pyflink`.
 
 What a file says of its programs beside them:
 
@@ -60,7 +60,7 @@ def load_programs(system: str) -> list[Program]:
         exec(compile(path.read_text("utf-8").replace("pyflink", system), path, "exec"), module.__dict__)  # noqa: S102
         for name, function in vars(module).items():
             code = getattr(function, "__code__", None)
-            if code is not None and code.co_varnames[: code.co_argcount] == ("env",):
+            if not name.startswith("_") and code is not None and code.co_varnames[: code.co_argcount] == ("env",):
                 paced = name in getattr(module, "PACED", ())
                 alone = paced or name in getattr(module, "ONE_SUBTASK", ())
                 batch = name in getattr(module, "BATCH", ())
