@@ -23,19 +23,7 @@ from pystate.common.not_there import NotThere
 
 LISTED: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("pyflink_api.json").read_text("utf-8"))
 
-PENDING = {
-    "datastream.AsyncDataStream",
-    "datastream.AsyncFunction",
-    "datastream.AsyncRetryPredicate",
-    "datastream.AsyncRetryStrategy",
-    "datastream.async_data_stream",
-    "datastream.async_retry_predicates",
-    "datastream.async_retry_strategies",
-    "datastream.functions.AsyncFunction",
-    "datastream.functions.AsyncFunctionDescriptor",
-    "datastream.functions.AsyncRetryPredicate",
-    "datastream.functions.AsyncRetryStrategy",
-}
+PENDING: set[str] = set()
 """What isn't here yet, as `module.Name` or `module.Name.method`: the list only shrinks."""
 
 

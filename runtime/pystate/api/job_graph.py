@@ -38,6 +38,7 @@ class OperatorKind(Enum):
     CO_PROCESS = "CoProcess"
     KEYED_CO_PROCESS = "KeyedCoProcess"
     INTERVAL_JOIN = "IntervalJoin"
+    ASYNC_WAIT = "AsyncWait"
     BROADCAST_PROCESS = "BroadcastProcess"
     KEYED_BROADCAST_PROCESS = "KeyedBroadcastProcess"
 

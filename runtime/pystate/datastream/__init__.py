@@ -4,6 +4,8 @@ Source-compatible with `pyflink.datastream` where PyFlink has the name: `from py
 `from pystate.datastream import X`.
 """
 
+from pystate.api.async_function import AsyncFunction
+from pystate.api.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
 from pystate.api.checkpointed import (
     CheckpointedFunction,
     CheckpointListener,
@@ -72,6 +74,7 @@ from pystate.api.window.windows import CountWindow, GlobalWindow, TimeWindow, Wi
 from pystate.common.execution_options import RuntimeExecutionMode
 from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.options import CheckpointingMode, ExternalizedCheckpointCleanup, ExternalizedCheckpointRetention
+from pystate.datastream.async_data_stream import AsyncDataStream
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -106,6 +109,10 @@ __all__ = [
     "AllWindowFunction",
     "AllWindowedStream",
     "AppendingState",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
@@ -171,8 +178,8 @@ __all__ = [
     "MetricGroup",
     "OperatorStateStore",
     "OutputTag",
-    "PredefinedOptions",
     "Partitioner",
+    "PredefinedOptions",
     "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessJoinFunction",

@@ -1,5 +1,7 @@
 """The functions, under the module name PyFlink has them."""
 
+from pystate.api.async_function import AsyncFunction, AsyncFunctionDescriptor
+from pystate.api.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
 from pystate.api.checkpointed import (
     CheckpointedFunction,
     CheckpointListener,
@@ -45,6 +47,10 @@ from pystate.api.window.functions import (
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CheckpointListener",

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pystate.api.async_function import AsyncFunctionDescriptor
 from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from pystate.api.functions import (
     BaseBroadcastProcessFunction,
@@ -34,6 +35,7 @@ CHECKPOINT_MIXINS = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
 
 _SLOT_FUNCTIONS = (
     *CHECKPOINT_MIXINS,
+    AsyncFunctionDescriptor,
     SinkFunction,
     BaseBroadcastProcessFunction,
     CoMapFunction,

@@ -244,9 +244,15 @@ class OperatorChain:
         """Return when the first timer by the clock is due, ms since 1970; None where there is none."""
         return None if self._head is None or self._head.timers is None else self._head.timers.next_processing_time()
 
+    def interrupt(self) -> bool:
+        """Let an epoch that waits for calls under way fail, from another thread; return whether there may be such."""
+        return any([operator.interrupt() for operator in self.operators])
+
     def flush_output(self) -> None:
-        """Hand on what the output buffers still hold."""
+        """Wait for calls under way, and hand on what the output buffers still hold."""
         with self.metrics.busy:
+            for operator in reversed(self.operators):
+                operator.drain()
             for buffer in self._buffers.values():
                 buffer.flush()
 

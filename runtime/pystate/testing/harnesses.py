@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from pystate.api.async_function import AsyncFunctionDescriptor
 from pystate.api.functions import (
     AggregateFunction,
     BroadcastProcessFunction,
@@ -48,6 +49,7 @@ _KINDS: list[tuple[type, OperatorKind]] = [
     (CoProcessFunction, OperatorKind.CO_PROCESS),
     (KeyedCoProcessFunction, OperatorKind.KEYED_CO_PROCESS),
     (IntervalJoinOperation, OperatorKind.INTERVAL_JOIN),
+    (AsyncFunctionDescriptor, OperatorKind.ASYNC_WAIT),
     (BroadcastProcessFunction, OperatorKind.BROADCAST_PROCESS),
     (KeyedBroadcastProcessFunction, OperatorKind.KEYED_BROADCAST_PROCESS),
 ]

@@ -29,6 +29,9 @@ OUTCOME_TIMEOUT_S = 60.0
 """How long a task attempt waits for Spark's word on the one before it, which has nothing to do any more but to end."""
 _OUTCOME_POLL_S = 0.02
 
+GIVE_UP_TIMEOUT_S = 5.0
+"""How long the end of a subtask waits for an epoch that has to give up its calls; functions may hold it."""
+
 
 class EpochGateway(Protocol):
     """What a subtask of this engine tells the driver besides, and asks of it."""
@@ -94,7 +97,10 @@ class MicroBatchSubtask(Subtask):
         self._rows_before = 0
 
     def close(self) -> None:
-        """Close functions, backend and kept output."""
+        """Close functions, backend and kept output, once an epoch that waits for calls has given them up."""
+        if self.chain.interrupt():
+            with self._changed:
+                self._changed.wait_for(lambda: self._claim is None or self._prepared is not None, GIVE_UP_TIMEOUT_S)
         super().close()
         self._kept.close()
 
@@ -264,6 +270,7 @@ class MicroBatchSubtask(Subtask):
             raise FencedError(message)
         if result is ClaimResult.FENCE and self._claim is not None and not self._claim.at_end:
             self._claim.fenced = True
+            self.chain.interrupt()
             self._claim.hang_up()
         return result
 

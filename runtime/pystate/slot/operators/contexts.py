@@ -15,6 +15,7 @@ from pystate.api.checkpointed import (
     RawOperatorStateOutput,
 )
 from pystate.api.functions import KeyedStateStore, RuntimeContext
+from pystate.api.job_graph import OperatorKind
 from pystate.api.state import State, StateDescriptor
 from pystate.common.errors import StateDeclarationError, StateError
 from pystate.metrics.metric import MetricGroup
@@ -98,6 +99,10 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
         return self.metrics.group
 
     def _described_state(self, state_descriptor: StateDescriptor) -> State:
+        if self._operator.kind is OperatorKind.ASYNC_WAIT:
+            message = f"The AsyncFunction of {self._operator.name!r} asks for the keyed state {state_descriptor.name!r}."
+            hint = "its calls run while other keys are the current one: keep state in a process function before or behind it"
+            raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
         if self._backend is None:
             message = (
                 f"{self._operator.name!r} asks for the keyed state {state_descriptor.name!r} on a stream without a key."

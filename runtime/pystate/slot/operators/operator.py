@@ -20,6 +20,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.plan.chain import OperatorSpec, function_object
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.frozen_task import FrozenOperator
+from pystate.slot.operators.async_wait import AsyncWaitOperator
 from pystate.slot.operators.broadcast import broadcast_handlers
 from pystate.slot.operators.contexts import InitializationContext, SnapshotContext, SubtaskRuntimeContext
 from pystate.slot.operators.interval_join import IntervalJoinOperator
@@ -61,6 +62,7 @@ class Operator:
         state: Its operator state.
         timers: Its timer services; None where it has no keyed state.
         assigner: What gives elements times, of an operator that does.
+        async_wait: The calls under way, of an operator that has such.
         touched: Whether the running epoch has handed an element to a function that keeps state in its own fields.
     """
 
@@ -78,6 +80,7 @@ class Operator:
         self.timers = None if backend is None else InternalTimeServiceManager(backend, time)
         self.state = OperatorStateBackend(f"uid {spec.uid}")
         self.assigner: TimestampsAndWatermarks | None = None
+        self.async_wait: AsyncWaitOperator | None = None
         self.touched = False
         self._context = context
         self._key_groups = key_groups
@@ -140,14 +143,26 @@ class Operator:
         return [self._marking(handle) for handle in made] if self.keeps_fields else made
 
     def advance_watermark(self, watermark: int) -> None:
-        """Fire the timers that are due at an event time."""
+        """Fire the timers that are due at an event time, and let no watermark overtake calls."""
         if self.timers is not None:
             self._fire(self.timers.advance_watermark, watermark)
+        self.drain()
 
     def advance_processing_time(self, now: int) -> None:
         """Fire the timers that are due by the clock."""
         if self.timers is not None:
             self._fire(self.timers.advance_processing_time, now)
+
+    def drain(self) -> None:
+        """Wait for calls under way; see `AsyncWaitOperator.drain`."""
+        if self.async_wait is not None:
+            self.async_wait.drain()
+
+    def interrupt(self) -> bool:
+        """Let whoever waits for calls under way fail; return whether the operator has such calls at all."""
+        if self.async_wait is not None:
+            self.async_wait.interrupt()
+        return self.async_wait is not None
 
     def _fire(self, advance: Callable[[int], int], time: int) -> None:
         self.state.read_only = self.is_broadcast  # each subtask has other timers
@@ -167,6 +182,8 @@ class Operator:
         self.state.roll_back_epoch()
         if self.assigner is not None:
             self.assigner.roll_back_epoch()
+        if self.async_wait is not None:
+            self.async_wait.roll_back_epoch()
         touched, self.touched = self.touched, False
         return touched
 
@@ -208,7 +225,9 @@ class Operator:
             self._flush_state()
 
     def close(self) -> None:
-        """Close the function."""
+        """End calls under way, and close the function."""
+        if self.async_wait is not None:
+            self.async_wait.close()
         if isinstance(self._function, Function):
             self._function.close()
 
@@ -223,6 +242,9 @@ class Operator:
         if kind is OperatorKind.ASSIGN_TIMESTAMPS:
             self.assigner = TimestampsAndWatermarks(function, output.emit, time, self.spec.name)
             return [self.assigner.process_element]
+        if kind is OperatorKind.ASYNC_WAIT:
+            self.async_wait = AsyncWaitOperator(function, output.emit, time, f"uid {self.spec.uid}")
+            return [self.async_wait.process_element]
         if kind in _TWO_INPUT:
             return two_input_handlers(kind, function, output, time, backend, self.timers)
         if kind in _BROADCAST:
