@@ -54,7 +54,6 @@ class AsyncCalls:
 
     Args:
         descriptor: What the program says.
-        name: Of the thread.
         completed: Called on the loop's thread with calls that have results, those of a turn of the loop together.
         failed: Called on the loop's thread with a call and what it has raised.
     """
@@ -62,7 +61,6 @@ class AsyncCalls:
     def __init__(
         self,
         descriptor: AsyncFunctionDescriptor,
-        name: str,
         completed: Callable[[list[AsyncCall]], None],
         failed: Callable[[AsyncCall, BaseException], None],
     ) -> None:
@@ -78,7 +76,6 @@ class AsyncCalls:
         self._begun: deque[AsyncCall] = deque()
         self._is_woken = False
         self._settled: list[AsyncCall] = []
-        self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -116,7 +113,7 @@ class AsyncCalls:
     def _tell_loop(self, call: Callable[..., None], *arguments: Any) -> None:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._run, args=(self._loop,), name=self._name, daemon=True)
+            self._thread = threading.Thread(target=self._run, args=(self._loop,), name="async-wait", daemon=True)
             self._thread.start()
         with contextlib.suppress(RuntimeError):  # it is closed: who waits for a call finds that out
             self._loop.call_soon_threadsafe(call, *arguments)

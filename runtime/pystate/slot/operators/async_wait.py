@@ -42,7 +42,7 @@ class AsyncWaitOperator:
         self._ready: deque[AsyncCall] = deque()  # in the order the results came; unused where they are ordered
         self._error: BaseException | None = None
         self._is_interrupted = False
-        self._calls = AsyncCalls(descriptor, f"async-wait-{where}", self._completed, self._failed)
+        self._calls = AsyncCalls(descriptor, self._completed, self._failed)
 
     def process_element(self, element: Any) -> None:
         """Call the function with an element; first hand on what is ready, and wait while too many are under way."""
