@@ -139,7 +139,7 @@ class Bench:
 
     def begin(self, epoch):
         self.spark.plan(epoch)
-        self.attempt.begin_epoch(epoch, epoch)
+        self.attempt.begin_epoch(epoch)
 
     def end(self, epoch, commit=True, batch=None):
         """End an epoch; return the barrier that it carries. It is behind a batch of another number, where one is given."""

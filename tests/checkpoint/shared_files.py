@@ -279,7 +279,7 @@ class ModelJob:
         self.epoch += 1
         self.running, self.asked = self.batch, 0
         self.spark.plan(self.batch)
-        self.attempt.begin_epoch(self.epoch, self.batch)
+        self.attempt.begin_epoch(self.batch)
         self.pump()
 
     def ask(self) -> None:

@@ -205,17 +205,22 @@ class OperatorChain:
         self._check_input(input_index)
         self.watermarks.take(batch, input_index)
 
-    def advance_watermarks(self, *, end_of_input: bool = False) -> None:
+    def advance_watermarks(self, *, end_of_input: bool = False, clock: int | None = None) -> None:
         """Let event time go as far as the channels of all inputs are; at the end of the input as far as it goes.
 
         Timers by the clock that are due fire first; Flink drops them at the end of the input, and so does this.
+
+        Args:
+            end_of_input: As said.
+            clock: Up to when timers by the clock are due, ms since 1970; None for the subtask's own clock.
         """
         if self._sorted_keys is not None:
             with self.metrics.busy:
                 self._sorted_keys.end()
         due = self.next_processing_time_timer()
-        if due is not None and due <= self._time.clock() and not end_of_input:
-            self.on_tick()
+        now = self._time.clock() if clock is None else clock
+        if due is not None and due <= now and not end_of_input:
+            self.on_tick(now)
         for watermark, index in self.watermarks.reached(end_of_input=end_of_input):
             self.on_watermark(watermark, index)
 
@@ -223,9 +228,13 @@ class OperatorChain:
         """Return the watermarks for the next tasks, behind what the output buffers held: a row per edge with times."""
         return self.watermarks.rows_out(self._assigners.by_uid)
 
-    def on_tick(self) -> None:
-        """Do what is due by the clock: timers fire, and rows don't wait in an output buffer until it is full."""
-        now = self._time.clock()
+    def on_tick(self, now: int | None = None) -> None:
+        """Do what is due by the clock: timers fire, and rows don't wait in an output buffer until it is full.
+
+        Args:
+            now: The time, ms since 1970; None for that of the chain's clock.
+        """
+        now = self._time.clock() if now is None else now
         with self.metrics.busy:
             try:
                 for operator in reversed(self.operators):

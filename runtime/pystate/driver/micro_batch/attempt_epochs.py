@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.common.errors import ControlError, PystateError
+from pystate.common.time import current_time_ms
 from pystate.driver.micro_batch.epoch_barriers import EpochBarriers
 from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.micro_batch.epoch_tracker import EpochTracker
@@ -18,6 +20,21 @@ from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.metadata import CheckpointType
 from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory
+
+
+@dataclass(frozen=True)
+class ClockEpoch:
+    """An epoch that the clock brings about: it has no rows.
+
+    Attributes:
+        epoch: Its number.
+        batch: Spark's number of the batch in front of it, up to which the sources are read.
+        clock: Up to when timers by the clock fire in it, ms since 1970.
+    """
+
+    epoch: int
+    batch: int
+    clock: int
 
 
 class AttemptEpochs:
@@ -54,29 +71,71 @@ class AttemptEpochs:
 
     # -- the beginning of an epoch
 
-    def begin_epoch(self, epoch: int, batch: int) -> None:
-        """Begin an epoch, once nothing stands against it. Called at the start of the micro-batch, before any of its tasks.
+    def begin_epoch(self, batch: int) -> int:
+        """Begin the epoch of a batch of Spark's, once nothing stands against it, in front of its first task.
 
         The term is read only where something is written that the next driver reads: a bound of epoch numbers, the epoch that
         is run again. Else an epoch of a driver that was replaced is work in its own slots, whose state nobody restores from,
         until `check_all_prepared` stops it.
 
         Args:
-            epoch: Which.
             batch: Spark's number of it.
+
+        Returns:
+            Its own, one above that of the epoch before, whatever brought that about.
 
         Raises:
             AttemptOverError: The attempt ends instead.
             DriverReplacedError: Something is to be written, and the job is another driver's.
             PystateError: The barrier that every epoch is to carry can't be prepared.
         """
-        self._barriers.await_turn(lambda: self._numbers.reserve(epoch))
+        tracker = self._tracker
+        self._barriers.await_turn(lambda: self._numbers.reserve(tracker.finished + 1))
+        return self._begin_turn(batch, None).epoch
+
+    def begin_due(self, pause_s: float) -> ClockEpoch:
+        """Begin the epoch that fires timers by the clock, once one is due and no other epoch runs; wait until then.
+
+        Args:
+            pause_s: How long after the beginning of another epoch it begins at the earliest, so that epochs of rows, which
+                fire timers too, come first.
+
+        Raises:
+            AttemptOverError: The attempt ends instead.
+            PystateError: See `begin_epoch`.
+        """
+        tracker = self._tracker
+
+        def wait_s(since: float) -> float | None:
+            timer = tracker.next_timer
+            return None if timer is None else max((timer - current_time_ms()) / 1000, pause_s - since)
+
+        self._barriers.await_due_turn(wait_s, lambda: self._numbers.reserve(tracker.finished + 1))
+        return self._begin_turn(tracker.finished_batch, current_time_ms())
+
+    def begin_again(self, clock: int) -> ClockEpoch:
+        """Begin an epoch of the clock that ran when the attempt before ended, under its number.
+
+        Args:
+            clock: Up to when timers fire in it, ms since 1970.
+
+        Raises:
+            AttemptOverError, PystateError: See `begin_epoch`.
+        """
+        tracker = self._tracker
+        self._barriers.await_turn(lambda: self._numbers.reserve(tracker.finished + 1))
+        return self._begin_turn(tracker.finished_batch, clock)
+
+    def _begin_turn(self, batch: int, clock: int | None) -> ClockEpoch:
+        """Begin the next epoch, whose turn it is."""
+        epoch = self._tracker.finished + 1  # what has begun ends before another one begins
         barrier: PendingCheckpoint | None = None
         try:
             if self._running_epochs is not None:
-                self._write_down(epoch, batch, self._running_epochs)
+                self._write_down(epoch, batch, self._running_epochs, clock)
                 barrier = self._coordinator.prepare(CheckpointRequest(CheckpointType.CHECKPOINT))
             self.begin(epoch, barrier)
+            return ClockEpoch(epoch, batch, clock or 0)
         except PystateError as error:
             if barrier is not None:
                 self._coordinator.give_up(barrier, error)
@@ -114,12 +173,13 @@ class AttemptEpochs:
         self._barriers.turn_over()
         return epoch, batch
 
-    def _write_down(self, epoch: int, batch: int, store: RunningEpochStore) -> None:
+    def _write_down(self, epoch: int, batch: int, store: RunningEpochStore, clock: int | None) -> None:
         """Write down the epoch that is about to run, so that the next attempt, or driver, runs the same one again."""
         base = self._coordinator.latest_snapshot()
         self._coordinator.check_term()
         uri = None if base is None else base.location.uri
-        store.write(RunningEpoch(epoch, batch, uri, self._spark.capture_running(batch)))
+        files = self._spark.capture_running(batch) if clock is None else {}
+        store.write(RunningEpoch(epoch, batch, uri, files, clock))
 
     def begin(self, epoch: int, barrier: PendingCheckpoint | None) -> None:
         """Begin an epoch whose turn it is.

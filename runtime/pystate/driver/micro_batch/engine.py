@@ -17,6 +17,7 @@ from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.common.bounded_text import bounded_text, first_line
 from pystate.common.errors import ControlError, JobExecutionError, PystateError, UserFunctionError
+from pystate.common.time import current_time_ms
 from pystate.driver.engine import EngineEvents
 from pystate.driver.micro_batch.attempt_epochs import AttemptEpochs
 from pystate.driver.micro_batch.collected_results import CollectedResults
@@ -24,6 +25,7 @@ from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
 from pystate.driver.micro_batch.epoch_failures import stage_failure
 from pystate.driver.micro_batch.epoch_metrics import EpochMetrics
 from pystate.driver.micro_batch.epoch_slots import EpochSlots
+from pystate.driver.micro_batch.epochs_without_rows import EpochsWithoutRows
 from pystate.driver.micro_batch.source_restore import RestoredSources
 from pystate.driver.slot_pool import SlotPool
 from pystate.plan.job_plan import JobPlan, SinkPlan
@@ -34,7 +36,7 @@ from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.micro_batch.slot_engine import MicroBatchSlotEngineFactory
 from pystate.spark.micro_batch.determinism import non_determinism
 from pystate.spark.micro_batch.epoch_proof import EpochProof
-from pystate.spark.micro_batch.exchange import SlotDirectory, fetch_output
+from pystate.spark.micro_batch.exchange import EPOCH_PROPERTY, SlotDirectory, fetch_output
 from pystate.spark.micro_batch.source_backlog import backlog_rows
 from pystate.spark.micro_batch.source_checks import OUR_QUERIES, spark_sources
 from pystate.spark.micro_batch.source_shuffles import source_shuffles
@@ -43,7 +45,6 @@ from pystate.spark.micro_batch.stage_store import StageStore
 from pystate.spark.micro_batch.stage_times import alignment_ms
 from pystate.spark.micro_batch.translator import (
     frame_of_levels,
-    frame_without_rows,
     kept_frame,
     staged_frame,
     streaming_frame,
@@ -109,8 +110,7 @@ class MicroBatchEngine:
         self._pool: EpochSlots | None = None
         self._slots: SlotDirectory | None = None
         self._events: EngineEvents | None = None
-        self._last_epoch: threading.Thread | None = None
-        self._event_time_ended = False
+        self._without_rows: EpochsWithoutRows | None = None
 
     @property
     def slot_engine(self) -> MicroBatchSlotEngineFactory:
@@ -121,13 +121,18 @@ class MicroBatchEngine:
         """Start the query behind the restored epoch."""
         restored, slots = self._restored, pool.description
         self._pool, self._events = EpochSlots(pool), events
-        self._slots = SlotDirectory(
-            slots.job_id, slots.attempt, slots.secret, pool.addresses, epoch_shift=restored.epoch - restored.batch_id
-        )
+        self._slots = SlotDirectory(slots.job_id, slots.attempt, slots.secret, pool.addresses)
         self._logs.rebuild(restored.spark_files, keep_query_id=restored.keep_query_id)
-        began = self._job_epochs.attempt_started
-        self._epochs = began(pool, self._logs, restored.epoch, restored.batch_id, events.checkpoints_failed)
         plan, environment, sources = self._plan, self._environment, self._metrics.sources
+        has_timers = waits_for_time(plan) and not plan.batch
+        overdue = current_time_ms() if has_timers and restored.with_state else None  # the first epoch tells more
+        began, at, failed = self._job_epochs.attempt_started, (restored.epoch, restored.batch_id), events.checkpoints_failed
+        self._epochs = began(pool, self._logs, *at, failed, overdue)
+        self._without_rows = EpochsWithoutRows(
+            self._spark, plan, self._frames, environment, self._slots, self._epochs, self._stages, self._run, self._fail
+        )
+        if restored.clock is not None:
+            self._without_rows.run_again(restored.clock)
         if plan.batch:  # Spark sorts no stream, so the levels stand behind it, in the only epoch
             frame = staged_frame(plan, self._frames, environment, sources)
         else:
@@ -141,6 +146,8 @@ class MicroBatchEngine:
         else:
             writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
         self._query = self._started(writer)
+        if has_timers:
+            self._without_rows.start_clock(self._trigger_interval_ms)
 
     def _started(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query without adaptive execution, which would run all stages but the last in front of `foreachBatch`.
@@ -169,10 +176,7 @@ class MicroBatchEngine:
             events.engine_failed(JobExecutionError(f"The query failed: {first_line(error)}"), str(error))
         elif self._plan.batch or not waits_for_time(self._plan):
             events.sources_read()
-        elif self._last_epoch is None:
-            self._last_epoch = threading.Thread(target=self._run_last_epoch, name="last-epoch", daemon=True)
-            self._last_epoch.start()
-        elif self._event_time_ended:
+        elif self._without_rows is not None and self._without_rows.end_event_time():
             events.sources_read()
 
     def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
@@ -227,10 +231,10 @@ class MicroBatchEngine:
 
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run one epoch."""
-        epoch, query = batch_id + self._restored.epoch - self._restored.batch_id, self._query
+        query = self._query
         group = "" if query is None else str(query.runId)
         try:
-            self._live().begin_epoch(epoch, batch_id)
+            epoch = self._live().begin_epoch(batch_id)
         except AttemptOverError:
             raise
         except PystateError as error:
@@ -251,36 +255,15 @@ class MicroBatchEngine:
     def drain(self, savepoint: CheckpointRequest | None = None) -> None:
         """Let no batch follow, and run the epoch behind all rows, in which event time is at its end.
 
-        Spark has no batch for it, so it is a job of our own over the same stages. What the sources have read stays that of
-        the batch before.
-
         Args:
             savepoint: Stands behind the epoch; None for none.
 
         Raises:
             Exception: The epoch could not begin, and all goes on; or it failed, of which the attempt has been told.
         """
-        epochs, slots = self._live(), self._slots
-        assert slots is not None  # noqa: S101 - there are epochs, so the query has started
-        epoch, batch = epochs.begin_last(savepoint)
-        proof = EpochProof(self._stages, repeatable=True)
-
-        def frame() -> DataFrame:
-            directory = replace(slots, epoch_shift=epoch, end_of_input=True)
-            return frame_without_rows(self._spark, self._plan, self._frames, directory, self._environment)
-
-        self._run(epoch, batch, frame, lambda prepared: proof.check(epoch, prepared))
-
-    def _run_last_epoch(self) -> None:
-        try:
-            self.drain()
-            self._event_time_ended = True
-        except AttemptOverError:
-            return
-        except PystateError as error:
-            self._fail(error, traceback.format_exc())
-        except Exception as error:
-            self._fail(stage_failure(error), str(error))
+        self._live()
+        assert self._without_rows is not None  # noqa: S101 - there are epochs, so the query has started
+        self._without_rows.drain(savepoint)
 
     def _run(
         self,
@@ -301,6 +284,7 @@ class MicroBatchEngine:
         assert pool is not None  # noqa: S101 - epochs run after start
         try:
             self._metrics.epoch_begun()
+            self._spark.sparkContext.setLocalProperty(EPOCH_PROPERTY, str(epoch))
             frame().write.format("noop").mode("overwrite").save()
             prepared = epochs.check_all_prepared(epoch)
             prove(prepared)

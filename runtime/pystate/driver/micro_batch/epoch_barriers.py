@@ -152,9 +152,34 @@ class EpochBarriers:
             PystateError: The number can't be reserved; it is nobody's turn then.
         """
         with self._lock:
-            self._lock.wait_for(lambda: self._over or not self._stands_against())
+            self._lock.wait_for(lambda: self._over or not (self._is_busy() or self._stands_against()))
             self.check_live()
             self._beginning = True
+        self._reserve(reserve)
+
+    def await_due_turn(self, wait_s: Callable[[float], float | None], reserve: Callable[[], None]) -> None:
+        """Wait until something is due by the clock, no epoch runs, and nothing stands against one; see `await_turn`.
+
+        Args:
+            wait_s: Called with the seconds since an epoch began; returns how long there is to wait yet, None for ever.
+            reserve: Reserves its number.
+
+        Raises:
+            AttemptOverError: The attempt ends instead.
+        """
+        with self._lock:
+            while True:
+                self.check_live()
+                wait = wait_s(self._clock() - self._epoch_begun)
+                if wait is not None and wait <= 0:
+                    if not (self._is_busy() or self._stands_against()):
+                        break
+                    wait = None  # whatever it is tells when it is over
+                self._lock.wait(wait)
+            self._beginning = True
+        self._reserve(reserve)
+
+    def _reserve(self, reserve: Callable[[], None]) -> None:
         try:
             reserve()  # not under the lock: the storage may hang
         except BaseException:

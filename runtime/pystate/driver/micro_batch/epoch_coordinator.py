@@ -75,6 +75,7 @@ class EpochCoordinator:
         epoch: int,
         batch: int,
         on_intolerable: Callable[[PystateError], None],
+        next_timer: int | None = None,
     ) -> AttemptEpochs:
         """Begin to take epochs and checkpoints of an attempt; return its epochs.
 
@@ -84,9 +85,11 @@ class EpochCoordinator:
             epoch: Where the restored state stands.
             batch: Spark's number of that epoch.
             on_intolerable: Called when more checkpoints failed in a row than is tolerated.
+            next_timer: When the first timer by the clock is due, ms since 1970, as far as is known; None for none.
         """
         coordinator, tasks = self._coordinator, self._tasks
-        tracker = EpochTracker(((task.uid, index) for task in tasks for index in range(task.parallelism)), epoch, batch)
+        subtasks = ((task.uid, index) for task in tasks for index in range(task.parallelism))
+        tracker = EpochTracker(subtasks, epoch, batch, next_timer)
         every_epoch = coordinator.engine_triggers
         barriers = EpochBarriers(
             coordinator.pending, EpochSlots(pool), spark, tasks, tracker, every_epoch=every_epoch, clock=self._clock

@@ -18,20 +18,26 @@ class EpochTracker:
         subtasks: All subtasks of the job.
         restored_epoch: The epoch the restored state stands at.
         restored_batch: Spark's number of that epoch.
+        next_timer: When the first timer by the clock is due; see the attribute.
 
     Attributes:
         finished: The last epoch that all subtasks and sinks have finished.
         finished_batch: Spark's number of it.
         running: The epoch that has begun and not ended, None between epochs.
         decided: Whether the running epoch's barrier is decided: all its rows are in, and subtasks are told to finish it.
+        next_timer: When the first timer by the clock of all subtasks is due behind the last finished epoch, ms since 1970;
+            None where there is none.
         prepared: What each subtask that has got all rows of the running epoch has told of them.
     """
 
-    def __init__(self, subtasks: Iterable[SubtaskId], restored_epoch: int, restored_batch: int) -> None:
+    def __init__(
+        self, subtasks: Iterable[SubtaskId], restored_epoch: int, restored_batch: int, next_timer: int | None = None
+    ) -> None:
         self._in_order = list(subtasks)
         self._subtasks = frozenset(self._in_order)
         self.finished = restored_epoch
         self.finished_batch = restored_batch
+        self.next_timer = next_timer
         self.running: int | None = None
         self.decided = False
         self.prepared: dict[SubtaskId, PreparedEpoch] = {}
@@ -110,4 +116,6 @@ class EpochTracker:
             raise ControlError(message)
         self.finished = epoch
         self.finished_batch = batch
+        timers = (share.next_timer for share in self.prepared.values())
+        self.next_timer = min((timer for timer in timers if timer is not None), default=None)
         self.running = None

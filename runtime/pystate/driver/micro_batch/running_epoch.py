@@ -39,13 +39,16 @@ class RunningEpoch:
         epoch: Its number.
         batch: Spark's number of it.
         base: URI of the snapshot that stands right before it; None for the job's very beginning.
-        files: Spark's files that make it the same batch again: content by path below Spark's checkpoint directory.
+        files: Spark's files that make it the same batch again: content by path below Spark's checkpoint directory. Empty
+            where the clock brought it about.
+        clock: Up to when timers by the clock fire in it, ms since 1970, where the clock brought it about; else None.
     """
 
     epoch: int
     batch: int
     base: str | None
     files: dict[str, bytes]
+    clock: int | None = None
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
@@ -64,7 +67,8 @@ class RunningEpoch:
         if not all(isinstance(name, str) and isinstance(content, bytes) for name, content in files.items()):
             raise unsound(what="a file of the running epoch is none")
         base = take_optional_text(plain, "base")
-        return cls(take_int(plain, "epoch", -1), take_int(plain, "batch", -1), base, dict(files))
+        clock = take_int(plain, "clock") if plain.get("clock") is not None else None
+        return cls(take_int(plain, "epoch", -1), take_int(plain, "batch", -1), base, dict(files), clock)
 
 
 class RunningEpochStore:

@@ -27,12 +27,17 @@ class RestoredSources:
         batch_id: Spark's number of the batch at the cut, -1 for none.
         epoch: The epoch number that batch gets in this job.
         keep_query_id: Whether the query stays the same to sinks.
+        with_state: Whether there is a snapshot, whose timers may be due.
+        clock: The first epoch is one that the clock brought about, to be run again: up to when its timers fire, ms since
+            1970. None where it is none.
     """
 
     spark_files: dict[str, bytes]
     batch_id: int = -1
     epoch: int = -1
     keep_query_id: bool = True
+    with_state: bool = False
+    clock: int | None = None
 
 
 class SourceRestore:
@@ -62,7 +67,7 @@ class SourceRestore:
         if running is None:
             return RestoredSources({}, epoch=epoch)
         files = fit_sources(running.files, self._sources, allow_non_restored=self._allow_non_restored)
-        return RestoredSources(files, epoch=running.epoch - 1)
+        return RestoredSources(files, epoch=running.epoch - 1, clock=running.clock)
 
     def from_snapshot(
         self, snapshot: Snapshot, epoch: int, job_id: str, running: RunningEpoch | None = None
@@ -93,7 +98,8 @@ class SourceRestore:
         if files:
             files = fit_sources(files, self._sources, allow_non_restored=self._allow_non_restored)
         keep_query_id = running is not None or snapshot.metadata.job_id == job_id
-        return RestoredSources(files, batch_id, epoch, keep_query_id=keep_query_id)
+        clock = None if running is None else running.clock
+        return RestoredSources(files, batch_id, epoch, keep_query_id=keep_query_id, with_state=True, clock=clock)
 
     def _check_collections(self, files: dict[str, bytes], batch: int) -> None:
         """Refuse to go on in collections that are not those that were read."""

@@ -22,6 +22,7 @@ class PreparedEpoch:
         rows_read: The rows that the task attempt has read behind its shuffle: the subtask's own, and those that pass.
         rows_in: The subtask's own.
         rows_out: The rows of its output; those of a stream that several steps read count once.
+        next_timer: When the subtask's first timer by the clock is due behind it, ms since 1970; None where it has none.
     """
 
     epoch: int
@@ -30,6 +31,7 @@ class PreparedEpoch:
     rows_read: int
     rows_in: int
     rows_out: int
+    next_timer: int | None = None
 
     @property
     def bringer(self) -> Asker:

@@ -44,9 +44,10 @@ class EpochHeader:
     """Who asks for what.
 
     Attributes:
-        epoch: Spark's batch id.
+        epoch: Its number in the job.
         tags: The outputs to send back, one after another: edges to the next tasks, or the output to fetch.
         end_of_input: Whether no epoch follows: event time is at its end behind the rows.
+        clock: Up to when timers by the clock fire in it, ms since 1970; None for what the slot's clock says.
     """
 
     op: str
@@ -59,6 +60,7 @@ class EpochHeader:
     task_attempt_id: int
     tags: tuple[int, ...]
     end_of_input: bool = False
+    clock: int | None = None
 
     @property
     def asker(self) -> Asker:

@@ -112,6 +112,7 @@ class MicroBatchSubtask(Subtask):
         batches: Callable[[], Generator[tuple[int, pa.RecordBatch], None, int]],
         *,
         end_of_input: bool = False,
+        clock: int | None = None,
     ) -> KeptOutput:
         """Run an epoch up to its last row, or return its kept output if that has been done.
 
@@ -123,6 +124,7 @@ class MicroBatchSubtask(Subtask):
                 behind all inputs, and in the end the number of rows that the asker has read, other tasks' included. Raises
                 ControlError if the asker dies before its last row.
             end_of_input: Whether no epoch follows: event time is at its end behind the rows.
+            clock: Up to when timers by the clock fire, ms since 1970; None for what the subtask's clock says.
 
         Raises:
             FencedError: A newer attempt took over, or the epoch is past.
@@ -139,7 +141,7 @@ class MicroBatchSubtask(Subtask):
         try:
             with self._user_code():
                 rows_read = self._process(claim, epoch, batches())
-                self.chain.advance_watermarks(end_of_input=end_of_input)
+                self.chain.advance_watermarks(end_of_input=end_of_input, clock=clock)
                 self.chain.flush_output()
                 for output, row in self.chain.watermarks_out():
                     self._filling.append(output.tag, row.serialize().to_pybytes(), row.num_rows)
@@ -148,7 +150,10 @@ class MicroBatchSubtask(Subtask):
             with self._changed:
                 rows_in = self.chain.records_in - self._rows_before
                 rows_out = self.chain.metrics.rows_out(self._filling.rows_by_tag)
-                prepared = PreparedEpoch(epoch, asker.stage_id, asker.task_attempt_id, rows_read, rows_in, rows_out)
+                timer = self.chain.next_processing_time_timer()
+                prepared = PreparedEpoch(
+                    epoch, asker.stage_id, asker.task_attempt_id, rows_read, rows_in, rows_out, next_timer=timer
+                )
                 self._ledger.prepare()
                 self._prepared = prepared
                 self._kept = self._filling

@@ -32,7 +32,10 @@ from pystate.spark.micro_batch.worker_stages import ShippedStage
 from pystate.spark.short_errors import BatchStage, with_short_errors
 from pystate.spark.source_metrics import StageReport
 
-EPOCH_PROPERTY = "streaming.sql.batchId"
+EPOCH_PROPERTY = "pystate.epoch"
+"""A local property of the thread that runs an epoch, and so of its Spark tasks: the epoch's number."""
+CLOCK_PROPERTY = "pystate.clock"
+"""The same of an epoch that the clock brought about: up to when timers fire in it, ms since 1970."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,6 @@ class SlotDirectory:
 
     Attributes:
         addresses: The exchange address of each slot, by index.
-        epoch_shift: What to add to Spark's batch id to get the epoch; numbers are never given twice within a job, while the
-            batch ids of a query that starts anew begin at 0 again.
         end_of_input: Whether the epoch is the one behind all rows.
     """
 
@@ -50,7 +51,6 @@ class SlotDirectory:
     attempt: int
     secret: bytes = field(repr=False)
     addresses: tuple[Address, ...]
-    epoch_shift: int = 0
     end_of_input: bool = False
 
 
@@ -93,7 +93,7 @@ def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None,
             raise ControlError(message)
         task, subtask = level.owner_of(context.partitionId())
         tags = tuple(tag for tag, _ in edges[task.uid])
-        epoch = slots.epoch_shift + current_batch(context)
+        epoch = current_epoch(context)
         header = _header(slots, ExchangeOp.PROCESS, task.uid, subtask, epoch, context, tags)
         with connect(slots.addresses[subtask], slots.secret) as connection:
             send_message(connection, header.to_plain())
@@ -201,8 +201,10 @@ def fetch_output(
         yield from receive_kept(connection)
 
 
-def current_batch(context: TaskContext) -> int:
-    """Return the batch id of the micro-batch that the task belongs to.
+def current_epoch(context: TaskContext) -> int:
+    """Return the number of the epoch that the task belongs to.
+
+    Spark's batch id isn't it: batch ids of a query that starts anew begin at 0 again, and not every epoch is a batch.
 
     Raises:
         JobGraphError: The task belongs to none.
@@ -223,6 +225,7 @@ def _header(
     context: TaskContext | None,
     tags: tuple[int, ...],
 ) -> EpochHeader:
+    clock = None if context is None else context.getLocalProperty(CLOCK_PROPERTY)
     return EpochHeader(
         op=op.value,
         job_id=slots.job_id,
@@ -234,4 +237,5 @@ def _header(
         task_attempt_id=0 if context is None else context.taskAttemptId(),
         tags=tags,
         end_of_input=slots.end_of_input,
+        clock=None if clock is None else int(clock),
     )

@@ -20,7 +20,7 @@ from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, ROUTE_FIELD, TIMESTAMP_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.spark.collection_source import collection_frame
-from pystate.spark.micro_batch.exchange import EPOCH_PROPERTY, SlotDirectory, chain_stage, exchange_stage, fetch_stage
+from pystate.spark.micro_batch.exchange import SlotDirectory, chain_stage, exchange_stage, fetch_stage
 from pystate.spark.micro_batch.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, Port, levels_of
 from pystate.spark.micro_batch.source_checks import check_frame, check_no_other_query
 from pystate.spark.schema import type_info_of
@@ -120,12 +120,11 @@ def frame_without_rows(
 ) -> DataFrame:
     """Return the DataFrame of an epoch that no batch of Spark's makes: its sources have no rows.
 
-    It is batch 0 of no query, so the directory's shift is the epoch's number. To be evaluated by the thread that asks.
+    It can be evaluated again and again, an epoch each time.
     """
     session = spark.newSession()
     # shuffles without rows would be left out, and the tasks behind them with them
     session.conf.set("spark.sql.adaptive.enabled", "false")
-    spark.sparkContext.setLocalProperty(EPOCH_PROPERTY, "0")
     nothing = spark.sparkContext.emptyRDD
     return streaming_frame(plan, [session.createDataFrame(nothing(), frame.schema) for frame in frames], slots, environment)
 
