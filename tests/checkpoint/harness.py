@@ -125,12 +125,13 @@ class Bench:
         self.coordinator.start([replace(TASK)], None)  # some tests give it another head
         self.start_attempt()
 
-    def start_attempt(self):
-        self.attempt = self.epochs.attempt_started(self.slots, self.spark.directory, -1, -1, self.failures.append)
+    def start_attempt(self, next_timer=None):
+        started = self.epochs.attempt_started
+        self.attempt = started(self.slots, self.spark.directory, -1, -1, self.failures.append, next_timer)
 
-    def prepared(self, subtask, epoch, rows_in=0, rows_out=0):
+    def prepared(self, subtask, epoch, rows_in=0, rows_out=0, next_timer=None):
         """Be a subtask that has got all rows of an epoch."""
-        share = PreparedEpoch(epoch, 7, 70 + subtask, rows_in, rows_in, rows_out)
+        share = PreparedEpoch(epoch, 7, 70 + subtask, rows_in, rows_in, rows_out, next_timer)
         self.attempt.subtask_prepared("count", subtask, share)
 
     @property
@@ -141,10 +142,10 @@ class Bench:
         self.spark.plan(epoch)
         self.attempt.begin_epoch(epoch)
 
-    def end(self, epoch, commit=True, batch=None):
+    def end(self, epoch, commit=True, batch=None, timers=(None, None)):
         """End an epoch; return the barrier that it carries. It is behind a batch of another number, where one is given."""
         for subtask in SUBTASKS:
-            self.prepared(subtask, epoch)
+            self.prepared(subtask, epoch, next_timer=timers[subtask])
         barrier = self.attempt.decide(epoch)
         self.finish(epoch, commit, batch)
         return barrier

@@ -288,17 +288,15 @@ def test_windows_over_all_elements_run_in_one_subtask(numbers: Any) -> None:
     assert (task.parallelism, task.key_group_range(0).end) == (1, task.max_parallelism - 1)
 
 
-def test_windows_by_the_clock_are_refused_as_long_as_it_makes_no_epochs(numbers: Any, keyed: Any) -> None:
+def test_windows_by_the_clock_are_planned(numbers: Any, keyed: Any) -> None:
     keyed.window(TumblingProcessingTimeWindows.of(Time.seconds(1))).apply(Apply()).print()
-    with pytest.raises(JobGraphError, match="windows that fire by the clock: it makes no epochs of a job yet"):
-        planned(numbers)
+    assert waits_for_time(planned(numbers))
 
 
-def test_the_global_window_with_a_trigger_by_the_clock_is_refused_too(numbers: Any, keyed: Any) -> None:
+def test_the_global_window_with_a_trigger_by_the_clock_is_planned(numbers: Any, keyed: Any) -> None:
     trigger = PurgingTrigger.of(ContinuousProcessingTimeTrigger.of(Time.seconds(1)))
     keyed.window(GlobalWindows.create()).trigger(trigger).apply(Apply()).print()
-    with pytest.raises(JobGraphError, match="windows that fire by the clock: it makes no epochs of a job yet"):
-        planned(numbers)
+    assert waits_for_time(planned(numbers))
 
 
 @pytest.mark.parametrize("trigger", [ContinuousEventTimeTrigger.of(Time.seconds(1)), EventTimeTrigger()])

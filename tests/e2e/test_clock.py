@@ -92,7 +92,7 @@ def test_what_is_due_by_the_clock_comes_out_of_an_idle_stream_once_over_failures
     with pytest.raises(JobCancelledError):
         job.result()
     resumed = run_job(by_clock(folder, seen, counted), {**options, "execution.state-recovery.path": path})
-    resumed.wait_for(out(["d"]))  # and none has come since
+    resumed.wait_for(lambda: resumed.status["state"] == "RUNNING" and out(["d"])())  # and no row has come since
     saved = resumed.savepoint(tmp_path / "savepoints", cancel=True)
     with pytest.raises(JobCancelledError):
         resumed.result()

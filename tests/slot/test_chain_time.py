@@ -104,6 +104,22 @@ def test_what_a_function_emits_has_the_time_of_what_it_was_called_for(tmp_path: 
     bench.chain.close()
 
 
+def test_an_epoch_of_the_clock_fires_timers_up_to_the_drivers_time_whatever_the_slots_clock_says(tmp_path: Path) -> None:
+    bench = Bench(OperatorKind.PROCESS, Alarm(), tmp_path)
+    bench.now = 0
+    bench.elements((5, 100), (7, 100))
+    bench.taken()
+    bench.chain.advance_watermarks(clock=5)
+    assert bench.taken() == [(0, "PROCESSING_TIME 5", None, MIN_WATERMARK)]
+    assert bench.chain.next_processing_time_timer() == 7
+    bench.now = 9
+    bench.chain.advance_watermarks(clock=6)
+    assert bench.taken() == []
+    bench.chain.advance_watermarks(end_of_input=True, clock=9)
+    assert [value for _, value, _, _ in bench.taken()] == ["EVENT_TIME 5", "EVENT_TIME 7"], "the clock's are dropped"
+    bench.chain.close()
+
+
 def test_rows_without_times_leave_elements_without_one_also_behind_timers(tmp_path: Path) -> None:
     bench = Bench(OperatorKind.PROCESS, Alarm(), tmp_path, timestamped=False)
     bench.elements((5, None))

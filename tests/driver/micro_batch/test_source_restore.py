@@ -68,6 +68,16 @@ def test_an_epoch_that_is_run_again_keeps_its_number_and_its_rows(spark):
     assert "offsets/4" in found.spark_files
 
 
+def test_an_epoch_of_the_clock_is_run_again_behind_the_batch_of_the_snapshot(spark):
+    snapshot = snapshot_at(spark, 3)
+    running = RunningEpoch(9, 3, snapshot.location.uri, {}, clock=77)
+    found = restore("source").from_snapshot(snapshot, 3, JOB_ID, running)
+    assert (found.batch_id, found.epoch, found.clock, found.with_state) == (3, 8, 77, True)
+    assert "offsets/4" not in found.spark_files
+    first = restore("source").nothing(4, RunningEpoch(9, -1, None, {}, clock=78))
+    assert (first.epoch, first.clock, first.with_state) == (8, 78, False)
+
+
 def test_a_source_that_the_job_has_no_more_is_refused(spark):
     with pytest.raises(RestoreError, match="no source 'source'"):
         restore("another").from_snapshot(snapshot_at(spark, 3), 3, JOB_ID)

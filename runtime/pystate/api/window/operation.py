@@ -22,10 +22,8 @@ from pystate.api.window.functions import (
     WindowFunction,
 )
 from pystate.api.window.triggers import (
-    ContinuousProcessingTimeTrigger,
     CountTrigger,
     NeverTrigger,
-    ProcessingTimeTrigger,
     PurgingTrigger,
     Trigger,
 )
@@ -35,7 +33,6 @@ AnyWindowFunction = WindowFunction | ProcessWindowFunction | AllWindowFunction |
 
 _TIMELESS_ASSIGNERS = (CountTumblingWindowAssigner, CountSlidingWindowAssigner, GlobalWindows)
 _TIMELESS_TRIGGERS = (CountTrigger, NeverTrigger)
-_CLOCK_TRIGGERS = (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger)
 
 
 @dataclass(eq=False)
@@ -70,13 +67,6 @@ class WindowOperation(Function):
     def needs_time(self) -> bool:
         """Whether watermarks or the clock say when its windows fire, or may say so: count windows need neither."""
         return type(self.assigner) not in _TIMELESS_ASSIGNERS or type(self._inner_trigger) not in _TIMELESS_TRIGGERS
-
-    @property
-    def fires_by_clock(self) -> bool:
-        """Whether windows fire by the clock: those of the clock, and timeless ones whose trigger is by the clock."""
-        if type(self.assigner) in _TIMELESS_ASSIGNERS:
-            return isinstance(self._inner_trigger, _CLOCK_TRIGGERS)
-        return not self.assigner.is_event_time()
 
     @property
     def _inner_trigger(self) -> Trigger:

@@ -21,6 +21,8 @@ from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.spark.micro_batch.source_cut import SparkSourceCut
 from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory
 
+_LONGEST_WAIT_S = 3600.0  # a lock takes no time that is as far off as timers may be
+
 
 class EpochBarriers:
     """The `BarrierPlacement` of an attempt. Its steps are taken under the coordinator's lock.
@@ -175,7 +177,7 @@ class EpochBarriers:
                     if not (self._is_busy() or self._stands_against()):
                         break
                     wait = None  # whatever it is tells when it is over
-                self._lock.wait(wait)
+                self._lock.wait(None if wait is None else min(wait, _LONGEST_WAIT_S))
             self._beginning = True
         self._reserve(reserve)
 
