@@ -23,9 +23,6 @@ from pystate.common.not_there import NotThere
 
 LISTED: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("pyflink_api.json").read_text("utf-8"))
 
-PENDING: set[str] = set()
-"""What isn't here yet, as `module.Name` or `module.Name.method`: the list only shrinks."""
-
 
 def parameters(text: str) -> list[str]:
     return [part for part in text.removeprefix("static")[1:-1].split(", ") if part]
@@ -109,8 +106,7 @@ def all_differences(module: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("module", LISTED)
 def test_every_name_is_here_and_takes_the_same_call(module):
-    found = [said for said in all_differences(module) if said.split(" ")[0] not in PENDING]
-    assert found == []
+    assert list(all_differences(module)) == []
 
 
 NOT_THERE = {
@@ -161,11 +157,7 @@ def refusing(module: str) -> dict[str, NotThere]:
     return {name: own for name in LISTED[module] if isinstance(own := getattr(made, name, None), NotThere)}
 
 
-def is_here(module: str) -> bool:
-    return not any(module == entry for entry in PENDING)
-
-
-@pytest.mark.parametrize("module", [module for module in LISTED if is_here(module)])
+@pytest.mark.parametrize("module", LISTED)
 def test_what_refuses_is_named_and_says_why_and_what_to_do(module):
     found = refusing(module)
     if module.startswith("table"):
