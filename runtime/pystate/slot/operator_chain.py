@@ -7,6 +7,7 @@ them, nor whether they come through a channel per input or through many that are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
@@ -165,12 +166,8 @@ class OperatorChain:
         """
         self._check_input(input_index)
         size = batch.nbytes
-        with self.metrics.busy:
-            try:
-                self._process[input_index](batch)
-            except AttributeError as error:
-                explain_missing_method(error)
-                raise
+        with self.metrics.busy, _explained():
+            self._process[input_index](batch)
             if self.backend is not None:
                 self.backend.limit_epoch(batch.num_rows, size)
         self.records_in += batch.num_rows
@@ -191,13 +188,9 @@ class OperatorChain:
         watermark = self.watermarks.rise(timestamp, input_index)
         if watermark is None:
             return None
-        with self.metrics.busy:
-            try:
-                for operator in reversed(self.operators):  # the head first, as elements go
-                    operator.advance_watermark(watermark)
-            except AttributeError as error:
-                explain_missing_method(error)
-                raise
+        with self.metrics.busy, _explained():
+            for operator in reversed(self.operators):  # the head first, as elements go
+                operator.advance_watermark(watermark)
         return watermark
 
     def take_watermarks(self, batch: pa.RecordBatch, input_index: int) -> None:
@@ -235,13 +228,9 @@ class OperatorChain:
             now: The time, ms since 1970; None for that of the chain's clock.
         """
         now = self._time.clock() if now is None else now
-        with self.metrics.busy:
-            try:
-                for operator in reversed(self.operators):
-                    operator.advance_processing_time(now)
-            except AttributeError as error:
-                explain_missing_method(error)
-                raise
+        with self.metrics.busy, _explained():
+            for operator in reversed(self.operators):
+                operator.advance_processing_time(now)
         self.flush_output()
 
     @property
@@ -356,6 +345,16 @@ class OperatorChain:
         if not 0 <= index < len(self.task.inputs):
             message = f"Something came for input {index} of a task with {len(self.task.inputs)}."
             raise ControlError(message, where=f"uid {self.task.uid}")
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Say in a sentence what a function lacks whose method is missing."""
+    try:
+        yield
+    except AttributeError as error:
+        explain_missing_method(error)
+        raise
 
 
 def _beyond_rollback(spec: OperatorSpec) -> PystateError:
