@@ -36,7 +36,6 @@ from pystate.state.base.keys import KeyCodec
 
 START_MS = 1_600_000_000_000
 ALL = 1 << 40
-_REFUSES_CLOCK = "pystate.plan.planner.check_steps_that_wait_for_the_clock"
 
 
 class Clock:
@@ -86,8 +85,7 @@ class InProcessExecutor(Executor):
         uids = graph.assign_uids(auto=True)
         types = [source.output_type for source in graph.live_sources()]
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
-        with mock.patch(_REFUSES_CLOCK, return_value=(), create=True):  # there are epochs for the clock here
-            plan = JobPlanner(graph, uids, parallelism, None).plan(types)
+        plan = JobPlanner(graph, uids, parallelism, None).plan(types)
         clock = Clock()
         with mock.patch.object(time, "sleep", clock.sleep):
             job = _Job(plan, configuration, clock)
