@@ -1,0 +1,204 @@
+"""Counts per key in windows: pystate next to Spark's own `groupBy(window(...))` and Flink SQL's window functions.
+
+    python benchmarks/windows.py [--rows N] [--keys N] [--parallelism N] [--rounds N] [--flink PYTHON]
+
+All sides read the same CSV files of (key, time in ms) to their end, count per key in windows of 10 s (tumbling) and
+in windows of 10 s every 2 s (sliding), and throw the results away. Times cover a minute and come in order, so windows
+close while rows come. pystate and Spark run in one session of local[2p + 2], in turn, after a small run of each;
+Spark keeps its state in RocksDB. Flink (`--flink`: a Python with `apache-flink`, such as `make fidelity` installs)
+runs in a JVM of its own. Counted is a whole run, from `execute()` to the end of the job; that of pystate includes its
+slots, that of Flink its start-up, which `--rows 1000` shows alone.
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import functions as f
+
+import pystate
+from pystate.common import Time, Types
+from pystate.common.configuration import Configuration
+from pystate.common.home import PystateHome
+from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.datastream import (
+    AggregateFunction,
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    StreamExecutionEnvironment,
+)
+from pystate.datastream.executor import register_executor
+from pystate.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from pystate.driver.embedded import LocalExecutor
+
+SIZE_S, SLIDE_S, SPAN_MS = 10, 2, 60_000
+PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+FLINK = """
+import sys, time
+from pyflink.table import EnvironmentSettings, TableEnvironment
+folder, kind, parallelism, backend = sys.argv[1:]
+table = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+table.get_config().set("parallelism.default", parallelism).set("state.backend.type", backend)
+table.execute_sql(
+    "CREATE TABLE rows_in (k STRING, ms BIGINT, t AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR t AS t) "
+    f"WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv')"
+)
+table.execute_sql("CREATE TABLE gone (k STRING, s TIMESTAMP_LTZ(3), n BIGINT) WITH ('connector' = 'blackhole')")
+windows = {
+    "tumbling": "TUMBLE(TABLE rows_in, DESCRIPTOR(t), INTERVAL '10' SECOND)",
+    "sliding": "HOP(TABLE rows_in, DESCRIPTOR(t), INTERVAL '2' SECOND, INTERVAL '10' SECOND)",
+}
+started = time.perf_counter()
+table.execute_sql(
+    "INSERT INTO gone SELECT k, window_start, COUNT(*) FROM "
+    f"{windows[kind]} GROUP BY k, window_start, window_end"
+).wait()
+print("seconds", time.perf_counter() - started)
+"""
+
+
+class Count(AggregateFunction):
+    """How many."""
+
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + 1
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, a, b):
+        return a + b
+
+
+def write_rows(folder, rows, keys, files=8):
+    folder.mkdir()
+    per_file = rows // files
+    for number in range(files):
+        first = number * per_file
+        lines = (f"key-{(i * 7919) % keys},{i * SPAN_MS // rows}" for i in range(first, first + per_file))
+        (folder / f"{number}.csv").write_text("\n".join(lines) + "\n")
+
+
+def run_pystate(folder, kind, backend):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_state_backend(backend)
+    frame = env.spark.readStream.schema("key STRING, ms LONG").option("maxFilesPerTrigger", 2).csv(str(folder))
+    rows = env.from_data_frame(
+        frame, "rows", bounded=True, event_time="ms", watermark_strategy=WatermarkStrategy.for_monotonous_timestamps()
+    )
+    sizes = Time.seconds(SIZE_S), Time.seconds(SLIDE_S)
+    assigner = TumblingEventTimeWindows.of(sizes[0]) if kind == "tumbling" else SlidingEventTimeWindows.of(*sizes)
+    counted = rows.key_by("key", Types.STRING()).window(assigner)
+    counts = counted.aggregate(Count(), accumulator_type=Types.LONG(), output_type=Types.LONG()).uid("count")
+    counts.for_each_batch(lambda frame, epoch: frame.write.format("noop").mode("overwrite").save())
+    env.execute("windows")
+
+
+def run_spark(spark, folder, kind, scratch):
+    """Return the folder of the checkpoint."""
+    rows = spark.readStream.schema("key STRING, ms LONG").option("maxFilesPerTrigger", 2).csv(str(folder))
+    timed = rows.withColumn("t", f.timestamp_millis("ms")).withWatermark("t", "0 seconds")
+    window = f.window("t", f"{SIZE_S} seconds", None if kind == "tumbling" else f"{SLIDE_S} seconds")
+    checkpoint = scratch / f"spark-{time.time_ns()}"
+    query = (
+        timed.groupBy(window, "key")
+        .count()
+        .writeStream.outputMode("append")
+        .format("noop")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return checkpoint
+
+
+def run_flink(python, folder, kind, parallelism, backend):
+    """Return the seconds that the job took, without the start of its JVM."""
+    done = subprocess.run(
+        [python, "-c", FLINK, f"file://{folder}", kind, str(parallelism), backend],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout.rpartition("seconds ")[2])
+
+
+def timed(action):
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--flink", metavar="PYTHON")
+    options = parser.parse_args()
+    root = Path(tempfile.mkdtemp(prefix="pystate-benchmark-"))
+    configuration = Configuration(
+        {
+            "parallelism.default": str(options.parallelism),
+            "spark.sql.streaming.stateStore.providerClass": PROVIDER,
+            "spark.sql.shuffle.partitions": str(options.parallelism),
+        }
+    )
+    home = PystateHome(root / "home")
+    executor = LocalExecutor(configuration, home)
+    register_executor(executor)
+    spark = executor.spark_session(configuration)
+
+    sides = {
+        "pystate, hashmap": lambda folder, kind: timed(lambda: run_pystate(folder, kind, HashMapStateBackend())),
+        "pystate, rocksdb": lambda folder, kind: timed(lambda: run_pystate(folder, kind, EmbeddedRocksDBStateBackend())),
+        "Spark, groupBy(window), RocksDB": lambda folder, kind: timed(lambda: run_spark(spark, folder, kind, root)),
+    }
+    if options.flink:
+        for backend in ("hashmap", "rocksdb"):
+            sides[f"Flink SQL, {backend}"] = lambda folder, kind, backend=backend: run_flink(
+                options.flink, folder, kind, options.parallelism, backend
+            )
+    try:
+        write_rows(root / "small", 2_000, 100)
+        write_rows(root / "all", options.rows, options.keys)
+        print(
+            f"pystate {pystate.__version__}, pyspark {pyspark.__version__}, Python {platform.python_version()}, "
+            f"{os.cpu_count()} cores"
+        )
+        print(
+            f"{options.rows:,} rows, {options.keys:,} keys, parallelism {options.parallelism}, median of {options.rounds}\n"
+        )
+        print("| windows | | s | rows/s | beside Spark |\n|---|---|---|---|---|")
+        for kind in ("tumbling", "sliding"):
+            for run in sides.values():
+                run(root / "small", kind)
+            seconds = {name: [] for name in sides}
+            for _ in range(options.rounds):
+                for name, run in sides.items():
+                    seconds[name].append(run(root / "all", kind))
+            medians = {name: statistics.median(each) for name, each in seconds.items()}
+            of_spark = medians["Spark, groupBy(window), RocksDB"]
+            for name, median in medians.items():
+                print(f"| {kind} | {name} | {median:.1f} | {options.rows / median:,.0f} | {of_spark / median:.2f} |")
+                sys.stdout.flush()
+    finally:
+        spark.stop()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
