@@ -145,8 +145,9 @@ class SlotHarness:
         arrays = [pa.array(words, pa.string()), pa.array(groups, pa.int32())]
         return pa.RecordBatch.from_arrays(arrays, names=["value", KEY_GROUP_FIELD])
 
-    def header(self, epoch, *, stage=1, attempt=0, op=ExchangeOp.PROCESS, job_id=JOB_ID, execution=0):
-        return EpochHeader(op.value, job_id, execution, UID, self.index, epoch, stage, attempt, (OUT_TAG,))
+    def header(self, epoch, *, stage=1, attempt=0, op=ExchangeOp.PROCESS, job_id=JOB_ID, execution=0, clock=None):
+        who = (op.value, job_id, execution, UID, self.index)
+        return EpochHeader(*who, epoch, stage, attempt, (OUT_TAG,), clock=clock)
 
     def connect(self, header):
         connection = connect(self.server.address, SECRET)

@@ -20,6 +20,8 @@ from pystate.snapshot.storage import SnapshotLocation
 from tests.slot.harness import UID, SlotHarness, counted, send_batches
 from tests.waiting import wait_until
 
+FAR = 1 << 45
+
 
 @pytest.fixture(params=["hashmap", "rocksdb, spilling"])
 def slot(tmp_path, request):
@@ -61,6 +63,26 @@ def test_state_goes_on_from_epoch_to_epoch(slot):
     assert slot.run_epoch(0, ["a", "b", "a", "a"]) == counted(["a", "b", "a", "a"])
     assert slot.run_epoch(1, ["a"]) == [("a", 4)]
     assert [(told.epoch, told.rows_in, told.rows_out) for told in slot.coordinator.prepared] == [(0, 4, 4), (1, 1, 1)]
+
+
+class Alarm(KeyedProcessFunction):
+    """Has a timer for each word in a far future, as many milliseconds behind it as the word is long."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_processing_time_timer(FAR + len(value))
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), timestamp - FAR
+
+
+def test_an_epoch_tells_its_earliest_timer_and_fires_those_that_its_header_says_are_due(tmp_path):
+    slot = SlotHarness(tmp_path, Alarm())
+    assert slot.run_epoch(0, ["four", "two", "sixsix"]) == []
+    assert slot.run_epoch(1, clock=FAR + 5) == [("two", 3), ("four", 4)]
+    assert slot.run_epoch(2, clock=FAR + 5) == [], "each once"
+    assert slot.run_epoch(3, clock=FAR + 6) == [("sixsix", 6)]
+    assert [told.next_timer for told in slot.coordinator.prepared] == [FAR + 3, FAR + 6, FAR + 6, None]
+    slot.close()
 
 
 def test_an_empty_epoch_ends_like_any_other(slot):
