@@ -38,6 +38,7 @@ def test_the_last_epoch_that_was_begun_is_found_and_those_before_are_gone(store,
     assert len(list(folder.iterdir())) == 1
 
 
+@pytest.mark.usefixtures("folder")
 def test_an_epoch_of_the_clock_has_its_time_and_no_files(store):
     by_clock = RunningEpoch(43, 4, "file:/c/chk-8", {}, clock=1_795_232_000_123)
     store.write(by_clock)
