@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from pystate.rest.cluster import DiskInfo, DisksInfo
-from pystate_cli.client.rest_client import RestClient
+from pystate_cli.client.rest_client import RestClient, RestError
 from pystate_cli.console.formats import format_size
 
 
 def low_disks(client: RestClient) -> list[str]:
-    """Return a sentence for each disk with less room than configured."""
+    """Return a sentence for each disk with less room than configured; none where the job manager has no word for them."""
     found: dict[tuple[int, int], list[DiskInfo]] = {}
-    for disk in client.get("/pystate/disks", DisksInfo).disks:
+    try:
+        disks = client.get("/pystate/disks", DisksInfo).disks
+    except RestError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return []
+    for disk in disks:
         if disk.low:
             found.setdefault((disk.free, disk.total), []).append(disk)
     return [
