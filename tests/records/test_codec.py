@@ -175,3 +175,8 @@ def test_a_row_whose_names_stand_in_another_order_is_taken_by_name():
 def test_a_row_with_other_names_than_its_type_is_refused(row):
     with pytest.raises(RecordError, match="has no field"):
         round_trip(Types.ROW_NAMED(["x", "y"], [Types.LONG(), Types.LONG()]), [row])
+
+
+@pytest.mark.parametrize("type_info", [type_info for type_info, _ in VALUES], ids=lambda x: repr(x)[:40])
+def test_no_elements_come_back_as_none(type_info):
+    assert round_trip(type_info, []) == []

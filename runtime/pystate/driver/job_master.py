@@ -17,7 +17,7 @@ from pystate.checkpoint.checkpoint_recovery import DurableCheckpointIds
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.snapshot_metadata import JobDescription
 from pystate.common.configuration import Configuration
-from pystate.common.errors import DriverReplacedError, JobCancelledError, PystateError
+from pystate.common.errors import DriverReplacedError, JobCancelledError, JobExecutionError, PystateError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
@@ -134,6 +134,11 @@ class JobMaster:
                 self._scheduler.wait_for_restart(error, traceback.format_exc())
                 if self._scheduler.is_cancelled:
                     return self._finish(JobStatus.CANCELED)
+            except Exception as error:  # of py4j or PySpark, which Spark's end may bring about in any class
+                if taken_over:
+                    first = (str(error).splitlines() or [type(error).__name__])[0]
+                    self._scheduler.check_resources(JobExecutionError(first))
+                raise
         try:
             return self._finish(self._scheduler.run(plan, restore))
         finally:

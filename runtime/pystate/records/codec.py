@@ -274,7 +274,7 @@ class RecordCodec:
         """Return a column per field of the schema."""
         if self._fields is None:
             return [to_array(prepared, self._columns[0].arrow_type, self._where)]
-        columns = zip(*prepared, strict=True)
+        columns = zip(*prepared, strict=True) if prepared else [()] * len(self._columns)
         pairs = zip(self._columns, columns, strict=True)
         return [to_array(list(values), column.arrow_type, self._where) for column, values in pairs]
 

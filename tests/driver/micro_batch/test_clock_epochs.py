@@ -119,3 +119,22 @@ def test_the_earliest_timer_of_all_counts(bench, timers):
     one.begin(0)
     one.end(0, timers=timers)
     assert one.attempt._tracker.next_timer == 3
+
+
+def test_the_end_of_an_epoch_whose_attempt_is_over_touches_no_checkpoint_of_the_next(bench):
+    one = bench(**EVERY_EPOCH)
+    one.begin(0)
+    old, barriers = one.attempt, one.attempt._barriers
+    one.coordinator.attempt_over()
+    one.start_attempt()
+    one.begin(0)  # the same number, with a barrier of its own
+    (pending,) = one.attempt._barriers.behind(0) or list(one.coordinator.pending)
+    pending.epoch = 0
+    captured = []
+    pending.capture = lambda cut: captured.append(cut)  # type: ignore[method-assign]
+    assert barriers.behind(0) == []
+    barriers.capture(0, 0)
+    for late in (old.check_live, lambda: old.finish_epoch(0, 0)):
+        with pytest.raises(AttemptOverError):
+            late()
+    assert captured == []

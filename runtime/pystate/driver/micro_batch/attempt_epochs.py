@@ -276,8 +276,22 @@ class AttemptEpochs:
             for checkpoint in riding:
                 checkpoint.alignment = measured
 
+    def check_live(self) -> None:
+        """Make sure that the attempt isn't over, in front of something that nothing takes back.
+
+        Raises:
+            AttemptOverError: It is.
+        """
+        with self._lock:
+            self._barriers.check_live()
+
     def finish_epoch(self, epoch: int, batch: int) -> None:
-        """End an epoch: all subtasks have run it and all sinks have its output. Spark commits it next."""
+        """End an epoch: all subtasks have run it and all sinks have its output. Spark commits it next.
+
+        Raises:
+            AttemptOverError: The attempt has ended meanwhile.
+        """
+        self.check_live()
         self._barriers.capture(epoch, batch)
         with self._lock:
             self._barriers.check_live()

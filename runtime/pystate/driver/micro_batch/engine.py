@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -203,7 +204,8 @@ class MicroBatchEngine:
         return None if query is None else backlog_rows(query)
 
     def stop(self) -> None:
-        """Stop the query."""
+        """Stop the query, and epochs that are none of its batches; wait for what runs, but not for ever."""
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
         if self._collected is not None:
             self._collected.attempt_over()
         if self._query is not None:
@@ -211,6 +213,8 @@ class MicroBatchEngine:
             stopper = threading.Thread(target=self._stop_query, name="query-stop", daemon=True)
             stopper.start()
             stopper.join(_STOP_TIMEOUT_S)
+        if self._without_rows is not None:
+            self._without_rows.stop(deadline)
 
     def _stop_query(self) -> None:
         with contextlib.suppress(Exception):  # it has failed or ended already
@@ -292,6 +296,7 @@ class MicroBatchEngine:
             epochs.subtasks_finished(epoch)
             epochs.measure_alignment(epoch, lambda stage, since: alignment_ms(self._stages.ends(stage - 1), since))
             for sink in self._plan.sinks:
+                epochs.check_live()  # the sink before may have held this thread past the attempt's end
                 self._deliver(sink, epoch)
             epochs.finish_epoch(epoch, batch_id)
             self._metrics.epoch_finished(epoch)

@@ -243,12 +243,19 @@ class EpochBarriers:
         return None if rider is None or rider.epoch != epoch else self._pending.barrier(rider)
 
     def behind(self, epoch: int) -> list[PendingCheckpoint]:
-        """Return the checkpoints under way whose barrier stands behind that epoch."""
+        """Return the checkpoints under way whose barrier stands behind that epoch.
+
+        None where the attempt is over: those under way then are another one's, whose epochs may have the same numbers.
+        """
+        if self._over:
+            return []
         return [checkpoint for checkpoint in self._pending if checkpoint.epoch == epoch]
 
     def capture(self, epoch: int, batch: int) -> None:
         """Have the checkpoints behind an epoch take in how far the sources were read. Reads files, so not under the lock."""
-        for checkpoint in self.behind(epoch):  # none is added: the barrier of this epoch is decided
+        with self._lock:
+            riding = self.behind(epoch)  # none is added: the barrier of this epoch is decided
+        for checkpoint in riding:
             checkpoint.capture(lambda: SparkSourceCut.behind(self._spark, batch))
 
     def epoch_finished(self, epoch: int) -> None:

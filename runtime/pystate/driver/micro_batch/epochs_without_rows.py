@@ -7,7 +7,9 @@ stays that of the batch before.
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -74,8 +76,28 @@ class EpochsWithoutRows:
         self._run_begun = run
         self._fail = fail
         self._frame: DataFrame | None = None  # of the clock's
+        self._group = f"pystate-{environment.job_id}-{environment.attempt}-without-rows"
+        self._running: set[threading.Thread] = set()
         self._last_epoch: threading.Thread | None = None
         self._event_time_ended = False
+
+    def stop(self, deadline: float) -> None:
+        """Cancel the Spark jobs of the epoch that runs, and wait for its end: a sink may have its output in hand.
+
+        Args:
+            deadline: Monotonic seconds; a sink that takes longer is left behind.
+        """
+        running = self._running - {threading.current_thread()}
+        if not running:
+            return
+        canceller = threading.Thread(target=self._cancel_jobs, name="epoch-cancel", daemon=True)  # Spark may hang, too
+        canceller.start()
+        for thread in (canceller, *running):
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _cancel_jobs(self) -> None:
+        with contextlib.suppress(Exception):  # Spark may be gone
+            self._spark.sparkContext.cancelJobGroup(self._group)
 
     # -- the clock's
 
@@ -143,7 +165,13 @@ class EpochsWithoutRows:
         self._event_time_ended = True
 
     def _run(self, epoch: int, batch: int, frame: Callable[[], DataFrame]) -> None:
-        self._run_begun(epoch, batch, frame, lambda prepared: self._proof.check(epoch, prepared))
+        thread = threading.current_thread()
+        self._spark.sparkContext.setJobGroup(self._group, f"epoch {epoch}, which has no rows")
+        self._running.add(thread)
+        try:
+            self._run_begun(epoch, batch, frame, lambda prepared: self._proof.check(epoch, prepared))
+        finally:
+            self._running.discard(thread)
 
     def _without_rows(self, slots: SlotDirectory) -> DataFrame:
         return frame_without_rows(self._spark, self._plan, self._frames, slots, self._environment)

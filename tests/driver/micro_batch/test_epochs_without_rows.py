@@ -1,0 +1,78 @@
+"""What the end of an attempt does to an epoch that no batch has made."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from pystate.driver.micro_batch.attempt_epochs import ClockEpoch
+from pystate.driver.micro_batch.epochs_without_rows import EpochsWithoutRows
+from pystate.plan.task import JobEnvironment
+from tests.waiting import wait_until
+
+
+class Context:
+    """Spark's, as far as it is asked; a job that is cancelled ends."""
+
+    def __init__(self) -> None:
+        self.groups: dict[int, str] = {}
+        self.cancelled: list[str] = []
+        self.over = threading.Event()
+
+    def setLocalProperty(self, name: str, value: str | None) -> None:
+        return None
+
+    def setJobGroup(self, group: str, description: str) -> None:
+        self.groups[threading.get_ident()] = group
+
+    def cancelJobGroup(self, group: str) -> None:
+        self.cancelled.append(group)
+        self.over.set()
+
+
+def without_rows(context: Context, run: Any) -> EpochsWithoutRows:
+    spark: Any = SimpleNamespace(sparkContext=context)
+    anything: Any = SimpleNamespace()
+    environment = JobEnvironment("b" * 32, "job", 7, {}, "hashmap", 1 << 20, "")
+    epochs: Any = SimpleNamespace(begin_again=lambda clock: ClockEpoch(3, 2, clock))
+    return EpochsWithoutRows(spark, anything, [], environment, anything, epochs, anything, run, lambda error, trace: None)
+
+
+def test_the_end_of_the_attempt_cancels_its_spark_jobs_and_waits_for_the_sink():
+    context, began, ended = Context(), threading.Event(), []
+
+    def run(epoch, batch, frame, prove):
+        began.set()
+        context.over.wait(30)
+        ended.append(epoch)
+
+    epochs = without_rows(context, run)
+    thread = threading.Thread(target=epochs.run_again, args=(5,), daemon=True)
+    thread.start()
+    began.wait(30)
+    epochs.stop(time.monotonic() + 30)
+    assert ended == [3], "nothing of it runs beside the next attempt"
+    assert context.cancelled == [f"pystate-{'b' * 32}-7-without-rows"] == list(context.groups.values())
+
+
+def test_a_sink_that_takes_too_long_and_a_thread_that_stops_itself_are_not_waited_for():
+    context, began, goes_on = Context(), threading.Event(), threading.Event()
+
+    def run(epoch, batch, frame, prove):
+        began.set()
+        epochs.stop(time.monotonic() + 30)  # itself
+        goes_on.wait(30)
+
+    epochs = without_rows(context, run)
+    thread = threading.Thread(target=epochs.run_again, args=(5,), daemon=True)
+    thread.start()
+    began.wait(30)
+    epochs.stop(time.monotonic())
+    assert thread.is_alive()
+    goes_on.set()
+    wait_until(lambda: not thread.is_alive())
+    context.cancelled.clear()
+    epochs.stop(time.monotonic() + 30)
+    assert context.cancelled == [], "nothing runs"
