@@ -6,6 +6,7 @@ import pytest
 
 from pystate.common.errors import SnapshotError
 from pystate.common.job_status import JobStatus
+from pystate.snapshot.metadata import SavepointFormatType
 from pystate.snapshot.storage import SnapshotLocation
 from tests.checkpoint.shared_files import ModelJob, write_all
 
@@ -80,6 +81,27 @@ def test_of_a_file_that_two_checkpoints_have_written_the_one_that_stays_is_refer
     assert one.missing() == []
     complete(one)
     assert one.missing() == []
+
+
+def test_a_checkpoint_that_cannot_be_deleted_keeps_the_files_that_others_have_written_again(job, monkeypatch):
+    def refuse(location):
+        message = "not allowed"
+        raise SnapshotError(message)
+
+    monkeypatch.setattr(SnapshotLocation, "discard", refuse)
+    one = job(concurrent=3)
+    one.coordinator.trigger_savepoint(None, hold=False, format=SavepointFormatType.NATIVE)
+    one.pump()
+    for full in (False, True, False, False):
+        write_all(one)
+        one.trigger(full=full)
+    one.complete_all()
+    assert "chk-2" in one.snapshots()
+    assert one.missing() == []
+    monkeypatch.undo()
+    complete(one)
+    complete(one)
+    assert one.files() == one.named(), "they go with it"
 
 
 def test_what_a_failed_checkpoint_names_stays_as_long_as_it_can_be_taken_for_a_complete_one(job, monkeypatch):

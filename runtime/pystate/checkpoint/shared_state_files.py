@@ -80,7 +80,9 @@ class SharedStateFiles:
             self._register(metadata)
             if metadata.checkpoint_type is CheckpointType.CHECKPOINT:
                 self._latest = {file.key: file.handle for file in metadata.shared_files}
-            duplicates = self._duplicates.pop(metadata.checkpoint_id, [])
+            # what an older checkpoint names goes with that one: it may be kept, or be there because it can't be deleted
+            replaced = self._duplicates.pop(metadata.checkpoint_id, [])
+            duplicates = [handle for handle in replaced if handle.path not in self._registry]
         self._delete(duplicates)
 
     def begin_attempt(self) -> None:

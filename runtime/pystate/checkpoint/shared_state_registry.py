@@ -45,6 +45,10 @@ class SharedStateRegistry(Generic[H]):
         """Return the number of files."""
         return len(self._entries)
 
+    def __contains__(self, key: str) -> bool:
+        """Whether a complete checkpoint refers to a file, or has and nobody has forgotten it."""
+        return key in self._entries
+
     def handles(self) -> list[H]:
         """Return where all files are."""
         return [entry.handle for entry in self._entries.values()]
