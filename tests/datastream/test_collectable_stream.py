@@ -5,7 +5,6 @@ import pytest
 from pystate.common import Duration, Types
 from pystate.common.errors import JobGraphError
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
-from tests.datastream.test_streams import env  # noqa: F401 - a fixture
 
 
 def test_elements_without_a_type_have_no_columns(env):  # noqa: F811

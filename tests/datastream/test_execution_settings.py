@@ -19,7 +19,6 @@ from pystate.datastream import (
 )
 from pystate.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
 from pystate.datastream.connectors.number_seq import NumberSequenceSource
-from tests.datastream.test_streams import env  # noqa: F401 - a fixture
 
 # ruff: noqa: F811
 

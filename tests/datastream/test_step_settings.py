@@ -10,16 +10,7 @@ import pytest
 from pystate.api.job_graph import StreamGraph
 from pystate.api.json_plan import json_plan
 from pystate.common.errors import JobGraphError
-from pystate.datastream import DataStream, StreamExecutionEnvironment
-from pystate.datastream.executor import register_executor
-from tests.datastream.test_streams import NoExecutor
-
-
-@pytest.fixture
-def env():
-    register_executor(NoExecutor())
-    yield StreamExecutionEnvironment.get_execution_environment()
-    register_executor(None)
+from pystate.datastream import DataStream
 
 
 @pytest.fixture

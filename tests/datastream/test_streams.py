@@ -24,31 +24,14 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
 )
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
-from pystate.datastream.executor import Executor, for_widest_step, register_executor
+from pystate.datastream.executor import for_widest_step, register_executor
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from pystate.records.codec import RecordCodec
 from pystate.spark.collection_source import _offset, check_collection_offset
+from tests.datastream.no_executor import NoExecutor
 
 WORDS = Types.STRING()
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
-
-
-class NoExecutor(Executor):
-    def base_configuration(self) -> Configuration:
-        return Configuration({"parallelism.default": "2"})
-
-    def spark_session(self, configuration: Configuration) -> Any:
-        raise AssertionError
-
-    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> Any:
-        raise AssertionError
-
-
-@pytest.fixture
-def env() -> Iterator[StreamExecutionEnvironment]:
-    register_executor(NoExecutor())
-    yield StreamExecutionEnvironment.get_execution_environment()
-    register_executor(None)
 
 
 @pytest.fixture

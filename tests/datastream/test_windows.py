@@ -11,7 +11,6 @@ import pytest
 import pystate.datastream.window
 from pystate.api.job_graph import OperatorKind, StreamGraph, live_children
 from pystate.common import Types
-from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError
 from pystate.common.time import Time
 from pystate.datastream import (
@@ -33,7 +32,6 @@ from pystate.datastream import (
     WindowAssigner,
     WindowFunction,
 )
-from pystate.datastream.executor import Executor, register_executor
 from pystate.datastream.window import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -57,24 +55,6 @@ TUMBLING = TumblingEventTimeWindows.of(Time.seconds(5))
 NUMBERS = Types.LONG()
 ODD = OutputTag("odd", Types.STRING())
 LARGE = OutputTag("large")
-
-
-class NoExecutor(Executor):
-    def base_configuration(self) -> Configuration:
-        return Configuration({"parallelism.default": "2"})
-
-    def spark_session(self, configuration: Configuration) -> Any:
-        raise AssertionError
-
-    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> Any:
-        raise AssertionError
-
-
-@pytest.fixture
-def env() -> Iterator[StreamExecutionEnvironment]:
-    register_executor(NoExecutor())
-    yield StreamExecutionEnvironment.get_execution_environment()
-    register_executor(None)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from pystate.common.errors import JobGraphError
 from pystate.common.not_there import NotThere
 from pystate.datastream import DataStream, StreamExecutionEnvironment
+from tests.datastream.conftest import env  # noqa: F401 - a fixture
 from tests.datastream.test_pyflink_api import NOT_THERE
-from tests.datastream.test_streams import env  # noqa: F401 - a fixture
 
 PAGE = (Path(__file__).parents[2] / "docs" / "pyflink.md").read_text("utf-8")
 NAME = re.compile(r"`([\w.]+)`")

@@ -12,7 +12,8 @@ from pystate.plan.output import Routing
 from pystate.plan.plan_nodes import plan_nodes
 from pystate.slot.compiled_chain import CompiledChain
 from pystate.slot.output_buffer import OutputBuffer
-from tests.datastream.test_streams import env, numbers  # noqa: F401 - fixtures
+from tests.datastream.conftest import env  # noqa: F401 - a fixture
+from tests.datastream.test_streams import numbers  # noqa: F401 - a fixture
 from tests.plan.programs import planned
 
 

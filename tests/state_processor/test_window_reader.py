@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pystate.api.functions import AggregateFunction
 from pystate.api.state import ReducingStateDescriptor, ValueStateDescriptor
 from pystate.api.window.assigners import (
     EventTimeSessionWindows,
@@ -29,6 +28,7 @@ from pystate.state.base.keys import KEY_ENCODING
 from pystate.state_processor import SavepointReader, WindowReaderFunction, window_reader
 from pystate.testing import WindowOperatorTestHarness
 from tests.fixtures import all_kinds
+from tests.testing.test_windows import Mean, add
 
 ms = Time.milliseconds
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
@@ -36,24 +36,6 @@ ROW = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LIST(Types.
 ELEMENTS = [("a", 1), ("a", 4), ("b", 7), ("a", 12), ("b", 25)]
 SEEN = ValueStateDescriptor("seen", Types.LONG())
 OF_KEY = ValueStateDescriptor("of key", Types.LONG())
-
-
-def add(first: Any, second: Any) -> Any:
-    return first[0], first[1] + second[1]
-
-
-class Mean(AggregateFunction):
-    def create_accumulator(self) -> Any:
-        return 0, 0
-
-    def add(self, value: Any, accumulator: Any) -> Any:
-        return accumulator[0] + value[1], accumulator[1] + 1
-
-    def get_result(self, accumulator: Any) -> Any:
-        return accumulator[0] / accumulator[1]
-
-    def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
 
 
 class Seen(ProcessWindowFunction):

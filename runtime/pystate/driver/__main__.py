@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from pystate.api.job_graph import StreamGraph
+from pystate.common.bounded_text import first_line
 from pystate.common.configuration import Configuration
 from pystate.common.errors import DriverReplacedError, JobCancelledError, JobGraphError, PystateError, SparkLostError
 from pystate.common.file_system_settings import SETTINGS_VARIABLE
@@ -114,8 +115,7 @@ class DriverExecutor(LocalExecutor):
         except Exception as error:  # py4j and PySpark have many classes for a Spark that does not start
             if not self._status.attempt:
                 raise
-            first_line = (str(error).splitlines() or [type(error).__name__])[0]
-            lost = SparkLostError(f"The job's driver got no Spark application: {first_line}")
+            lost = SparkLostError(f"The job's driver got no Spark application: {first_line(error)}")
             self._status.report_failure(failure_dict(lost, traceback.format_exc()))
             raise lost from error
 

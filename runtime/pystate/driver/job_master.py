@@ -16,6 +16,7 @@ from pystate.checkpoint.checkpoint_notices import checkpoint_notices
 from pystate.checkpoint.checkpoint_recovery import DurableCheckpointIds
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.snapshot_metadata import JobDescription
+from pystate.common.bounded_text import first_line
 from pystate.common.configuration import Configuration
 from pystate.common.errors import DriverReplacedError, JobCancelledError, JobExecutionError, PystateError
 from pystate.common.home import JobDirectory
@@ -136,8 +137,7 @@ class JobMaster:
                     return self._finish(JobStatus.CANCELED)
             except Exception as error:  # of py4j or PySpark, which Spark's end may bring about in any class
                 if taken_over:
-                    first = (str(error).splitlines() or [type(error).__name__])[0]
-                    self._scheduler.check_resources(JobExecutionError(first))
+                    self._scheduler.check_resources(JobExecutionError(first_line(error)))
                 raise
         try:
             return self._finish(self._scheduler.run(plan, restore))

@@ -89,8 +89,7 @@ class AttemptEpochs:
             DriverReplacedError: Something is to be written, and the job is another driver's.
             PystateError: The barrier that every epoch is to carry can't be prepared.
         """
-        tracker = self._tracker
-        self._barriers.await_turn(lambda: self._numbers.reserve(tracker.finished + 1))
+        self._barriers.await_turn(self._reserve)
         return self._begin_turn(batch, None).epoch
 
     def begin_due(self, pause_s: float) -> ClockEpoch:
@@ -110,7 +109,7 @@ class AttemptEpochs:
             timer = tracker.next_timer
             return None if timer is None else max((timer - current_time_ms()) / 1000, pause_s - since)
 
-        self._barriers.await_due_turn(wait_s, lambda: self._numbers.reserve(tracker.finished + 1))
+        self._barriers.await_due_turn(wait_s, self._reserve)
         return self._begin_turn(tracker.finished_batch, current_time_ms())
 
     def begin_again(self, clock: int) -> ClockEpoch:
@@ -122,9 +121,12 @@ class AttemptEpochs:
         Raises:
             AttemptOverError, PystateError: See `begin_epoch`.
         """
-        tracker = self._tracker
-        self._barriers.await_turn(lambda: self._numbers.reserve(tracker.finished + 1))
-        return self._begin_turn(tracker.finished_batch, clock)
+        self._barriers.await_turn(self._reserve)
+        return self._begin_turn(self._tracker.finished_batch, clock)
+
+    def _reserve(self) -> None:
+        """Reserve the number of the next epoch."""
+        self._numbers.reserve(self._tracker.finished + 1)
 
     def _begin_turn(self, batch: int, clock: int | None) -> ClockEpoch:
         """Begin the next epoch, whose turn it is."""
@@ -158,7 +160,7 @@ class AttemptEpochs:
         """
         tracker = self._tracker
         brings_barrier = savepoint is not None
-        self._barriers.await_last_turn(lambda: self._numbers.reserve(tracker.finished + 1), brings_barrier=brings_barrier)
+        self._barriers.await_last_turn(self._reserve, brings_barrier=brings_barrier)
         barrier: PendingCheckpoint | None = None
         try:
             if savepoint is not None:
@@ -291,7 +293,6 @@ class AttemptEpochs:
         Raises:
             AttemptOverError: The attempt has ended meanwhile.
         """
-        self.check_live()
         self._barriers.capture(epoch, batch)
         with self._lock:
             self._barriers.check_live()

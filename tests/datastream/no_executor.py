@@ -1,0 +1,20 @@
+"""An executor for programs that are built and never run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.api.job_graph import StreamGraph
+from pystate.common.configuration import Configuration
+from pystate.datastream.executor import Executor
+
+
+class NoExecutor(Executor):
+    def base_configuration(self) -> Configuration:
+        return Configuration({"parallelism.default": "2"})
+
+    def spark_session(self, configuration: Configuration) -> Any:
+        raise AssertionError
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> Any:
+        raise AssertionError
