@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from enum import Enum
 from typing import Any
 
 from pystate.common.not_there import not_there
+from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.connectors.sink import Sink
 
 __all__ = ["DeliveryGuarantee", "JavaFunctionWrapper", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
 
-
-class DeliveryGuarantee(Enum):
-    """How often an element gets to a sink."""
-
-    EXACTLY_ONCE = 0
-    AT_LEAST_ONCE = 1
-    NONE = 2
-
-
 Source = not_there(
     "Source", "it wraps a Java class of Flink's.", "read with FileSource, or with Spark: env.from_data_frame(...)"
-)
-Sink = not_there(
-    "Sink", "it wraps a Java class of Flink's.", "write with for_each_batch(...) and a writer of Spark's, or add_sink(...)"
 )
 JavaFunctionWrapper = not_there("JavaFunctionWrapper", "it wraps a Java class of Flink's.", "write the function in Python")
 

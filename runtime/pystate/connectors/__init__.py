@@ -1,0 +1,1 @@
+"""What sources and sinks are made of, and those that need no Spark."""
