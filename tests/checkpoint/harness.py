@@ -77,7 +77,7 @@ class FakeSlots(CalledSlots):
         self.told.append((checkpoint_id, completed))
         done = self.telling or Future()
         if self.telling is None:
-            done.set_result(None)
+            done.set_result(True)
         return done
 
     def snapshot(self, request):

@@ -151,10 +151,10 @@ class ModelSlots(CalledSlots):
         assert isinstance(frozen, NativeUpload)
         self.uploads.append(Upload(subtask, request, frozen))
 
-    def notify(self, checkpoint_id: int, *, completed: bool) -> Future[None]:
+    def notify(self, checkpoint_id: int, *, completed: bool) -> Future[bool]:
         self.notifications += [(subtask, checkpoint_id, completed) for subtask in range(len(self.keyed))]
-        done: Future[None] = Future()
-        done.set_result(None)
+        done: Future[bool] = Future()
+        done.set_result(True)
         return done
 
     def hear(self, index: int) -> None:

@@ -41,12 +41,12 @@ class Slots(CalledSlots):
         self.silent = False
         self.requests: list[Any] = []
 
-    def notify(self, checkpoint_id: int, *, completed: bool) -> Future[None]:
+    def notify(self, checkpoint_id: int, *, completed: bool) -> Future[bool]:
         for files in self.uploaded:
             if not completed:
                 files.forget(checkpoint_id)
-        done: Future[None] = Future()
-        done.set_result(None)
+        done: Future[bool] = Future()
+        done.set_result(True)
         return done
 
     def snapshot(self, request: Any) -> None:

@@ -134,7 +134,7 @@ def test_a_sequence_of_numbers_has_both_ends(env):
         NumberSequenceSource(0, 10_000_000)
 
 
-def test_sinks_and_caches_are_refused_with_the_way_out(env):
+def test_what_is_no_sink_and_caches_are_refused_with_the_way_out(env):
     stream = env.from_collection([1])
     for use in (lambda: stream.sink_to("sink"), stream.cache):
         with pytest.raises(JobGraphError) as refused:

@@ -62,7 +62,7 @@ def test_what_is_to_be_typed_exists(page):
 
 
 GUARANTEES = re.compile(r"## Guarantees\n(.*?)\n## ", re.DOTALL)
-WAYS_OUT = ("print", "for_each_batch", "add_sink")
+WAYS_OUT = ("print", "for_each_batch", "add_sink", "sink_to")
 """The methods of a stream that let its elements leave the job."""
 
 

@@ -1,6 +1,7 @@
 """Functions that take part in checkpoints: operator state, raw state, and news of completed checkpoints.
 
-Flink's `CheckpointedFunction`, `ListCheckpointed`, `CheckpointListener` and their contexts, which PyFlink doesn't have.
+Flink's `CheckpointedFunction`, `ListCheckpointed`, `CheckpointListener`, `BoundedOneInput` and their contexts, which PyFlink
+doesn't have.
 
 A function that implements `CheckpointedFunction` or `ListCheckpointed` keeps state in its own fields. Those can't be rolled
 back: where an epoch dies half way (a lost Python worker), the job restarts from its latest checkpoint; it doesn't run that
@@ -151,3 +152,11 @@ class CheckpointListener(ABC):
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:  # noqa: B027 - optional hook
         """Take note that a checkpoint was given up."""
+
+
+class BoundedOneInput(ABC):
+    """Mixed into a function: it hears that no element follows, in this job or any that is resumed from its snapshots."""
+
+    @abstractmethod
+    def end_input(self) -> None:
+        """Take note that the last element was here: a bounded job's, or that of one which is drained."""

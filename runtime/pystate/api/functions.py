@@ -174,7 +174,15 @@ class SinkFunction(Function):
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """Return the time, ms since 1970."""
+            """Return the time by the clock, ms since 1970."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the event time of the sink, ms since 1970."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the time of the element, ms since 1970; None where it has none."""
 
     @abstractmethod
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pystate.checkpoint.checkpoint_failures import CheckpointFailures
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
@@ -67,7 +68,11 @@ class CheckpointCompletion:
         self._take_over(checkpoint, completed)
         told = self._attempt.tell(checkpoint, completed=True)
         # a job that is stopped or has read its sources ends behind its last checkpoint: its functions must know of it first
-        told.add_done_callback(lambda _: checkpoint.request.future.set_result(completed))
+        told.add_done_callback(
+            lambda told: checkpoint.request.future.set_result(
+                replace(completed, heard=not told.cancelled() and told.result())
+            )
+        )
 
     def _finalize(self, checkpoint: PendingCheckpoint, cut: SourceCut) -> CompletedCheckpoint | None:
         """Write the metadata; return None where that failed, or the checkpoint expired while the storage hung."""

@@ -280,14 +280,13 @@ class CheckpointCoordinator:
         location = self._storage.savepoint_location(target_directory)
         return CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message, format=format)
 
-    def final_checkpoint(self, timeout_s: float) -> None:
-        """Take the last checkpoint of a job whose sources are read; nothing where checkpoints are off.
+    def final_checkpoint(self, timeout_s: float) -> CompletedCheckpoint | None:
+        """Take the last checkpoint of a job whose sources are read; None where checkpoints are off.
 
         Raises:
             CheckpointFailedError: It failed.
         """
-        if self._settings.enabled:
-            self.trigger_checkpoint().result(timeout_s)
+        return self.trigger_checkpoint().result(timeout_s) if self._settings.enabled else None
 
     def submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
         """Let a request wait for its turn; return its future."""

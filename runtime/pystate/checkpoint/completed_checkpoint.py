@@ -17,6 +17,7 @@ class CompletedCheckpoint:
         completion_timestamp: When it completed, ms since 1970.
         owned: Whether it is this job's to delete; a snapshot the job was merely started from is not.
         claimed: Whether the job was started from it and has made it its own, be it a savepoint.
+        heard: Whether every function that wants to know of it has been called, and none has failed.
     """
 
     metadata: CheckpointMetadata
@@ -24,6 +25,7 @@ class CompletedCheckpoint:
     completion_timestamp: int
     owned: bool = True
     claimed: bool = False
+    heard: bool = True
 
     @property
     def checkpoint_id(self) -> int:

@@ -19,7 +19,7 @@ class AttemptOverError(ControlError):
 class CheckpointSlots(Protocol):
     """The slots of an attempt, as far as checkpoints go."""
 
-    def notify(self, checkpoint_id: int, *, completed: bool) -> Future[None]:
+    def notify(self, checkpoint_id: int, *, completed: bool) -> Future[bool]:
         """Tell all subtasks what became of a checkpoint; done when those that are idle have heard of it."""
 
 
@@ -125,15 +125,19 @@ class LiveAttempt:
         happened = "was stopped or cancelled, or has finished," if self._job_ends else "ended or restarted"
         return CheckpointFailedError(f"The job {happened} before the checkpoint was complete.")
 
-    def tell(self, checkpoint: PendingCheckpoint, *, completed: bool) -> Future[None]:
-        """Tell the job's functions how a checkpoint ended; return what is done when those that are idle have been called.
+    def tell(self, checkpoint: PendingCheckpoint, *, completed: bool) -> Future[bool]:
+        """Tell the job's functions how a checkpoint ended.
 
         A savepoint is for people: unless the job ends behind it, functions must not commit anything because of it.
+
+        Returns:
+            Done when those that are idle have been called; says whether all that should have been.
         """
         with self._lock:
             slots = self._slots
-        if slots is None or (completed and checkpoint.is_savepoint and not checkpoint.request.hold):
-            nobody: Future[None] = Future()
-            nobody.set_result(None)
+        needless = completed and checkpoint.is_savepoint and not checkpoint.request.hold
+        if slots is None or needless:
+            nobody: Future[bool] = Future()
+            nobody.set_result(needless)
             return nobody
         return slots.notify(checkpoint.checkpoint_id, completed=completed)

@@ -105,6 +105,10 @@ class UserFunctionError(PystateError):
     """A function of the job raised an exception."""
 
 
+class CommitError(PystateError):
+    """What a sink has written could not be made visible."""
+
+
 class StateError(PystateError):
     """A state was declared or used in a way that can't work."""
 

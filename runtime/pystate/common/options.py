@@ -33,6 +33,7 @@ from pystate.common.rocksdb_metric_options import RocksDBNativeMetricOptions
 from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.common.security_options import SecurityOptions
 from pystate.common.service_options import ClientOptions, RestOptions, WebOptions
+from pystate.common.sink_options import SinkOptions
 
 SPARK_PREFIX = "spark."
 """Keys that begin so are handed to Spark as they are."""
@@ -498,6 +499,7 @@ OPTION_GROUPS: tuple[type, ...] = (
     DeploymentOptions,
     PythonOptions,
     ExecutionOptions,
+    SinkOptions,
     ClientOptions,
     RestOptions,
     SecurityOptions,

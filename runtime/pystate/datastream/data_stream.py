@@ -39,9 +39,12 @@ from pystate.common.errors import JobGraphError
 from pystate.common.execution_config import ExecutionConfig
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.connectors.sink import Sink
+from pystate.connectors.sink_operator import SinkOperator
 from pystate.datastream.collectable_stream import CollectableStream
 from pystate.datastream.collected_results import CloseableIterator
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+from pystate.datastream.connectors.base import SupportsPreprocessing
 from pystate.datastream.execution_environment import ExecutionEnvironment
 from pystate.datastream.interval_joins import IntervalJoin
 from pystate.datastream.joined_streams import CoGroupedStreams, JoinedStreams
@@ -266,14 +269,22 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
             raise JobGraphError(message)
         return DataStreamSink(SinkTransformation("Sink", self._ending(), kind=SinkKind.FUNCTION, function=sink_func))
 
-    def sink_to(self, sink: Any) -> NoReturn:
-        """Refuse Flink's sinks: none is there yet.
+    def sink_to(self, sink: Sink[Any]) -> DataStreamSink:
+        """Hand every element to a sink, whose writers run in the slots.
+
+        One that commits is exactly-once: what it has written becomes visible when a checkpoint that holds it is complete.
+
+        Args:
+            sink: See `pystate.connectors.sink`.
 
         Raises:
-            JobGraphError: Always.
+            JobGraphError: It is none.
         """
-        message = f"sink_to({sink!r}): there are no sinks of Flink's kind yet."
-        raise JobGraphError(message, hint="use for_each_batch(...) with a writer of Spark's, add_sink(...), or print()")
+        operator, stream = SinkOperator(sink), self
+        if isinstance(sink, SupportsPreprocessing):
+            stream = sink.get_transformer().apply(self)
+        step = SinkTransformation("Writer", stream._ending(), kind=SinkKind.FUNCTION, function=operator)  # noqa: SLF001
+        return DataStreamSink(step)
 
     def cache(self) -> NoReturn:
         """Refuse to keep the elements for later jobs.

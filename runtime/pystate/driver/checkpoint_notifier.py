@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
@@ -34,31 +33,41 @@ class CheckpointNotifier:
         self._turns = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notify-checkpoint")
         self._calls = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="notify-slot")
 
-    def notify(self, checkpoint_id: int, *, completed: bool) -> Future[None]:
+    def notify(self, checkpoint_id: int, *, completed: bool) -> Future[bool]:
         """Tell all subtasks what became of a checkpoint.
 
         Returns:
             Done when every function that is between two epochs has been called; one whose epoch runs is called behind it. A
-            slot that can't be reached is not told: it is lost, or a later notification stands for this one.
+            slot that can't be reached is not told: it is lost, or a later notification stands for this one. It says whether
+            every function that wants to know has been called, and none has failed.
         """
+        outer: Future[bool] = Future()
+        outer.set_running_or_notify_cancel()
         try:
-            return self._turns.submit(self._notify, checkpoint_id, completed)
+            turn = self._turns.submit(self._notify, checkpoint_id, completed)
         except RuntimeError:  # closed
-            nobody: Future[None] = Future()
-            nobody.set_result(None)
-            return nobody
+            outer.set_result(False)
+            return outer
+        turn.add_done_callback(
+            lambda done: outer.set_result(not done.cancelled() and not done.exception() and done.result())
+        )
+        return outer
 
     def close(self) -> None:
         """Tell nobody any more."""
         for calls in (self._turns, self._calls):
             calls.shutdown(wait=False, cancel_futures=True)
 
-    def _notify(self, checkpoint_id: int, completed: bool) -> None:
-        def tell(slot: RegisteredSlot) -> None:
-            with contextlib.suppress(PystateError):
-                slot.notifications.call("notify", checkpoint_id=checkpoint_id, completed=completed)
+    def _notify(self, checkpoint_id: int, completed: bool) -> bool:
+        def tell(slot: RegisteredSlot) -> bool:
+            try:
+                return slot.notifications.call("notify", checkpoint_id=checkpoint_id, completed=completed) is True
+            except PystateError:
+                return False
 
         told = {self._calls.submit(tell, slot): slot.index for slot in self._slots()}
-        hanging = sorted(told[one] for one in wait(told, self._timeout_s).not_done)
-        if hanging and self._timeout_s is not None:
+        ended, not_done = wait(told, self._timeout_s)
+        if not_done and self._timeout_s is not None:
+            hanging = sorted(told[one] for one in not_done)
             self._slots_hang(hanging, f"hear how checkpoint {checkpoint_id} ended", self._timeout_s)
+        return not not_done and all(not one.cancelled() and one.result() for one in ended)

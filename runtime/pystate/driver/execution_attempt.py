@@ -14,6 +14,7 @@ from typing import Any
 
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.bounded_text import first_line
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
@@ -31,6 +32,7 @@ from pystate.driver.restored_job import RestoredJob
 from pystate.driver.slot_calls import CHECKPOINT_CALLS, answer_slot_call
 from pystate.driver.slot_pool import SlotPool
 from pystate.metrics.slot_metrics import SlotMetrics
+from pystate.plan.end_of_input import commits, writes_to_sinks
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
 from pystate.slot.process import Deployment, folder_prefix
@@ -242,12 +244,16 @@ class ExecutionAttempt:
         self.end(AttemptEnd(AttemptOutcome.FAILED, error, stack_trace))
 
     def sources_read(self) -> None:
-        """End the attempt behind a last checkpoint: all records are through.
+        """End the attempt behind a last checkpoint: all records are through, and sinks have committed.
 
         Raises:
-            PystateError: That checkpoint failed.
+            PystateError: That checkpoint failed, or functions that want to know of it have not heard.
         """
-        self._coordinator.final_checkpoint(_FINAL_CHECKPOINT_TIMEOUT_S)
+        completed = self._coordinator.final_checkpoint(_FINAL_CHECKPOINT_TIMEOUT_S)
+        if completed is None and writes_to_sinks(self._plan):
+            self._pool.call_all("commit_rest", lambda _: {}, bounded="commit what the sinks have written")
+        if completed is not None and not completed.heard and commits(self._plan):
+            raise unheard(completed)
         self.end(AttemptEnd(AttemptOutcome.FINISHED))
 
     def checkpoints_failed(self, error: PystateError) -> None:
@@ -287,6 +293,12 @@ class ExecutionAttempt:
         self._pool.close(final=self._job_ends)
         self._allocation.cancel(_STOP_TIMEOUT_S / 2)
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def unheard(completed: CompletedCheckpoint) -> JobExecutionError:
+    """Return the error for a job's last checkpoint of which not all functions have heard: sinks may not have committed."""
+    message = f"Not all subtasks have heard that checkpoint {completed.checkpoint_id} is complete, the job's last one."
+    return JobExecutionError(message, where=completed.path, hint="what it holds is committed when the job starts from it")
 
 
 def scratch_folder(job_id: str) -> Path:

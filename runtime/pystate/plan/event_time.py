@@ -12,10 +12,12 @@ from pystate.api.functions import Function
 from pystate.api.job_graph import (
     OneInputTransformation,
     OperatorKind,
+    SinkTransformation,
     TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
 )
+from pystate.connectors.sink_operator import SinkOperator
 from pystate.plan.chain import Chain, ChainNode
 from pystate.plan.job_plan import JobPlan, edges_of
 from pystate.plan.output import OutputSpec
@@ -58,6 +60,8 @@ class EventTime:
 
 
 def _asks(step: Transformation) -> bool:
+    if isinstance(step, SinkTransformation):
+        return isinstance(step.function, SinkOperator)
     if not isinstance(step, (OneInputTransformation, TwoInputTransformation)):
         return False
     return step.kind in _READERS and (isinstance(step.function, Function) or step.kind is OperatorKind.WINDOW)

@@ -216,6 +216,8 @@ class OperatorChain:
             self.on_tick(now)
         for watermark, index in self.watermarks.reached(end_of_input=end_of_input):
             self.on_watermark(watermark, index)
+        for operator in reversed(self.operators) if end_of_input else ():
+            operator.end_input()
 
     def watermarks_out(self) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
         """Return the watermarks for the next tasks, behind what the output buffers held: a row per edge with times."""

@@ -180,8 +180,11 @@ class SlotProcess:
         if op == "deploy":
             return self._deploy(unpacked(request["deployment"]))
         if op == "notify":
+            told = [one.notify(request["checkpoint_id"], completed=request["completed"]) for one in self._subtasks.values()]
+            return all(told)
+        if op == "commit_rest":
             for subtask in self._subtasks.values():
-                subtask.notify(request["checkpoint_id"], completed=request["completed"])
+                subtask.commit_rest()
             return None
         if op == "shutdown":
             self._final = request["final"]

@@ -76,14 +76,30 @@ class Subtask:
         """Close the functions and the backend."""
         self.chain.close()
 
-    def notify(self, checkpoint_id: int, *, completed: bool) -> None:
-        """Tell the functions what became of a checkpoint: at once where nothing is half done, else as soon as that is."""
+    def notify(self, checkpoint_id: int, *, completed: bool) -> bool:
+        """Tell the functions what became of a checkpoint: at once where nothing is half done, else as soon as that is.
+
+        Returns:
+            Whether all that want to know have heard, and did what they do then.
+        """
         if not self.checkpoints.ended(checkpoint_id, completed=completed):
-            return
+            return True
         with self._changed:
             self.checkpoints.tell_later(checkpoint_id, completed=completed)
-            if self._is_at_rest():
-                self.checkpoints.deliver(self._has_failed)
+            if not self._is_at_rest():
+                return False
+            self.checkpoints.deliver(self._has_failed)
+            return self._failed is None
+
+    def commit_rest(self) -> None:
+        """Have sinks make all visible, at the end of a job that takes no checkpoints.
+
+        Raises:
+            PystateError: They can't, of which the coordinator has been told.
+        """
+        with self._changed, self._user_code():
+            for operator in reversed(self.chain.operators):
+                operator.commit_rest()
 
     def fail(self, error: PystateError, stack_trace: str) -> None:
         """Take no further events, and tell the coordinator why."""

@@ -13,6 +13,7 @@ from pystate.testing.harnesses import (
     TwoInputOperatorTestHarness,
     WindowOperatorTestHarness,
 )
+from pystate.testing.sink_harness import SinkTestHarness
 from pystate.testing.snapshot import OperatorSnapshot
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "OneInputOperatorTestHarness",
     "OperatorSnapshot",
     "OperatorTestHarness",
+    "SinkTestHarness",
     "ProcessFunctionTestHarnesses",
     "TwoInputOperatorTestHarness",
     "WindowOperatorTestHarness",

@@ -29,6 +29,7 @@ from pystate.driver.micro_batch.epoch_slots import EpochSlots
 from pystate.driver.micro_batch.epochs_without_rows import EpochsWithoutRows
 from pystate.driver.micro_batch.source_restore import RestoredSources
 from pystate.driver.slot_pool import SlotPool
+from pystate.plan.end_of_input import hears_of_the_end
 from pystate.plan.job_plan import JobPlan, SinkPlan
 from pystate.plan.output import LINE_FIELD
 from pystate.plan.task import JobEnvironment
@@ -175,7 +176,7 @@ class MicroBatchEngine:
         error = query.exception()
         if error is not None:
             events.engine_failed(JobExecutionError(f"The query failed: {first_line(error)}"), str(error))
-        elif self._plan.batch or not waits_for_time(self._plan):
+        elif self._plan.batch or not (waits_for_time(self._plan) or hears_of_the_end(self._plan)):
             events.sources_read()
         elif self._without_rows is not None and self._without_rows.end_event_time():
             events.sources_read()

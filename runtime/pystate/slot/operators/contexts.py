@@ -17,6 +17,7 @@ from pystate.api.checkpointed import (
 from pystate.api.functions import KeyedStateStore, RuntimeContext
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import State, StateDescriptor
+from pystate.common.configuration import Configuration
 from pystate.common.errors import StateDeclarationError, StateError
 from pystate.metrics.metric import MetricGroup
 from pystate.metrics.operator_metrics import OperatorMetrics, OperatorScope
@@ -93,6 +94,18 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a value of the job's configuration."""
         return str(self._environment.configuration.get(key, default_value))
+
+    def get_job_id(self) -> str:
+        """Return the job's id."""
+        return self._environment.job_id
+
+    def get_operator_uid(self) -> str:
+        """Return the operator's uid."""
+        return self._operator.uid
+
+    def get_job_configuration(self) -> Configuration:
+        """Return the job's configuration."""
+        return Configuration(self._environment.configuration)
 
     def get_metrics_group(self) -> MetricGroup:
         """Return the group of the operator's metrics."""

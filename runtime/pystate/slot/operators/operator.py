@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from pystate.api.checkpointed import BoundedOneInput, CheckpointedFunction, CheckpointListener, ListCheckpointed
 from pystate.api.functions import Function, SinkFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ListStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
+from pystate.connectors.sink_operator import SinkOperator
 from pystate.plan.chain import OperatorSpec, function_object
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.frozen_task import FrozenOperator
@@ -153,6 +154,13 @@ class Operator:
         if self.timers is not None:
             self._fire(self.timers.advance_processing_time, now)
 
+    def end_input(self) -> None:
+        """Tell the function that no element follows."""
+        self.drain()
+        if isinstance(self._function, BoundedOneInput):
+            self.touched |= self.keeps_fields
+            self._function.end_input()
+
     def drain(self) -> None:
         """Wait for calls under way; see `AsyncWaitOperator.drain`."""
         if self.async_wait is not None:
@@ -224,6 +232,11 @@ class Operator:
             self._function.notify_checkpoint_aborted(checkpoint_id)
             self._flush_state()
 
+    def commit_rest(self) -> None:
+        """Have a sink make all visible, at the end of a job that takes no checkpoints."""
+        if isinstance(self._function, SinkOperator):
+            self._function.commit_rest()
+
     def close(self) -> None:
         """End calls under way, and close the function."""
         if self.async_wait is not None:
@@ -252,7 +265,7 @@ class Operator:
             descriptors = self.spec.descriptors
             return broadcast_handlers(kind, function, descriptors, output, time, backend, self.timers, self.state, where)
         if kind is OperatorKind.SINK:
-            return [sink_handler(callables(kind, function)[0], time.clock)]
+            return [sink_handler(callables(kind, function)[0], time, self._watermark)]
         if kind in _KEYED:
             return self._keyed_handlers(output, input_types)
         return [stateless_handler(kind, function, output, time, self._watermark)]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pystate.api.functions import SinkFunction
+from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.one_input import Emit
 
 
@@ -13,20 +14,30 @@ class SinkContext(SinkFunction.Context):
     """The context of `SinkFunction.invoke`.
 
     Args:
-        clock: The time, ms since 1970.
+        time: Of the chain.
+        watermark: Returns the event time; that of the chain where nothing is given.
     """
 
-    def __init__(self, clock: Callable[[], int]) -> None:
-        self._clock = clock
+    def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
+        self._time = time
+        self._watermark = watermark
 
     def current_processing_time(self) -> int:
-        """Return the time."""
-        return self._clock()
+        """Return the time by the clock."""
+        return self._time.clock()
+
+    def current_watermark(self) -> int:
+        """Return the event time."""
+        return self._time.watermark if self._watermark is None else self._watermark()
+
+    def timestamp(self) -> int | None:
+        """Return the time of the element."""
+        return self._time.timestamp
 
 
-def sink_handler(call: Callable[..., Any], clock: Callable[[], int]) -> Emit:
+def sink_handler(call: Callable[..., Any], time: ChainTime, watermark: Callable[[], int] | None = None) -> Emit:
     """Return what hands each element to a sink."""
-    context = SinkContext(clock)
+    context = SinkContext(time, watermark)
 
     def run_sink(element: Any) -> None:
         call(element, context)

@@ -1,0 +1,148 @@
+"""What one subtask of a sink has still to commit, by checkpoint."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from pystate.common.bounded_text import bounded_text, first_line
+from pystate.common.errors import CommitError
+from pystate.connectors.sink import CommitRequest, Committer
+from pystate.metrics.metric import Counter, MetricGroup
+
+_LOG = logging.getLogger(__name__)
+
+
+class _Request(CommitRequest[Any]):
+    """A committable in the hands of a committer.
+
+    Attributes:
+        committable: What it is by now.
+        retries: How often it was tried in vain.
+        again: It asks for another try.
+        dropped: It can't be committed, and the job goes on.
+        error: Why the job can't go on.
+        known: It was committed before.
+    """
+
+    def __init__(self, committable: Any) -> None:
+        self.committable = committable
+        self.retries = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was said at the last try."""
+        self.again = self.known = self.dropped = False
+        self.error: BaseException | None = None
+
+    def get_committable(self) -> Any:
+        """Return it."""
+        return self.committable
+
+    def get_number_of_retries(self) -> int:
+        """Return how often it was tried in vain."""
+        return self.retries
+
+    def signal_already_committed(self) -> None:
+        """Say that this was done before."""
+        self.known = True
+
+    def signal_failed_with_known_reason(self, error: BaseException) -> None:
+        """Have it logged, counted and dropped."""
+        self.dropped = True
+        _LOG.error("A committable is dropped, as its sink says: %s", bounded_text(first_line(error)))
+
+    def signal_failed_with_unknown_reason(self, error: BaseException) -> None:
+        """Have the job fail."""
+        self.error = error
+
+    def retry_later(self) -> None:
+        """Ask for another try."""
+        self.again = True
+
+    def update_and_retry_later(self, committable: Any) -> None:
+        """Ask for another try with another committable."""
+        self.committable = committable
+        self.again = True
+
+
+class Committables:
+    """The committables of one subtask, oldest checkpoint first."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, list[_Request]] = {}
+        self._counters: dict[str, Counter] = {}
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return sum(map(len, self._waiting.values()))
+
+    def register(self, group: MetricGroup) -> None:
+        """Register the figures that Flink's committers have (SinkCommitterMetricGroup)."""
+        names = ("totalCommittables", "successfulCommittables", "alreadyCommittedCommittables")
+        for name in (*names, "failedCommittables", "retriedCommittables"):
+            self._counters[name] = group.counter(name)
+        group.gauge("pendingCommittables", lambda: len(self))
+
+    def add(self, checkpoint_id: int, committables: Sequence[Any]) -> None:
+        """Keep what is to be committed once a checkpoint is complete."""
+        if committables:
+            self._waiting.setdefault(checkpoint_id, []).extend(map(_Request, committables))
+            self._count("totalCommittables", len(committables))
+
+    def snapshot(self) -> list[tuple[int, list[Any]]]:
+        """Return all as plain values, for `restore`."""
+        return [(number, [one.committable for one in requests]) for number, requests in sorted(self._waiting.items())]
+
+    def restore(self, of_subtask: Sequence[tuple[int, list[Any]]]) -> None:
+        """Take over what a subtask's `snapshot` returned."""
+        for checkpoint_id, committables in of_subtask:
+            self._waiting.setdefault(checkpoint_id, []).extend(map(_Request, committables))
+
+    def commit(self, committer: Committer[Any], checkpoint_id: int | None, where: str) -> bool:
+        """Commit what checkpoints up to one hold, all for None; return whether any asks for another try.
+
+        Where one asks for it, those behind it wait: what comes out keeps its order.
+
+        Raises:
+            CommitError: One can't be committed; those that could be aren't kept any more.
+        """
+        for number in sorted(self._waiting):
+            if checkpoint_id is not None and number > checkpoint_id:
+                break
+            if self._commit_one(committer, number, where):
+                return True
+        return False
+
+    def _commit_one(self, committer: Committer[Any], number: int, where: str) -> bool:
+        requests = self._waiting[number]
+        for request in requests:
+            request.begin()
+        try:
+            committer.commit(list(requests))
+        except Exception as error:
+            raise _failure(number, error, where) from error
+        left = [request for request in requests if request.again or request.error is not None]
+        self._count("successfulCommittables", sum(not (one.known or one.dropped) for one in requests) - len(left))
+        self._count("alreadyCommittedCommittables", sum(one.known for one in requests))
+        self._count("failedCommittables", sum(one.dropped for one in requests))
+        if left:
+            self._waiting[number] = left
+        else:
+            del self._waiting[number]
+        for request in left:
+            if request.error is not None:
+                raise _failure(number, request.error, where) from request.error
+            request.retries += 1
+        self._count("retriedCommittables", len(left))
+        return bool(left)
+
+    def _count(self, name: str, count: int) -> None:
+        if name in self._counters and count > 0:
+            self._counters[name].inc(count)
+
+
+def _failure(number: int, error: BaseException, where: str) -> CommitError:
+    message = f"The sink could not commit checkpoint {number}: {type(error).__name__}: {first_line(error)}"
+    return CommitError(bounded_text(message), where=where)

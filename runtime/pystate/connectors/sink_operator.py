@@ -1,0 +1,250 @@
+"""A sink at work in a slot: its writer, its committables, and its committer.
+
+    elements -> writer -> committables -> state, with the checkpoint -> committer, once the checkpoint is complete
+
+What a checkpoint holds as committables is committed when the subtask hears that it is complete, and again whenever a job
+starts from it: nobody knows then whether that was done. So nothing is lost between `_metadata` and the commit, whatever
+dies.
+Source: Flink's SinkWriterOperator and CommitterOperator, which are one here: they share a slot anyway.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+from pystate.api.checkpointed import (
+    BoundedOneInput,
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
+from pystate.api.functions import RuntimeContext, SinkFunction
+from pystate.api.state import ListState, ListStateDescriptor
+from pystate.common.configuration import Configuration
+from pystate.common.errors import CommitError, JobGraphError
+from pystate.common.sink_options import SinkOptions
+from pystate.connectors.committables import Committables
+from pystate.connectors.sink import (
+    Committer,
+    CommitterInitContext,
+    CommittingSinkWriter,
+    Sink,
+    SinkWriter,
+    StatefulSinkWriter,
+    SupportsCommitter,
+    SupportsWriterState,
+    WriterInitContext,
+)
+from pystate.metrics.metric import MetricGroup
+
+WRITER_STATES = "sink-writer-states"
+"""The name of the list state with what `snapshot_state` of writers returned, a part each."""
+
+COMMITTABLES = "sink-committables"
+"""The name of the list state with committables that are not committed yet: an element is all of one subtask's.
+
+They stay together at a restore, so that what one subtask has written is committed in its order.
+"""
+
+_VERSION = 1
+RETRY_DELAY_S = 1.0
+"""How long a commit that asks for it is put off: Flink's."""
+
+
+class SlotContext(Protocol):
+    """What the operator asks of its slot, besides what functions may ask."""
+
+    def get_job_id(self) -> str:
+        """Return the job's id."""
+
+    def get_operator_uid(self) -> str:
+        """Return the sink's uid."""
+
+    def get_job_configuration(self) -> Configuration:
+        """Return the job's configuration."""
+
+
+class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, BoundedOneInput):
+    """Runs a `Sink`, as the function at the end of a stream.
+
+    Args:
+        sink: What to run.
+        sleep: Waits so many seconds for another try.
+
+    Raises:
+        JobGraphError: It is none.
+    """
+
+    def __init__(self, sink: Sink[Any], sleep: Callable[[float], None] = time.sleep) -> None:
+        if not isinstance(sink, Sink):
+            message = f"sink_to() takes a Sink, not {sink!r}."
+            raise JobGraphError(message, hint="extend pystate.connectors.sink.Sink, or use add_sink() for a SinkFunction")
+        self.sink = sink
+        self._restored_id: int | None = None
+        self._recovered: list[Any] = []
+        self._writer: SinkWriter[Any] | None = None
+        self._committer: Committer[Any] | None = None
+        self._committables = Committables()
+        self._input_ended = False
+        self._sleep = sleep
+
+    @property
+    def pending_committables(self) -> int:
+        """How many committables are not committed yet."""
+        return len(self._committables)
+
+    # -- the life of the operator
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        """Take over what writers were at, and what isn't known to be committed."""
+        store = context.get_operator_state_store()
+        self._restored_id = context.get_restored_checkpoint_id()
+        if isinstance(self.sink, SupportsWriterState):
+            self._writer_states = store.get_list_state(ListStateDescriptor(WRITER_STATES))
+            self._recovered = [state for _, state in self._writer_states.get()]
+        if isinstance(self.sink, SupportsCommitter):
+            self._kept: ListState[Any] = store.get_list_state(ListStateDescriptor(COMMITTABLES))
+            for _, of_subtask in self._kept.get():
+                self._committables.restore(of_subtask)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Commit what the checkpoint holds that the job starts from, and make the writer."""
+        slot = cast("SlotContext", runtime_context)
+        self._where = f"uid {slot.get_operator_uid()}"
+        configuration = slot.get_job_configuration()
+        self._retries = configuration.get(SinkOptions.COMMITTER_RETRIES)
+        context = _InitContext(runtime_context, slot, self._restored_id)
+        self._committables.register(context.metric_group())
+        if isinstance(self.sink, SupportsCommitter):
+            self._committer = self.sink.create_committer(context)
+            if self._restored_id is not None:
+                self._commit(self._restored_id)
+        if isinstance(self.sink, SupportsWriterState) and self._restored_id is not None:
+            self._writer = self.sink.restore_writer(context, self._recovered)
+        else:
+            self._writer = self.sink.create_writer(context)
+        self._recovered = []
+        self._check(self._writer)
+        self._write = self._writer.write
+
+    def close(self) -> None:
+        """Close writer and committer."""
+        writer, self._writer = self._writer, None
+        committer, self._committer = self._committer, None
+        try:
+            if writer is not None:
+                writer.close()
+        finally:
+            if committer is not None:
+                committer.close()
+
+    # -- elements
+
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        """Write an element."""
+        self._write(value, cast("SinkWriter.Context", context))
+
+    def end_input(self) -> None:
+        """Let the next flush be the last one."""
+        self._input_ended = True
+
+    def commit_rest(self) -> None:
+        """Make all visible at the end of a job that takes no checkpoints."""
+        self._flush()
+        if isinstance(self._writer, CommittingSinkWriter):
+            self._committables.add(0, self._writer.prepare_commit())
+            self._commit(None)
+
+    # -- checkpoints
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        """Have the writer hand on what it has, and keep what is to be committed once the checkpoint is complete."""
+        checkpoint_id, writer = context.get_checkpoint_id(), self._writer
+        self._flush()
+        if isinstance(writer, CommittingSinkWriter):
+            self._committables.add(checkpoint_id, writer.prepare_commit())
+            of_subtask = self._committables.snapshot()
+            self._kept.update([(_VERSION, of_subtask)] if of_subtask else [])
+        if isinstance(writer, StatefulSinkWriter):
+            self._writer_states.update([(_VERSION, state) for state in writer.snapshot_state(checkpoint_id)])
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Commit what the checkpoint holds, and what older ones do."""
+        self._commit(checkpoint_id)
+
+    def _flush(self) -> None:
+        assert self._writer is not None  # noqa: S101 - the operator is open
+        self._writer.flush(self._input_ended)
+
+    def _commit(self, checkpoint_id: int | None) -> None:
+        """Commit up to a checkpoint, all for None; returns when nothing is left of it.
+
+        Raises:
+            CommitError: It can't be done.
+        """
+        if self._committer is None:
+            return
+        retries = 0
+        while self._committables.commit(self._committer, checkpoint_id, self._where):
+            retries += 1
+            if retries > self._retries:
+                message = f"The sink could not commit after {self._retries} retries."
+                hint = f"raise {SinkOptions.COMMITTER_RETRIES.key}, once what it writes to answers again"
+                raise CommitError(message, where=self._where, hint=hint)
+            self._sleep(RETRY_DELAY_S)
+
+    def _check(self, writer: SinkWriter[Any]) -> None:
+        """Refuse a sink whose writer lacks what it promises.
+
+        Raises:
+            JobGraphError: It does.
+        """
+        pairs = ((SupportsCommitter, CommittingSinkWriter), (SupportsWriterState, StatefulSinkWriter))
+        for promise, kind in pairs:
+            promises, keeps = isinstance(self.sink, promise), isinstance(writer, kind)
+            if promises is not keeps:
+                of_sink, of_writer = ("is", "is no") if promises else ("is no", "is a")
+                message = (
+                    f"{type(self.sink).__name__} {of_sink} {promise.__name__}, and its writer {of_writer} {kind.__name__}."
+                )
+                raise JobGraphError(message, where=self._where, hint="the two belong together")
+
+
+class _InitContext(WriterInitContext, CommitterInitContext):
+    """What writer and committer know of where they are."""
+
+    def __init__(self, context: RuntimeContext, slot: SlotContext, restored_id: int | None) -> None:
+        self._context = context
+        self._slot = slot
+        self._restored_id = restored_id
+
+    def get_job_id(self) -> str:
+        """Return the job's id."""
+        return self._slot.get_job_id()
+
+    def get_operator_uid(self) -> str:
+        """Return the sink's uid."""
+        return self._slot.get_operator_uid()
+
+    def get_index_of_this_subtask(self) -> int:
+        """Return which subtask this is."""
+        return self._context.get_index_of_this_subtask()
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """Return how many there are."""
+        return self._context.get_number_of_parallel_subtasks()
+
+    def get_attempt_number(self) -> int:
+        """Return the number of the execution attempt."""
+        return self._context.get_attempt_number()
+
+    def get_restored_checkpoint_id(self) -> int | None:
+        """Return the checkpoint that the job starts from."""
+        return self._restored_id
+
+    def metric_group(self) -> MetricGroup:
+        """Return where metrics are registered."""
+        return self._context.get_metrics_group()

@@ -1,0 +1,156 @@
+"""Sinks to systems that can't finish another process's transaction: records wait in the checkpoint until its commit.
+
+The writer keeps what comes between two checkpoints; the committable is all of it, with an id of its own. The committer
+writes it in one transaction, together with the id, so that a commit that is repeated finds that it was done. Nothing has to
+stay open over the time of a checkpoint, and nothing times out where a job is down for a day. The price: records are in state
+until their checkpoint completes. Source: Flink's `GenericWriteAheadSink`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, Generic, TypeVar
+
+import msgpack
+import pyarrow as pa
+
+from pystate.common.errors import CorruptSnapshotError
+from pystate.connectors.sink import CommitRequest, Committer, CommittingSinkWriter, SinkWriter
+
+IN = TypeVar("IN")
+
+_VERSION = 1
+_CODEC = "lz4"
+_CHUNK_RECORDS = 4096
+_CHUNK_BYTES = 1 << 20
+_HELD_BYTES = 8 << 20
+
+
+class WriteAheadWriter(CommittingSinkWriter[IN, dict[str, Any]], Generic[IN]):
+    """Keeps the records of a checkpoint: in memory up to a bound, past it in a file without a name.
+
+    Args:
+        to_record: Makes of an element what is written of it: plain values, as msgpack takes them; None for nothing.
+    """
+
+    def __init__(self, to_record: Callable[[IN, SinkWriter.Context], Any]) -> None:
+        self._to_record = to_record
+        self._records: list[bytes] = []
+        self._size = 0
+        self._count = 0
+        self._chunks: list[tuple[int, int]] = []  # raw and stored length of each
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(_HELD_BYTES, prefix="write-ahead-")  # noqa: SIM115
+
+    def write(self, element: IN, context: SinkWriter.Context) -> None:
+        """Keep an element."""
+        record = self._to_record(element, context)
+        if record is None:
+            return
+        packed: bytes = msgpack.packb(record, use_bin_type=True)
+        self._records.append(packed)
+        self._size += len(packed)
+        if self._size >= _CHUNK_BYTES or len(self._records) >= _CHUNK_RECORDS:
+            self._end_chunk()
+
+    def flush(self, end_of_input: bool) -> None:  # noqa: FBT001 - Flink's signature
+        """Do nothing: records go out at their commit."""
+
+    def prepare_commit(self) -> Sequence[dict[str, Any]]:
+        """Return all records since the last call, under an id of their own; nothing where there are none."""
+        self._end_chunk()
+        if not self._count:
+            return []
+        self._file.seek(0)
+        chunks = [(raw, self._file.read(stored)) for raw, stored in self._chunks]
+        committable = {
+            "version": _VERSION,
+            "id": uuid.uuid4().hex,
+            "records": self._count,
+            "codec": _CODEC,
+            "chunks": chunks,
+        }
+        self._drop()
+        return [committable]
+
+    def close(self) -> None:
+        """Drop what isn't in a checkpoint."""
+        self._file.close()
+
+    def _end_chunk(self) -> None:
+        if not self._records:
+            return
+        raw = b"".join(self._records)
+        stored = bytes(pa.Codec(_CODEC).compress(raw, asbytes=True))
+        self._chunks.append((len(raw), len(stored)))
+        self._file.write(stored)
+        self._count += len(self._records)
+        self._records, self._size = [], 0
+
+    def _drop(self) -> None:
+        self._chunks, self._count = [], 0
+        self._file.close()
+        self._file = tempfile.SpooledTemporaryFile(_HELD_BYTES, prefix="write-ahead-")  # noqa: SIM115
+
+
+def records_of(committable: dict[str, Any]) -> Iterator[Any]:
+    """Yield the records of a committable, in their order.
+
+    Raises:
+        CorruptSnapshotError: It is none that a `WriteAheadWriter` made, or a part is missing.
+    """
+    if committable.get("version") != _VERSION or committable.get("codec") != _CODEC:
+        message = "A committable of a sink that writes ahead is none that this pystate knows."
+        raise CorruptSnapshotError(message, hint="go on with the pystate version that wrote it, or a newer one")
+    count = 0
+    for length, stored in committable["chunks"]:
+        raw = pa.Codec(_CODEC).decompress(stored, decompressed_size=length, asbytes=True)
+        for record in msgpack.Unpacker(_Bytes(raw), raw=False, use_list=True, strict_map_key=False, max_buffer_size=0):
+            count += 1
+            yield record
+    if count != committable["records"]:
+        message = f"A committable has {count} records, where {committable['records']} were written."
+        raise CorruptSnapshotError(message)
+
+
+class _Bytes:
+    """What msgpack reads from."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = memoryview(data)
+        self._place = 0
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        part = self._data[self._place : self._place + size]
+        self._place += len(part)
+        return bytes(part)
+
+
+class WriteAheadCommitter(Committer[dict[str, Any]]):
+    """Writes each committable in one transaction, together with its id."""
+
+    def commit(self, requests: Sequence[CommitRequest[dict[str, Any]]]) -> None:
+        """Commit, oldest first; behind one that asks for another try, all others wait."""
+        waits = False
+        for request in requests:
+            if waits:
+                request.retry_later()
+                continue
+            committable = request.get_committable()
+            waits = self.write_once(str(committable["id"]), records_of(committable), request)
+
+    @abstractmethod
+    def write_once(self, commit_id: str, records: Iterator[Any], request: CommitRequest[dict[str, Any]]) -> bool:
+        """Write the records and the id in one transaction, or find the id and write nothing.
+
+        Args:
+            commit_id: 32 hex digits that no other committable has.
+            records: What `to_record` made; may be read once.
+            request: Takes what became of it (`signal_already_committed`, `retry_later`, ...).
+
+        Returns:
+            Whether it asked for another try.
+        """
