@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -16,13 +17,20 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
+from pystate.driver.execution_attempt import AttemptOutcome
 from pystate.driver.execution_failure_handler import ExecutionFailureHandler
 from pystate.driver.scheduler import Scheduler
 from pystate.driver.stop_with_savepoint import StopWithSavepoint
 from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
 
 
+def made_savepoint(*, heard: bool = True) -> Any:
+    return SimpleNamespace(heard=heard, checkpoint_id=7, path="file:/somewhere")
+
+
 class Attempt:
+    restored_checkpoint_id = 5
+
     def __init__(self) -> None:
         self.ended: list[Any] = []
 
@@ -41,21 +49,25 @@ def ending_in(path: Any, attempt: Attempt) -> tuple[StopWithSavepoint, Any]:
         _lock=threading.Lock(),
         _attempt=attempt,
         _end_state=None,
+        _end_behind=Future(),
+        _commits=True,
         _say=print,
     )
-    scheduler.end_behind_savepoint = lambda state: Scheduler.end_behind_savepoint(scheduler, state)
+    scheduler._end_job = lambda state: Scheduler._end_job(scheduler, state)
+    scheduler.end_behind_savepoint = lambda made, state: Scheduler.end_behind_savepoint(scheduler, made, state)
     return StopWithSavepoint(Mock(), scheduler), scheduler
 
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_savepoint_that_is_made_is_reported_though_the_stop_fails(tmp_path, there):
     made, outer, attempt = Future(), Future(), Attempt()
-    made.set_result("the savepoint")
+    savepoint = made_savepoint()
+    made.set_result(savepoint)
     folder = tmp_path if there else tmp_path / "gone"  # even where it can't be written down that the job has ended
     savepoints, scheduler = ending_in(folder, attempt)
     with pytest.raises(ControlError):
         savepoints._end_behind(made, JobStatus.FINISHED, outer)
-    assert outer.result(0) == "the savepoint"
+    assert outer.result(0) is savepoint
     assert len(attempt.ended) == 1
     assert scheduler._end_state is JobStatus.FINISHED, "no attempt begins behind it"
 
@@ -68,6 +80,27 @@ def test_a_job_whose_savepoint_failed_goes_on(tmp_path):
     assert isinstance(outer.exception(0), CheckpointFailedError)
     assert attempt.ended == []
     assert scheduler._end_state is None
+
+
+@pytest.mark.parametrize(
+    ("commits", "restored", "ends"),
+    [(True, 5, [AttemptOutcome.FAILED]), (True, 7, []), (False, 5, [AttemptOutcome.FINISHED])],
+)
+def test_a_job_whose_sinks_may_not_have_committed_starts_once_more_and_ends_then(tmp_path, commits, restored, ends):
+    made, outer, attempt = Future(), Future(), Attempt()
+    made.set_result(made_savepoint(heard=False))
+    savepoints, scheduler = ending_in(tmp_path, attempt)
+    scheduler._commits, attempt.restored_checkpoint_id = commits, restored
+    with contextlib.suppress(ControlError):
+        savepoints._end_behind(made, JobStatus.FINISHED, outer)
+    assert [end.outcome for end in attempt.ended] == ends
+    assert scheduler._end_state is (None if commits else JobStatus.FINISHED)
+    scheduler._job.coordinator = SimpleNamespace(ends_behind=lambda snapshot: snapshot == "of the savepoint")
+    assert Scheduler._ends_deployed(scheduler, "an older one") is None
+    if commits:
+        assert scheduler._end_state is None, "nobody starts a job again of which that is written down"
+        assert Scheduler._ends_deployed(scheduler, "of the savepoint").outcome is AttemptOutcome.FINISHED
+        assert scheduler._end_state is JobStatus.FINISHED
 
 
 class DrainingScheduler:
@@ -85,7 +118,7 @@ class DrainingScheduler:
             raise self.refuses
         return self.failures.append
 
-    def end_behind_savepoint(self, state: JobStatus) -> None:
+    def end_behind_savepoint(self, completed: Any, state: JobStatus) -> None:
         self.ended.append(state)
 
 

@@ -77,6 +77,8 @@ class CheckpointCompletion:
     def _finalize(self, checkpoint: PendingCheckpoint, cut: SourceCut) -> CompletedCheckpoint | None:
         """Write the metadata; return None where that failed, or the checkpoint expired while the storage hung."""
         try:
+            if checkpoint.request.hold:
+                self._points.about_to_hold(checkpoint.checkpoint_id, checkpoint.location)
             metadata = self._write(checkpoint, cut)
         except Exception as error:  # whatever it was: nobody may wait for this checkpoint any longer
             failure = (
@@ -94,6 +96,8 @@ class CheckpointCompletion:
             self._pending.let_go(checkpoint)
             self._pending.confirm(checkpoint)
             self._attempt.stop_behind(checkpoint)
+            if checkpoint.request.hold:
+                self._points.hold(completed)
             subsumed = self._points.add(completed)
             self._failures.reset()
             self._decider.report_completed(checkpoint.checkpoint_type)

@@ -170,6 +170,11 @@ class CheckpointCoordinator:
             self._lock.wait_for(lambda: not self.pending.finalizing)
             return self._points.latest()
 
+    def ends_behind(self, snapshot: Snapshot | None) -> bool:
+        """Whether the job is to end at a snapshot, see `RestorePoints.ends_behind`."""
+        with self._lock:
+            return self._points.ends_behind(snapshot)
+
     def give_up_latest(self) -> bool:
         """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore."""
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 from pystate.checkpoint.checkpoint_recovery import recover_checkpoints
@@ -9,10 +10,12 @@ from pystate.checkpoint.checkpoint_settings import CheckpointSettings
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.completed_store import CompletedCheckpointStore
 from pystate.checkpoint.confirmed_checkpoints import Confirmed
+from pystate.checkpoint.held_savepoint import HeldSavepoint, HeldSavepointStore
 from pystate.checkpoint.shared_state_files import SharedStateFiles
 from pystate.checkpoint.snapshot_claiming import SnapshotClaiming
 from pystate.checkpoint.snapshot_disposal import Discards, FailedRemains
 from pystate.checkpoint.snapshot_metadata import Parent
+from pystate.common.errors import SnapshotError
 from pystate.common.job_status import JobStatus
 from pystate.common.options import RecoveryClaimMode
 from pystate.snapshot.memory_storage import snapshot_location
@@ -43,6 +46,10 @@ class RestorePoints:
         self._failed = FailedRemains()
         directory = settings.storage.job_directory if settings.storage.has_checkpoint_directory else None
         self._claiming = SnapshotClaiming(job_id, directory)
+        writes_down = settings.enabled and settings.storage.has_checkpoint_directory
+        self._held_file = HeldSavepointStore(settings.storage.task_owned_location) if writes_down else None
+        self._held: CompletedCheckpoint | None = None
+        self._ends_behind: int | None = None
         self.starting: Snapshot | None = None
         self.parent: Parent | None = None
 
@@ -60,6 +67,7 @@ class RestorePoints:
         self._store.recover(recovered.completed)
         self.shared.recover(recovered.completed)
         self._left_out = recovered.left_out
+        self._held = None if self._held_file is None else self._held_file.latest(self._job_id)
         for metadata in (one.metadata for one in recovered.completed):
             self.parent = None if metadata.parent is None else Parent(metadata.parent, metadata.parent_id)
         return recovered.highest_id
@@ -123,10 +131,31 @@ class RestorePoints:
         It stays on the storage, for whoever wants to know what happened to it.
         """
         kept = self._store.checkpoints
+        if self._held is not None:
+            self._held = None
+            return bool(kept)
         if len(kept) < 2:
             return False
         self._store.recover(kept[:-1])
         return True
+
+    def about_to_hold(self, checkpoint_id: int, location: SnapshotLocation) -> None:
+        """Write down a savepoint that is about to be complete, and behind which the job is to end.
+
+        Raises:
+            SnapshotError: The storage failed.
+        """
+        if self._held_file is not None:
+            self._held_file.write(HeldSavepoint(checkpoint_id, location.uri))
+
+    def hold(self, completed: CompletedCheckpoint) -> None:
+        """Go back to nothing older than a savepoint from now on: sinks commit what it holds, and the job is to end."""
+        self._held = completed
+        self._ends_behind = completed.checkpoint_id
+
+    def ends_behind(self, snapshot: Snapshot | None) -> bool:
+        """Whether the job is to end at a snapshot, as this driver knows."""
+        return snapshot is not None and snapshot.metadata.checkpoint_id == self._ends_behind
 
     def add(self, completed: CompletedCheckpoint) -> list[CompletedCheckpoint]:
         """Take in a checkpoint; return those it subsumes, which are to be discarded."""
@@ -183,8 +212,10 @@ class RestorePoints:
             self.shared.discard_failed(checkpoint_id)
 
     def latest(self) -> Snapshot | None:
-        """Return the job's latest checkpoint, else the snapshot it was started from."""
-        latest = self._store.latest
+        """Return the job's latest checkpoint, or a later savepoint that is held, else the snapshot it was started from."""
+        latest, held = self._store.latest, self._held
+        if held is not None and (latest is None or held.checkpoint_id > latest.checkpoint_id):
+            return Snapshot(snapshot_location(held.path), held.metadata, starting=False)
         if latest is None or latest.claimed:
             return self.starting
         return Snapshot(snapshot_location(latest.path), latest.metadata, starting=False)
@@ -203,6 +234,9 @@ class RestorePoints:
             if checkpoint.claimed:
                 self._claiming.release(snapshot_location(checkpoint.path))
         self.discard_failed({})
+        if self._held_file is not None:
+            with contextlib.suppress(SnapshotError):  # a note of a job that has ended harms nobody
+                self._held_file.clear()
         if not self._unsure:
             self.shared.end([checkpoint.metadata for checkpoint in [*retained, *self._discards.left]])
         return deleted

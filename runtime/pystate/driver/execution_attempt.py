@@ -76,6 +76,7 @@ class ExecutionAttempt:
         startup_timeout_s: How long slots may take to register.
         metrics: Takes what slots measure.
         waits: Takes a sentence for people: what is waited for.
+        ends_deployed: Returns how the attempt ends once all state is restored, where that is all it is for; else None.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class ExecutionAttempt:
         startup_timeout_s: float,
         metrics: SlotMetrics,
         waits: Callable[[str], object],
+        ends_deployed: Callable[[], AttemptEnd | None] = lambda: None,
     ) -> None:
         self._resources = resources
         self._plan = plan
@@ -103,6 +105,7 @@ class ExecutionAttempt:
         self._startup_timeout_s = startup_timeout_s
         self._metrics = metrics
         self._waits = waits
+        self._ends_deployed = ends_deployed
         self._slot_count = plan.width
         self._pool = SlotPool(
             environment.job_id,
@@ -177,6 +180,11 @@ class ExecutionAttempt:
             return answer_slot_call(self._coordinator, op, arguments)
         return self._engine.handle_slot_call(op, arguments)
 
+    @property
+    def restored_checkpoint_id(self) -> int | None:
+        """The checkpoint that the attempt starts from; None for a start from nothing."""
+        return self._restored.checkpoint_id
+
     def drain(self, savepoint: CheckpointRequest) -> None:
         """Let event time come to its end, see `Engine.drain`."""
         self._engine.drain(savepoint)
@@ -232,6 +240,10 @@ class ExecutionAttempt:
                 for index in range(self._slot_count)
             ]
         )
+        end = self._ends_deployed()
+        if end is not None:
+            self.end(end)
+            return
         self._engine.start(self._pool, self)
         on_running()
 

@@ -13,7 +13,7 @@ from pystate.plan.chain import OperatorSpec, needs_slot
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import TaskSpec
 from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.metadata import OperatorState
+from pystate.snapshot.metadata import CheckpointType, OperatorState
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 from pystate.state.base.keys import KeyCompatibility, check_key_compatible, key_type_name
@@ -119,7 +119,10 @@ class RestorePlan:
     ) -> dict[str, RestoredOperator]:
         """Return the old state of each operator that falls to a slot."""
         uids = [operator.uid for task in self._plan.tasks for operator in task.operators]
-        owned = not snapshot.starting or self._mode is not RecoveryClaimMode.NO_CLAIM
+        if snapshot.starting:
+            owned = self._mode is not RecoveryClaimMode.NO_CLAIM
+        else:
+            owned = snapshot.metadata.checkpoint_type is not CheckpointType.SAVEPOINT
         return {uid: RestoredOperator.of(assignment, uid, index, snapshot.location.uri, owned=owned) for uid in uids}
 
     def _assignment(self, snapshot: Snapshot) -> StateAssignment:

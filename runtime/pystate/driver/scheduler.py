@@ -7,17 +7,20 @@ import shutil
 import threading
 import traceback
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.bounded_text import first_line
 from pystate.common.errors import CorruptSnapshotError, JobExecutionError, PystateError, SparkLostError
 from pystate.common.job_status import JobStatus
 from pystate.common.options import PystateOptions
 from pystate.common.state_settings import StateSettings
 from pystate.common.user_frames import add_user_frame
-from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder
+from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder, unheard
 from pystate.driver.execution_failure_handler import OF_USER_CODE, ExecutionFailureHandler
 from pystate.driver.job_context import JobContext
 from pystate.driver.job_engine import JobEngine
@@ -28,10 +31,14 @@ from pystate.driver.restore_report import RestoreReport
 from pystate.driver.status import failure_dict
 from pystate.job_folder.failure_history import bounded_trace
 from pystate.metrics.last_metrics import write_last_metrics
+from pystate.plan.end_of_input import commits
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
 from pystate.slot.process import remove_dead_folders
 from pystate.snapshot.snapshot import Snapshot
+
+_END_KNOWN_S = 60.0
+"""How long an attempt that only commits waits until it is known how the job ends: whoever asked for the end tells."""
 
 
 class Scheduler:
@@ -68,6 +75,8 @@ class Scheduler:
         self._restore: RestoreReport | None = None
         self._started_behind = -1  # how far the snapshot had been read that the job was started from
         self._end_state: JobStatus | None = None
+        self._end_behind: Future[tuple[CompletedCheckpoint, JobStatus]] = Future()
+        self._commits = False
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
 
@@ -116,6 +125,7 @@ class Scheduler:
             working_directory="",
             batch=plan.batch,
         )
+        self._commits = commits(plan)
         scratch = scratch_folder(self._job.job_id)
         try:
             while True:
@@ -168,22 +178,41 @@ class Scheduler:
             raise JobExecutionError(message, hint=hint) from error
         return lambda failure: attempt.end(AttemptEnd(AttemptOutcome.FAILED, failure))
 
-    def end_behind_savepoint(self, state: JobStatus) -> None:
+    def end_behind_savepoint(self, completed: CompletedCheckpoint, state: JobStatus) -> None:
         """End the job: its savepoint is made, and nothing may come behind it.
 
+        Where sinks may not have committed what the savepoint holds, the job starts once more from it, which commits, and
+        ends then.
+
         Args:
+            completed: The savepoint.
             state: FINISHED or CANCELED.
         """
+        with self._lock:
+            attempt, commits_again = self._attempt, not completed.heard and self._commits
+            if not self._end_behind.done():
+                self._end_behind.set_result((completed, state))
+        if not commits_again:
+            self._end_job(state)
+            if attempt is not None:
+                attempt.end(_end_in(state))
+        elif attempt is not None and attempt.restored_checkpoint_id != completed.checkpoint_id:
+            attempt.end(AttemptEnd(AttemptOutcome.FAILED, unheard(completed)))
+
+    def _end_job(self, state: JobStatus) -> None:
         try:
             self._failures.job_ends(state)
         except OSError as failure:
             self._say(f"WARNING: {self._job.directory.recovery} can't be written: {failure}")
-        with self._lock:
-            self._end_state = state
-            attempt = self._attempt
-        if attempt is not None:
-            outcome = AttemptOutcome.FINISHED if state is JobStatus.FINISHED else AttemptOutcome.CANCELLED
-            attempt.end(AttemptEnd(outcome))
+        self._end_state = state
+
+    def _ends_deployed(self, snapshot: Snapshot | None) -> AttemptEnd | None:
+        """Return how an attempt ends that has restored a savepoint behind which the job ends: sinks have committed."""
+        if not self._job.coordinator.ends_behind(snapshot):
+            return None
+        _, state = self._end_behind.result(_END_KNOWN_S)
+        self._end_job(state)
+        return _end_in(state)
 
     def terminate(self, state: JobStatus, **changes: Any) -> None:
         """Make the job's end known; who reads the status finds the metrics."""
@@ -207,6 +236,10 @@ class Scheduler:
         else:
             delay_ms = self._failures.delay_ms(error, stack_trace)
         if delay_ms is None:
+            if self._end_behind.done():
+                path = self._end_behind.result()[0].path
+                error.hint = f"the savepoint is complete, and what it holds is committed by: pystate run -s {path} ..."
+                failure = failure_dict(error, stack_trace)
             self._say(f"Recovery is suppressed: {self._failures.describe()}.")
             self.terminate(JobStatus.FAILED, failure=failure)
             raise error
@@ -261,6 +294,7 @@ class Scheduler:
             startup_timeout_s=self._job.configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000,
             metrics=self._metrics.slots,
             waits=self._job.waits,
+            ends_deployed=partial(self._ends_deployed, snapshot),
         )
         with self._lock:
             self._attempt = attempt
@@ -307,6 +341,10 @@ class Scheduler:
         if self._end_state is not None:
             return self._end_state
         return JobStatus.FINISHED if end.outcome is AttemptOutcome.FINISHED else JobStatus.CANCELED
+
+
+def _end_in(state: JobStatus) -> AttemptEnd:
+    return AttemptEnd(AttemptOutcome.FINISHED if state is JobStatus.FINISHED else AttemptOutcome.CANCELLED)
 
 
 def _describe_start(snapshot: Snapshot | None, *, in_memory: bool) -> str:

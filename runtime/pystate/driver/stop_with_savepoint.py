@@ -92,6 +92,6 @@ class StopWithSavepoint:
             outer.set_exception(error)
             return
         try:
-            self._scheduler.end_behind_savepoint(state)
+            self._scheduler.end_behind_savepoint(done.result(), state)
         finally:
             outer.set_result(done.result())  # the savepoint is there, however the job ends
