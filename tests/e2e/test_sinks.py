@@ -104,7 +104,7 @@ def test_a_slot_killed_in_front_of_and_behind_a_commit_and_other_parallelisms(ru
     assert stopped_at <= sink.lines()
 
 
-@pytest.mark.parametrize("action", [Action.KILL, Action.FAIL])
+@pytest.mark.parametrize("action", [Action.KILL, pytest.param(Action.FAIL, marks=pytest.mark.slow)])
 def test_a_slot_that_dies_while_a_stop_commits(run_job, tmp_path, faults, action):
     watched, sink = Watched(tmp_path), FolderSink(tmp_path / "out")
     watched.add(2)
@@ -120,6 +120,7 @@ def test_a_slot_that_dies_while_a_stop_commits(run_job, tmp_path, faults, action
     assert not sink.waiting()
 
 
+@pytest.mark.slow
 def test_a_slot_that_dies_while_the_last_checkpoint_is_committed(run_job, tmp_path, faults):
     sink = FolderSink(tmp_path / "out")
 

@@ -172,8 +172,7 @@ class CheckpointCoordinator:
 
     def ends_behind(self, snapshot: Snapshot | None) -> bool:
         """Whether the job is to end at a snapshot, see `RestorePoints.ends_behind`."""
-        with self._lock:
-            return self._points.ends_behind(snapshot)
+        return self._points.ends_behind(snapshot)
 
     def give_up_latest(self) -> bool:
         """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore."""

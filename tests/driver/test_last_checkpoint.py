@@ -1,0 +1,52 @@
+"""The end of a bounded job: behind its last checkpoint, and behind the commits of its sinks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import pytest
+
+from pystate.common.errors import JobExecutionError
+from pystate.driver import execution_attempt
+from pystate.driver.execution_attempt import AttemptOutcome, ExecutionAttempt
+
+
+def read(monkeypatch, completed, *, commits):
+    """Let all records of an attempt be through; return it."""
+    monkeypatch.setattr(execution_attempt, "commits", lambda plan: commits)
+    monkeypatch.setattr(execution_attempt, "writes_to_sinks", lambda plan: commits)
+    attempt = Mock(_coordinator=Mock(final_checkpoint=Mock(return_value=completed)))
+    ExecutionAttempt.sources_read(attempt)
+    return attempt
+
+
+def last(*, heard):
+    return SimpleNamespace(checkpoint_id=7, path="file:/chk-7", heard=heard)
+
+
+def ended(attempt):
+    return [call.args[0].outcome for call in attempt.end.call_args_list]
+
+
+def test_a_job_whose_sinks_have_not_heard_of_the_last_checkpoint_starts_from_it(monkeypatch):
+    with pytest.raises(JobExecutionError, match="Not all subtasks have heard that checkpoint 7 is complete"):
+        read(monkeypatch, last(heard=False), commits=True)
+
+
+@pytest.mark.parametrize(("heard", "commits"), [(True, True), (False, False)])
+def test_a_job_ends_behind_its_last_checkpoint(monkeypatch, heard, commits):
+    attempt = read(monkeypatch, last(heard=heard), commits=commits)
+    assert ended(attempt) == [AttemptOutcome.FINISHED]
+    assert not attempt._pool.call_all.called
+
+
+def test_without_checkpoints_sinks_commit_at_the_end_and_a_job_where_they_can_not_has_failed(monkeypatch):
+    attempt = read(monkeypatch, None, commits=True)
+    assert attempt._pool.call_all.call_args.args[0] == "commit_rest"
+    assert ended(attempt) == [AttemptOutcome.FINISHED]
+    broken = Mock(_coordinator=Mock(final_checkpoint=Mock(return_value=None)))
+    broken._pool.call_all.side_effect = JobExecutionError("no")
+    with pytest.raises(JobExecutionError, match="no"):
+        ExecutionAttempt.sources_read(broken)
+    assert not broken.end.called
