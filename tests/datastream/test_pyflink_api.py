@@ -135,7 +135,6 @@ NOT_THERE = {
         "StreamingFileSink",
     },
     "datastream.connectors.hybrid_source": {"HybridSource", "HybridSourceBuilder"},
-    "datastream.connectors.jdbc": {"JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"},
     "datastream.connectors.kafka": {
         "FlinkKafkaConsumer",
         "FlinkKafkaProducer",

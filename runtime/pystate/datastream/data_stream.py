@@ -259,11 +259,13 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         """
         return DataStreamSink(SinkTransformation("Print", self._ending(), kind=SinkKind.PRINT, identifier=sink_identifier))
 
-    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+    def add_sink(self, sink_func: SinkFunction | Sink[Any]) -> DataStreamSink:
         """Hand every element to a `SinkFunction`, which runs in the slots.
 
         At-least-once, unless the function does better: after a failure the elements since the latest checkpoint come again.
         """
+        if isinstance(sink_func, Sink):  # those that PyFlink hands to add_sink are no functions here
+            return self.sink_to(sink_func)
         if not isinstance(sink_func, SinkFunction):
             message = f"add_sink() takes a SinkFunction, not {sink_func!r}."
             raise JobGraphError(message)

@@ -1,12 +1,209 @@
-"""The JDBC sink's names. It isn't there yet; Spark's own writer writes to databases."""
+"""Databases, in the names of `pyflink.datastream.connectors.jdbc`; through SQLAlchemy and Python's drivers, without JDBC."""
 
-from pystate.common.not_there import not_there
+from __future__ import annotations
+
+from pystate.common.errors import ConfigurationError, JobGraphError
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.connectors.sql import (
+    ExactlyOnceSqlSink,
+    SqlConnectionOptions,
+    SqlExecutionOptions,
+    SqlSink,
+    StatementTarget,
+)
 
 __all__ = ["JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"]
 
-_WHY = "the JDBC sink comes later."
-_HINT = "write with Spark: for_each_batch(lambda frame, epoch: frame.write.jdbc(...))"
 
-JdbcSink = not_there("JdbcSink", _WHY, _HINT)
-JdbcConnectionOptions = not_there("JdbcConnectionOptions", _WHY, _HINT)
-JdbcExecutionOptions = not_there("JdbcExecutionOptions", _WHY, _HINT)
+class JdbcSink(SqlSink):
+    """Runs a statement for each row, in batches: `stream.add_sink(JdbcSink.sink(...))`."""
+
+    @staticmethod
+    def sink(
+        sql: str,
+        type_info: TypeInformation,
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+    ) -> JdbcSink:
+        """Return a sink that is at-least-once, as Flink's is; a statement that upserts makes it exactly-once in effect.
+
+        Args:
+            sql: An INSERT, UPDATE, ... with a question mark for each field of a row.
+            type_info: The type of the rows.
+            jdbc_connection_options: Where the database is.
+            jdbc_execution_options: How rows are put together.
+        """
+        target = _target(sql, type_info)
+        return JdbcSink(jdbc_connection_options.to_sql(), target, _execution(jdbc_execution_options))
+
+    @staticmethod
+    def exactly_once_sink(
+        sql: str,
+        type_info: TypeInformation,
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+    ) -> ExactlyOnceSqlSink:
+        """Return a sink whose rows are committed with their checkpoint (Flink's Java API has it, over XA).
+
+        Args:
+            sql: See `sink`.
+            type_info: See `sink`.
+            jdbc_connection_options: See `sink`.
+            jdbc_execution_options: Its batch size counts.
+        """
+        target = _target(sql, type_info)
+        return ExactlyOnceSqlSink(jdbc_connection_options.to_sql(), target, _execution(jdbc_execution_options))
+
+
+class JdbcConnectionOptions:
+    """Where a database is; what `JdbcConnectionOptionsBuilder` makes.
+
+    Args:
+        url: JDBC's, or SQLAlchemy's.
+        driver_name: Of a class of Java's; kept, and not used.
+        user_name: In the place of the URL's.
+        password: In the place of the URL's.
+    """
+
+    def __init__(
+        self, url: str, driver_name: str | None = None, user_name: str | None = None, password: str | None = None
+    ) -> None:
+        self._url = url
+        self._driver_name = driver_name
+        self._user_name = user_name
+        self._password = password
+
+    def __repr__(self) -> str:
+        """Return what may be shown."""
+        return f"JdbcConnectionOptions({self.to_sql()!r})"
+
+    def get_db_url(self) -> str:
+        """Return the URL as it was given."""
+        return self._url
+
+    def get_driver_name(self) -> str | None:
+        """Return the name of the driver's class, which isn't used."""
+        return self._driver_name
+
+    def get_user_name(self) -> str | None:
+        """Return the user."""
+        return self._user_name
+
+    def get_password(self) -> str | None:
+        """Return the password."""
+        return self._password
+
+    def to_sql(self) -> SqlConnectionOptions:
+        """Return the same for SQLAlchemy."""
+        return SqlConnectionOptions(self._url, user_name=self._user_name, password=self._password)
+
+    class JdbcConnectionOptionsBuilder:
+        """Makes them."""
+
+        def __init__(self) -> None:
+            self._url: str | None = None
+            self._driver_name: str | None = None
+            self._user_name: str | None = None
+            self._password: str | None = None
+
+        def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set the URL."""
+            self._url = url
+            return self
+
+        def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set the class of JDBC's driver, which isn't used here."""
+            self._driver_name = driver_name
+            return self
+
+        def with_user_name(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set the user."""
+            self._user_name = user_name
+            return self
+
+        def with_password(self, password: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set the password."""
+            self._password = password
+            return self
+
+        def build(self) -> JdbcConnectionOptions:
+            """Return the options.
+
+            Raises:
+                ConfigurationError: There is no URL, or one of a database that isn't known.
+            """
+            if self._url is None:
+                message = "JdbcConnectionOptions need a URL."
+                raise ConfigurationError(message, hint='with_url("jdbc:postgresql://host/database")')
+            made = JdbcConnectionOptions(self._url, self._driver_name, self._user_name, self._password)
+            made.to_sql().url()
+            return made
+
+
+class JdbcExecutionOptions:
+    """How rows are put together to batches; what its builder makes.
+
+    Args:
+        options: The figures.
+    """
+
+    def __init__(self, options: SqlExecutionOptions) -> None:
+        self.options = options
+
+    def get_batch_interval_ms(self) -> int:
+        """Return how long a batch waits; 0: until it is full, or a checkpoint comes."""
+        return self.options.batch_interval_ms
+
+    def get_batch_size(self) -> int:
+        """Return how many rows are a batch."""
+        return self.options.batch_size
+
+    def get_max_retries(self) -> int:
+        """Return how often a batch is tried again."""
+        return self.options.max_retries
+
+    @staticmethod
+    def defaults() -> JdbcExecutionOptions:
+        """Return those that count where nothing is said: batches of 5000, no interval, three retries."""
+        return JdbcExecutionOptions(SqlExecutionOptions())
+
+    @staticmethod
+    def builder() -> JdbcExecutionOptions.Builder:
+        """Return what makes them."""
+        return JdbcExecutionOptions.Builder()
+
+    class Builder:
+        """Makes them."""
+
+        def __init__(self) -> None:
+            self._figures: dict[str, int] = {}
+
+        def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
+            """Set how many rows are a batch."""
+            self._figures["batch_size"] = size
+            return self
+
+        def with_batch_interval_ms(self, interval_ms: int) -> JdbcExecutionOptions.Builder:
+            """Set how long a batch waits for more rows."""
+            self._figures["batch_interval_ms"] = interval_ms
+            return self
+
+        def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
+            """Set how often a batch is tried again."""
+            self._figures["max_retries"] = max_retries
+            return self
+
+        def build(self) -> JdbcExecutionOptions:
+            """Return the options."""
+            return JdbcExecutionOptions(SqlExecutionOptions(**self._figures))
+
+
+def _target(sql: str, type_info: TypeInformation) -> StatementTarget:
+    if not isinstance(type_info, TypeInformation) or type_info.kind is not TypeKind.ROW:
+        message = f"JdbcSink takes the type of rows, not {type_info!r}."
+        raise JobGraphError(message, hint="Types.ROW([...]), or Types.ROW_NAMED([...], [...])")
+    return StatementTarget(sql, columns=type_info.get_field_names())
+
+
+def _execution(options: JdbcExecutionOptions | None) -> SqlExecutionOptions:
+    return (options or JdbcExecutionOptions.defaults()).options

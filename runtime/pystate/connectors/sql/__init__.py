@@ -1,0 +1,18 @@
+"""Databases through SQLAlchemy: a sink, look-ups, and a bounded source (`pip install 'pystate[sql]'`)."""
+
+from pystate.connectors.sql.connection import SqlConnectionOptions
+from pystate.connectors.sql.errors import SqlError
+from pystate.connectors.sql.execution import SqlExecutionOptions
+from pystate.connectors.sql.sink import ExactlyOnceSqlSink, SqlSink, SqlSinkBuilder
+from pystate.connectors.sql.target import StatementTarget, TableTarget
+
+__all__ = [
+    "ExactlyOnceSqlSink",
+    "SqlConnectionOptions",
+    "SqlError",
+    "SqlExecutionOptions",
+    "SqlSink",
+    "SqlSinkBuilder",
+    "StatementTarget",
+    "TableTarget",
+]

@@ -1,0 +1,162 @@
+"""Where a database is, and who asks. Made on the driver, it travels to the slots, which connect."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import ConfigurationError
+from pystate.common.sensitive_keys import HIDDEN
+from pystate.connectors.sql.jdbc_url import from_jdbc
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.engine import URL
+
+_EXTRAS = {"postgresql": ("psycopg", "postgres"), "mysql": ("pymysql", "mysql"), "mariadb": ("pymysql", "mysql")}
+"""By backend: the driver that is taken where the URL names none, and the extra that brings it."""
+
+
+class SqlConnectionOptions:
+    """How a database is reached. Its password is shown nowhere.
+
+    Args:
+        url: As SQLAlchemy has it (`postgresql://user:password@host/database`), or JDBC (`jdbc:postgresql://host/database`).
+        user_name: In the place of the URL's.
+        password: In the place of the URL's.
+        url_variable: The environment variable that has the URL, in the slots; the program doesn't carry it then.
+        url_file: The file that has it, in the slots.
+        engine_options: More for SQLAlchemy's `create_engine`: `{"connect_args": {...}}`.
+
+    Raises:
+        ConfigurationError: Not exactly one of the three was given.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        user_name: str | None = None,
+        password: str | None = None,
+        url_variable: str | None = None,
+        url_file: str | None = None,
+        engine_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if sum(place is not None for place in (url, url_variable, url_file)) != 1:
+            message = "A database needs its URL: as it is, from an environment variable, or from a file; one of these."
+            raise ConfigurationError(message, hint="set_url(...), set_url_variable(...) or set_url_file(...)")
+        self._url = url
+        self.user_name = user_name
+        self._password = password
+        self.url_variable = url_variable
+        self.url_file = url_file
+        self.engine_options = dict(engine_options or {})
+
+    def __repr__(self) -> str:
+        """Return what may be shown."""
+        if self._url is None:
+            return f"SqlConnectionOptions(the URL in {self.url_variable or self.url_file})"
+        return f"SqlConnectionOptions({self.shown()})"
+
+    def url(self) -> URL:
+        """Return the URL, with its driver.
+
+        Raises:
+            ConfigurationError: There is none, or it can't be understood.
+        """
+        sqlalchemy = _sqlalchemy()
+        text = from_jdbc(self._text().strip())
+        try:
+            url: URL = sqlalchemy.make_url(text)
+        except Exception:  # noqa: BLE001 - its message and its cause repeat the URL
+            url = None  # type: ignore[assignment]
+        if url is None:
+            message = "The URL of the database can't be understood."
+            raise ConfigurationError(message, where=self._place(), hint="postgresql://user:password@host:5432/database")
+        if self.user_name is not None:
+            url = url.set(username=self.user_name)
+        if self._password is not None:
+            url = url.set(password=self._password)
+        driver, extra = _EXTRAS.get(url.drivername, (None, None))
+        if driver is not None:
+            url = url.set(drivername=f"{url.drivername}+{driver}")
+        named = url.drivername.partition("+")[2]
+        if extra is not None and importlib.util.find_spec(named) is None:
+            message = f"{url.get_backend_name()} needs the driver {named}, which is not installed."
+            raise ConfigurationError(message, where=self._place(), hint=f"pip install 'pystate[{extra}]'")
+        return url
+
+    def shown(self) -> str:
+        """Return the URL without its password, for people."""
+        url = self.url()
+        if url.query:
+            url = url.set(query=dict.fromkeys(url.query, HIDDEN))  # some drivers take passwords there
+        return url.render_as_string(hide_password=True)
+
+    def password(self) -> str | None:
+        """Return the password, which is to be hidden; None where there is none."""
+        found = self.url().password
+        return None if found is None else str(found)
+
+    def create_engine(self) -> Engine:
+        """Return what connects, one connection at a time.
+
+        Raises:
+            ConfigurationError: There is no URL, or something is not installed.
+        """
+        sqlalchemy = _sqlalchemy()
+        url = self.url()
+        options: dict[str, Any] = {"pool_pre_ping": True, "hide_parameters": True}
+        if url.get_backend_name() != "sqlite":
+            options |= {"pool_size": 1, "max_overflow": 0}
+        try:
+            engine: Engine = sqlalchemy.create_engine(url, **(options | self.engine_options))
+        except (sqlalchemy.exc.ArgumentError, ImportError, TypeError) as error:
+            message = f"SQLAlchemy can't use {url.drivername}: {error}"
+            raise ConfigurationError(message, where=self._place(), hint="install its driver, or mend the URL") from None
+        if url.get_backend_name() == "postgresql":
+            sqlalchemy.event.listen(engine, "connect", _wait_for_disk)
+        return engine
+
+    def _text(self) -> str:
+        if self._url is not None:
+            return self._url
+        if self.url_variable is not None:
+            found = os.environ.get(self.url_variable)
+            if not found:
+                message = "The environment variable with the URL of the database is not set."
+                hint = "set it where slots run, before the job starts"
+                raise ConfigurationError(message, where=self.url_variable, hint=hint)
+            return found
+        assert self.url_file is not None  # noqa: S101 - one of three
+        try:
+            return Path(self.url_file).read_text("utf-8")
+        except OSError as error:
+            message = f"The file with the URL of the database can't be read: {error.strerror}."
+            raise ConfigurationError(message, where=self.url_file, hint="put it where slots run") from None
+
+    def _place(self) -> str:
+        return self.url_variable or self.url_file or "the database's URL"
+
+
+def _sqlalchemy() -> Any:
+    try:
+        import sqlalchemy
+        import sqlalchemy.event
+        import sqlalchemy.exc
+    except ImportError as error:
+        message = "Databases need SQLAlchemy 2, which is not installed."
+        raise ConfigurationError(message, hint="pip install 'pystate[sql]'") from error
+    return sqlalchemy
+
+
+def _wait_for_disk(connection: Any, _: Any) -> None:
+    """Have a COMMIT be on disk when it is answered: a crash of the server would take it back otherwise."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('synchronous_commit')")
+        if cursor.fetchone() == ("off",):
+            cursor.execute("SET synchronous_commit = on")
+    connection.commit()

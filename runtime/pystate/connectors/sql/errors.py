@@ -1,0 +1,109 @@
+"""What databases refuse, and what is to be done about it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from pystate.common.bounded_text import bounded_text
+from pystate.common.errors import PystateError
+from pystate.common.sensitive_keys import HIDDEN
+
+_MOST_SHOWN = 500
+"""Characters of a database's own words, and of a row, that an error repeats."""
+
+
+class SqlError(PystateError):
+    """A database refused what was asked of it, or can't be reached."""
+
+
+class Failure(Enum):
+    """What became of a transaction that failed."""
+
+    CONFLICT = "another transaction was in the way: deadlock, serialization, lock"
+    LOST = "there is no connection; whether a COMMIT was done is unknown"
+    ROW = "a row is refused, and will be again"
+    OTHER = "what was asked can't be done"
+
+
+# SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html
+_CONFLICT_STATES = ("40", "55P03")
+_LOST_STATES = ("08", "57P", "53300", "58")
+_ROW_STATES = ("22", "23", "44")
+# https://mariadb.com/docs/server/reference/error-codes
+_CONFLICT_NUMBERS = {1205, 1213, 1020, 3572}
+_LOST_NUMBERS = {1040, 1053, 1077, 1152, 1184, 1203, 1317, 1927, 2002, 2003, 2006, 2013, 2014, 2055}
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return what an exception of SQLAlchemy's means."""
+    from sqlalchemy import exc
+
+    if not isinstance(error, exc.DBAPIError):
+        return Failure.LOST if isinstance(error, (exc.TimeoutError, ConnectionError)) else Failure.OTHER
+    original: Any = error.orig
+    state = getattr(original, "sqlstate", None)
+    if isinstance(state, str):
+        return _of_state(state, error)
+    found = original.args[0] if getattr(original, "args", ()) else None
+    number = found if isinstance(found, int) else None
+    if number is not None:
+        if number in _CONFLICT_NUMBERS:
+            return Failure.CONFLICT
+        if number in _LOST_NUMBERS:
+            return Failure.LOST
+    text = str(original).lower()
+    if "database is locked" in text or "database table is locked" in text or "database is busy" in text:
+        return Failure.CONFLICT  # SQLite
+    return _of_class(error, number)
+
+
+def _of_state(state: str, error: Any) -> Failure:
+    for begins, failure in (
+        (_CONFLICT_STATES, Failure.CONFLICT),
+        (_LOST_STATES, Failure.LOST),
+        (_ROW_STATES, Failure.ROW),
+    ):
+        if state.startswith(begins):
+            return failure
+    return Failure.LOST if error.connection_invalidated else Failure.OTHER
+
+
+def _of_class(error: Any, number: Any) -> Failure:
+    from sqlalchemy import exc
+
+    if error.connection_invalidated:
+        return Failure.LOST
+    if isinstance(error, (exc.IntegrityError, exc.DataError)):
+        return Failure.ROW
+    if isinstance(error, exc.OperationalError) and number is None and not _of_sqlite(error):
+        return Failure.LOST  # psycopg has no SQLSTATE where it found no server
+    return Failure.OTHER
+
+
+def _of_sqlite(error: Any) -> bool:
+    return type(error.orig).__module__ == "sqlite3"
+
+
+def words_of(error: BaseException, password: str | None = None) -> str:
+    """Return what a database says, in one bounded line: no parameters, no password."""
+    original = getattr(error, "orig", None) or error
+    lines = [line.strip() for line in str(original).splitlines() if line.strip()]
+    text = " ".join(lines[:4]) or type(original).__name__
+    return bounded_text(without_password(text, password), _MOST_SHOWN).replace("\n", " ")
+
+
+def without_password(text: str, password: str | None) -> str:
+    """Return a text with a password hidden, also as a URL has it."""
+    if not password:
+        return text
+    from urllib.parse import quote, quote_plus
+
+    for form in {password, quote(password, safe=""), quote_plus(password)}:
+        text = text.replace(form, HIDDEN)
+    return text
+
+
+def shown_row(values: Any) -> str:
+    """Return a row as an error names it."""
+    return bounded_text(repr(tuple(values)), _MOST_SHOWN).replace("\n", " ")

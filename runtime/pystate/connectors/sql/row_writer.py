@@ -1,0 +1,125 @@
+"""Writes rows within a transaction, in batches, and finds the one that a database refused."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from pystate.common.errors import ConfigurationError
+from pystate.connectors.sql.errors import Failure, SqlError, failure_of, shown_row, words_of
+from pystate.connectors.sql.parameters import count_parameters, driver_sql
+from pystate.connectors.sql.target import Operation, SqlTarget
+from pystate.connectors.sql.values import for_driver
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+
+class RowWriter:
+    """Writes rows of one target.
+
+    Args:
+        engine: What connects.
+        target: What is done with rows.
+        batch_size: How many rows go at once.
+        password: What no error may show.
+    """
+
+    def __init__(self, engine: Engine, target: SqlTarget, batch_size: int, password: str | None) -> None:
+        self.engine = engine
+        self._target = target
+        self._batch_size = batch_size
+        self._password = password
+        self._backend = engine.dialect.name
+        quote = engine.dialect.identifier_preparer.quote
+        sql = target.write_sql(self._backend, quote)
+        self._parameters = count_parameters(sql, self._backend)
+        self._write = driver_sql(sql, self._backend, engine.dialect.paramstyle)
+        deletes = target.delete_sql(quote) if target.key_places else ""
+        self._delete = driver_sql(deletes, self._backend, engine.dialect.paramstyle)
+
+    def write(self, connection: Connection, operations: Iterable[Operation]) -> int:
+        """Write rows in their order, within the transaction of a connection; return how many.
+
+        Raises:
+            SqlError: A row has too many values, or too few.
+        """
+        count = 0
+        for batch in _batches(operations, self._batch_size):
+            for deletes, run in itertools.groupby(batch, key=lambda operation: operation[0]):
+                rows = [for_driver(values, self._backend) for _, values in run]
+                if not deletes:
+                    self._check(rows[0])
+                connection.exec_driver_sql(self._delete if deletes else self._write, rows)
+            count += len(batch)
+        return count
+
+    def refusal(self, error: BaseException, operations: Iterable[Operation]) -> SqlError:
+        """Return what a failure says to people, with the row where it is about one.
+
+        Args:
+            error: Of SQLAlchemy; the transaction is rolled back.
+            operations: All rows of that transaction, in their order.
+        """
+        message = f"The database refused {{}} of {self._target.shown()}: {words_of(error, self._password)}"
+        hint = "mend the statement, the table, or the rights of the user"
+        row = None
+        if failure_of(error) is Failure.ROW:
+            row = self._refused_row(operations)
+            hint = "mend the rows in front of the sink, or the table; the job goes on from its latest checkpoint"
+        what = "rows" if row is None else f"the row {shown_row(row)}"
+        return SqlError(message.format(what), hint=hint)
+
+    def _refused_row(self, operations: Iterable[Operation]) -> list[object] | None:
+        """Write them once more, to be rolled back, until one is refused by itself."""
+        from sqlalchemy import exc
+
+        last: Operation | None = None
+        with self.engine.connect() as connection:
+            try:
+                if self._backend == "sqlite":
+                    connection.exec_driver_sql("BEGIN")  # or the end of a savepoint would commit
+                for batch in _batches(operations, self._batch_size):
+                    with_point = connection.begin_nested()
+                    try:
+                        last = None
+                        self.write(connection, batch)
+                        with_point.commit()
+                    except exc.DBAPIError:
+                        with_point.rollback()
+                        for last in batch:
+                            self.write(connection, [last])
+            except exc.DBAPIError:
+                return last[1] if last is not None else None
+            finally:
+                connection.rollback()
+        return None
+
+    def _check(self, row: tuple[object, ...]) -> None:
+        if len(row) != self._parameters:
+            message = f"{self._target.shown()}: {self._parameters} parameters, but a row has {len(row)} values."
+            raise SqlError(message, where=shown_row(row), hint="a question mark for each value")
+
+
+def check_tables(engine: Engine, table: str) -> None:
+    """Refuse a table of MySQL's whose rows can't be rolled back.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    if engine.dialect.name not in ("mysql", "mariadb"):
+        return
+    schema, _, name = table.rpartition(".")
+    sql = "SELECT engine FROM information_schema.tables WHERE table_name = %s AND table_schema = COALESCE(%s, DATABASE())"
+    with engine.connect() as connection:
+        kind = connection.exec_driver_sql(sql, (name, schema or None)).scalar()
+    if kind is not None and kind.upper() in ("MYISAM", "ARIA", "MEMORY", "CSV", "ARCHIVE"):
+        message = f"Table {table} is kept by {kind}, which has no transactions: nothing is exactly-once there."
+        raise ConfigurationError(message, where=table, hint=f"ALTER TABLE {table} ENGINE=InnoDB")
+
+
+def _batches(operations: Iterable[Operation], size: int) -> Iterator[list[Operation]]:
+    rest = iter(operations)
+    while batch := list(itertools.islice(rest, size)):
+        yield batch

@@ -1,0 +1,126 @@
+"""A PostgreSQL on loopback, where it is installed, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.servers.nginx import free_port
+
+_USER = "pystate"
+PASSWORD = "s3cret/of:tests"
+_URL_PASSWORD = "s3cret%2Fof%3Atests"
+_START_TIMEOUT_S = 60
+_SETTINGS = """\
+listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
+max_connections = 50
+shared_buffers = 16MB
+logging_collector = off
+deadlock_timeout = 100ms
+"""
+
+
+def _programs() -> Path | None:
+    """Return the folder of its programs: Debian has those of the server outside of the PATH."""
+    folders = [Path(found).parent for found in [shutil.which("initdb")] if found]
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((folder for folder in folders if (folder / "initdb").exists() and (folder / "postgres").exists()), None)
+
+
+def missing() -> str | None:
+    """Say why there is no PostgreSQL here; None where there is one."""
+    if _programs() is None:
+        return "there is no PostgreSQL here: on Debian and Ubuntu, apt-get install postgresql"
+    if os.geteuid() == 0 and shutil.which("setpriv") is None:
+        return "PostgreSQL doesn't run as root, and there is no setpriv here: apt-get install util-linux"
+    return None
+
+
+class Postgres:
+    """A server; `url` is what SQLAlchemy takes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"postgresql://{_USER}:{_URL_PASSWORD}@127.0.0.1:{self.port}/postgres"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = folder / "server.log"
+
+    def initialize(self) -> None:
+        """Make the database's files."""
+        password = self.folder / "password"
+        password.write_text(PASSWORD)
+        if os.geteuid() == 0:
+            # as nobody it has to get through the folders above
+            for place in (self.folder, password):
+                shutil.chown(place, "nobody")
+            for place in self.folder.parents:
+                if place.stat().st_uid == os.geteuid() and len(place.parts) > 2:
+                    place.chmod(place.stat().st_mode | 0o711)
+        options = ["-A", "scram-sha-256", "-U", _USER, "--pwfile", str(password), "--no-sync", "-E", "UTF8", "--locale=C"]
+        command = [*self._command("initdb"), "-D", str(self.folder / "data"), *options]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder)
+        assert done.returncode == 0, done.stderr
+        with (self.folder / "data" / "postgresql.conf").open("a") as settings:
+            settings.write(_SETTINGS)
+
+    def start(self) -> None:
+        """Run it, until it answers."""
+        command = [*self._command("postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True)
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not self._answers():
+            assert self._process.poll() is None, self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """Kill it and all its sessions, as a machine that loses power."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(30)
+        self._process = None
+
+    def stop(self) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)  # "fast": sessions are ended
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def _command(self, program: str) -> list[str]:
+        programs = _programs()
+        assert programs is not None
+        as_nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--"]
+        return [*(as_nobody if os.geteuid() == 0 else []), str(programs / program)]
+
+    def _answers(self) -> bool:
+        import psycopg
+
+        try:
+            psycopg.connect(self.url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+@contextmanager
+def running_postgres(folder: Path) -> Iterator[Postgres]:
+    """Run one."""
+    server = Postgres(folder)
+    server.initialize()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
