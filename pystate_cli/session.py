@@ -116,12 +116,18 @@ def job_failure(client: RestClient, job_id: str) -> PystateError:
     return error
 
 
-def show_warnings(console: Console, client: RestClient, job_id: str) -> None:
-    """Tell what the job's plan warns of."""
+def show_plan(console: Console, client: RestClient, job_id: str) -> None:
+    """Tell what the job's plan warns of, and how often elements get through the job."""
     from pystate.rest.job_details import JobDetailsInfo
 
-    for warning in client.get(f"/jobs/{job_id}", JobDetailsInfo).pystate.warnings:
+    tell_plan(console, client.get(f"/jobs/{job_id}", JobDetailsInfo))
+
+
+def tell_plan(console: Console, details: JobDetailsInfo) -> None:
+    """Tell what `show_plan` does, of a job whose details are known."""
+    for warning in details.pystate.warnings:
         console.warning(warning)
+    console.guarantees([one.guarantee_of_stream() for one in details.pystate.guarantees])
 
 
 def restart_sentence(details: JobDetailsInfo, attempt: int) -> str:

@@ -14,6 +14,8 @@ import typer
 
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.home import read_json, write_json
+from pystate.common.plain_data import to_plain
+from pystate.common.stream_guarantee import StreamGuarantee, guarantee_lines
 from pystate.rest.failures import OurError
 from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JOB_MANAGER_NAMES, JSON_NAMES, JsonOption, VerboseOption
@@ -120,13 +122,19 @@ def info(
         console.warning(notice)
     restore = answer.get("restore")
     nodes = [{name: node[name] for name in _FIELDS if name in node} for node in answer["plan"]["nodes"]]
+    guarantees = [StreamGuarantee.from_plain(one) for one in answer["guarantees"]]
     if as_json:
-        console.result_json({"nodes": nodes} if restore is None else {"nodes": nodes, "restore": restore})
+        said = {"nodes": nodes, "guarantees": [to_plain(one) for one in guarantees]}
+        console.result_json(said if restore is None else {**said, "restore": restore})
     elif not console.is_terminal:
         if restore is None:
             console.result(json.dumps({"nodes": nodes}, indent=2))  # to the letter what Flink prints
+            console.guarantees(guarantees)
     else:
         console.render(plan_view(answer, console.width, unicode=console.has_unicode))
+        console.result("")
+        for line in guarantee_lines(guarantees, console.width, unicode=console.has_unicode):
+            console.result(line)
     return 0 if restore is None else _tell_restore(console, restore, as_json=as_json)
 
 

@@ -44,7 +44,7 @@ from pystate_cli.programs.program_arguments import (
 from pystate_cli.programs.program_check import check_program
 from pystate_cli.running.attached_run import AttachedRun
 from pystate_cli.running.detached_start import DetachedStart
-from pystate_cli.session import Session, show_warnings
+from pystate_cli.session import Session, show_plan
 
 if TYPE_CHECKING:
     pass
@@ -180,7 +180,7 @@ def run(
     session.console.info(f"Job has been submitted with JobID {job_id}")
     if detached:
         state = DetachedStart(session.console, client, job_id, start_timeout).wait()
-        show_warnings(session.console, client, job_id)
+        show_plan(session.console, client, job_id)
         failure = None if state is JobStatus.RUNNING else program_failure(client, job_id)
         if as_json:
             session.console.result_json({"jobId": job_id, "state": state.value})

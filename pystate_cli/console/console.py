@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pystate.common.errors import PystateError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.status import Status
 
+    from pystate.common.stream_guarantee import StreamGuarantee
     from pystate_cli.console.live_region import LiveRegion
 
 ShowProgress = Callable[[int, int, int, str], None]
@@ -147,6 +148,14 @@ class Console:
         with self._above_region():
             self._stderr.write(f"{line}\n")
             self._stderr.flush()
+
+    def guarantees(self, guarantees: Sequence[StreamGuarantee]) -> None:
+        """Tell how often elements get through a job; on a terminal in lines that fit it."""
+        from pystate.common.stream_guarantee import guarantee_lines
+
+        width = max(_MIN_WIDTH, int(self._rich(self._stderr).width)) if self._stderr.isatty() else None
+        for line in guarantee_lines(guarantees, width, unicode=self.info_has_unicode):
+            self.info(line)
 
     def warning(self, line: str) -> None:
         """Tell what should be changed."""

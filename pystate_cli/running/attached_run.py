@@ -16,7 +16,7 @@ from pystate_cli.console.console import Console, OutputError
 from pystate_cli.console.live_region import LiveRegion
 from pystate_cli.running.waiting import await_end
 from pystate_cli.sampling.job_sampler import JobSampler
-from pystate_cli.session import job_failure, job_result, job_state, restart_sentence
+from pystate_cli.session import job_failure, job_result, job_state, restart_sentence, tell_plan
 
 INTERRUPTED = 130
 _POLL_SECONDS = 0.1
@@ -43,7 +43,7 @@ class AttachedRun:
         self._shutdown_on_exit = shutdown_on_exit
         self._offset = 0
         self._output = JobOutput(client, job_id, "stdout", lost=lambda count: console.warning(lost_sentence(count)))
-        self._warned = False
+        self._plan_told = False
         self._attempt = 0
         self._next_news = 0.0
 
@@ -94,20 +94,19 @@ class AttachedRun:
                 time.sleep(_POLL_SECONDS)
 
     def _tell_news(self) -> None:
-        """Tell what the plan warns of once the job runs, and each restart."""
+        """Tell what is known of the plan once the job runs, and each restart."""
         now = time.monotonic()
         if now < self._next_news:
             return
         details = self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
-        if not self._warned and details.state is JobStatus.RUNNING:
-            self._warned = True
-            for warning in details.pystate.warnings:
-                self._console.warning(warning)
+        if not self._plan_told and (details.state is JobStatus.RUNNING or details.pystate.guarantees):
+            self._plan_told = True
+            tell_plan(self._console, details)
         attempt = details.pystate.attempt
         if attempt > self._attempt:
             self._attempt = attempt
             self._console.warning(restart_sentence(details, attempt - 1))
-        self._next_news = now + (_NEWS_SECONDS if self._warned else 0)
+        self._next_news = now + (_NEWS_SECONDS if self._plan_told else 0)
 
     def _report(self) -> int:
         result = job_result(self._client, self._job_id)

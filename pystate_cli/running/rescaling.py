@@ -18,7 +18,7 @@ from pystate.rest.our_jobs import JobSubmitResponseBody, ResubmissionInfo
 from pystate.rest.requests import ResubmissionRequestBody, ResubmitRequestBody, StopWithSavepointRequestBody
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.running.waiting import await_end, await_operation
-from pystate_cli.session import Session, job_failure, job_state, show_warnings
+from pystate_cli.session import Session, job_failure, job_state, show_plan
 
 _POLL_SECONDS = 0.1
 _STARTING = (JobStatus.INITIALIZING, JobStatus.CREATED)
@@ -234,7 +234,7 @@ class Rescaling:
         return failure_of(cause.pystate, cause.stack_trace)
 
     def _done(self, successor: str) -> None:
-        show_warnings(self._console, self._client, successor)
+        show_plan(self._console, self._client, successor)
         self._forget()
         subtasks = [one.parallelism for one in self._client.get(f"/jobs/{successor}", JobDetailsInfo).vertices]
         self._console.info(f"Job {successor} runs; its operators have parallelism {_several(subtasks)}.")

@@ -47,6 +47,16 @@ PLAIN: dict[str, Any] = {
     "plan": [{"id": "source", "inputs": []}],
     "plan_warnings": ["no uid"],
     "checkpoint_config": {"interval": 10},
+    "guarantees": [
+        {
+            "source": "words",
+            "source_uid": "words",
+            "sink": "Print",
+            "sink_uid": "auto-1",
+            "guarantee": "at-least-once",
+            "reason": "what is printed is printed again",
+        }
+    ],
     "application_id": "app-1",
     "waits_for": "2 cores",
 }

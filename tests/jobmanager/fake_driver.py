@@ -174,6 +174,10 @@ class FakeDriver:
         self.status["vertices"] = [{**vertex, "status": "CREATED"}]
         self.status["checkpoint_config"] = checkpoint_config(Configuration(self.submission["configuration"])).to_plain()
         self.status["plan_warnings"] = ["the operator 'map' has no uid"] if "--warn" in self.arguments else []
+        if "--promise" in self.arguments:
+            names = {"source": "words", "source_uid": "words", "sink": "Print", "sink_uid": "print"}
+            said = {"guarantee": "at-least-once", "reason": "what is printed is printed again"}
+            self.status["guarantees"] = [{**names, **said}]
         self.move("CREATED")
         self.move("RUNNING")
         for number in range(int(self.option("--print", "0"))):

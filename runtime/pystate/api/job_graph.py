@@ -149,6 +149,10 @@ class SourceTransformation(Transformation):
         paths: Of a source of files, where they are; paths, URLs, or patterns.
         watermark_strategy: Gives elements their times; None where they have none.
         partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
+        not_replayable: Why its elements can't be read again after a failure, as a clause; None where they can. Found by the
+            engine where the source itself doesn't say.
+        from_the_end: A start from nothing reads only what comes from then on, as the engine has found.
+        non_deterministic: The expressions that make other rows of the same input, as the engine has found.
     """
 
     frame: Callable[[], Any] | None = None
@@ -159,6 +163,9 @@ class SourceTransformation(Transformation):
     paths: tuple[str, ...] = ()
     watermark_strategy: WatermarkStrategy | None = None
     partitioned_by: tuple[str, ...] = field(default=(), init=False)
+    not_replayable: str | None = None
+    from_the_end: bool = field(default=False, init=False)
+    non_deterministic: tuple[str, ...] = field(default=(), init=False)
     _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)
 
     def follow_timestamps(self, copies: Mapping[int, Transformation]) -> None:

@@ -485,6 +485,14 @@ class PystateOptions:
         "What one epoch reads at most of a Kafka source that sets no maxOffsetsPerTrigger, for each subtask of the job's"
         " parallelism. 0 for no limit.",
     )
+    SOURCE_ALLOW_NON_REPLAYABLE = ConfigOption[str | None](
+        "pystate.source.allow-non-replayable",
+        StringType('names with commas between them: of a source, its uid, or what can\'t be read again, such as "socket"'),
+        None,
+        "Sources that a job may read though they don't give again what they gave: a job is refused that reads any other."
+        " What such a source gave behind the latest checkpoint is lost with a failure, and so it is told as at-most-once at"
+        " each start.",
+    )
 
 
 OPTION_GROUPS: tuple[type, ...] = (

@@ -231,7 +231,7 @@ class JobMaster:
             *restart_warnings(configuration),
         ]
         checkpointing = checkpoint_config(configuration).to_plain()
-        self._status.describe_plan(self._job.name, plan.tasks, plan_nodes(plan), warnings, checkpointing)
+        self._status.describe_plan(self._job.name, plan.tasks, plan_nodes(plan), warnings, checkpointing, plan.guarantees)
         self._metrics.describe(plan)
 
     def _finish(self, state: JobStatus) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pystate.api.job_graph import StreamGraph
 from pystate.common.options import CoreOptions, PipelineOptions, PystateOptions
 from pystate.common.state_settings import StateSettings
+from pystate.common.stream_guarantee import guarantee_lines
 from pystate.driver.job_context import JobContext
 from pystate.driver.job_engine import JobEngine
 from pystate.driver.resource_manager import ResourceManager
+from pystate.plan.delivery_guarantees import DeliveryGuarantees
 from pystate.plan.job_plan import JobPlan, check_column_names
 from pystate.plan.planner import JobPlanner
 from pystate.spark.executor_check import modules_of_workers
@@ -42,6 +44,9 @@ def plan_job(
     state_settings = StateSettings.of(configuration)
     plan.warnings.extend(engine.source_notices())
     check_state_backend(state_settings.backend)
+    plan.guarantees = DeliveryGuarantees(graph, uids, configuration).all()
+    for line in guarantee_lines(plan.guarantees):
+        job.say(line)
     for warning in [*plan.warnings, *state_settings.notices]:
         job.say(f"WARNING: {warning}")
     patience_s = configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000

@@ -28,6 +28,9 @@ from pystate.driver.execution_mode import in_execution_mode
 from pystate.driver.restore import load_snapshot
 from pystate.driver.restore_check import check_against
 from pystate.driver.status import failure_dict
+from pystate.plan.delivery_guarantees import DeliveryGuarantees
+from pystate.spark.micro_batch.determinism import non_determinism
+from pystate.spark.micro_batch.source_replay import SourceReplay
 from pystate.spark.python_files import add_python_files
 from pystate.spark.session import create_session
 
@@ -77,6 +80,8 @@ class PlanExecutor(Executor):
         try:
             in_execution_mode(graph, configuration)
             plan = json_plan(graph, parallelism, auto_uids=auto_uids)
+            self._look_at_sources(graph, configuration)
+            guarantees = DeliveryGuarantees(graph, graph.assign_uids(auto=auto_uids), configuration).all()
             restore = self._restore(graph, configuration, auto_uids=auto_uids) if self._restores else None
         except PystateError as error:
             self.plan = {"failure": failure_dict(error, traceback.format_exc())}
@@ -86,6 +91,7 @@ class PlanExecutor(Executor):
             "parallelism": parallelism,
             "notices": [*graph.notices, *configuration.notices()],
             "plan": plan,
+            "guarantees": [one.to_plain() for one in guarantees],
             "restore": restore,
         }
         raise _PlanTaken
@@ -97,6 +103,15 @@ class PlanExecutor(Executor):
         del results
         self.execute(graph, configuration, job_name)
         raise _PlanTaken
+
+    def _look_at_sources(self, graph: StreamGraph, configuration: Configuration) -> None:
+        """Look at the DataFrames of a program that has asked for a session; files and collections can be read again."""
+        replay = SourceReplay(configuration)
+        for source in graph.live_sources() if self._session is not None else ():
+            if source.frame is not None and not source.paths:
+                frame = source.frame()
+                replay.look(source, frame)
+                source.non_deterministic = non_determinism(frame).expressions
 
     @staticmethod
     def _restore(graph: StreamGraph, configuration: Configuration, *, auto_uids: bool) -> dict[str, Any]:

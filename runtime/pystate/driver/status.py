@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
+from pystate.common.stream_guarantee import StreamGuarantee
 from pystate.common.time import current_time_ms
 from pystate.job_folder.failure_history import JobFailure
 from pystate.job_folder.job_status_file import JobStatusFile, JobVertexStatus
@@ -98,6 +100,7 @@ class JobStatusStore:
         nodes: list[dict[str, Any]],
         warnings: list[str],
         checkpoint_config: dict[str, Any],
+        guarantees: Sequence[StreamGuarantee] = (),
     ) -> None:
         """Take over what is known once the job has been planned.
 
@@ -107,6 +110,7 @@ class JobStatusStore:
             nodes: The nodes of its plan, see `plan_nodes`.
             warnings: What people should change.
             checkpoint_config: The options of checkpointing in force.
+            guarantees: What holds for the elements of each source that get to each sink.
         """
         with self._lock:
             content = replace(
@@ -120,6 +124,7 @@ class JobStatusStore:
                 plan=nodes,
                 plan_warnings=list(warnings),
                 checkpoint_config=checkpoint_config,
+                guarantees=list(guarantees),
             )
             self._keep(content)
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.plain_data import OpenPlainData
+from pystate.common.stream_guarantee import StreamGuarantee
 from pystate.job_folder.content import FileContent
 from pystate.job_folder.failure_history import AttemptFailure, JobFailure, with_failure
 
@@ -79,6 +80,7 @@ class JobStatusFile(OpenPlainData, FileContent):
         plan: The nodes of its plan, see `plan_nodes`.
         plan_warnings: What people should change.
         checkpoint_config: The options of checkpointing in force.
+        guarantees: What holds for the elements of each source that get to each sink.
         application_id: The Spark application that runs it.
         waits_for: What keeps it from running, until it moves on.
     """
@@ -100,6 +102,7 @@ class JobStatusFile(OpenPlainData, FileContent):
     plan: list[dict[str, Any]] = field(default_factory=list)
     plan_warnings: list[str] = field(default_factory=list)
     checkpoint_config: dict[str, Any] | None = None
+    guarantees: list[StreamGuarantee] = field(default_factory=list)
     application_id: str | None = None
     waits_for: str | None = None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pystate.api.job_graph import SinkTransformation, SourceTransformation
 from pystate.common.errors import JobGraphError
+from pystate.common.stream_guarantee import StreamGuarantee
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.plan.chain import Chain
 from pystate.plan.output import OutputKind, OutputSpec, Routing
@@ -52,6 +53,7 @@ class JobPlan:
         sinks: All sinks of all tasks.
         explicit_max_parallelism: The number of key groups of the tasks whose author has set it, by uid.
         warnings: What the author should know.
+        guarantees: What holds for the elements of each source that get to each sink.
         batch: All input is one epoch, and reaches keyed tasks key by key in the order of time.
     """
 
@@ -62,6 +64,7 @@ class JobPlan:
     sinks: list[SinkPlan] = field(default_factory=list)
     explicit_max_parallelism: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    guarantees: list[StreamGuarantee] = field(default_factory=list)
     batch: bool = False
 
     @property

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pystate.common.job_status import JobStatus
 from pystate.common.plain_data import entry, unless_none
+from pystate.common.stream_guarantee import EndToEndGuarantee, StreamGuarantee
 from pystate.rest.failures import AttemptError, FailureCause
 from pystate.rest.message import EmptyResponseBody, HexId, RestMessage
 from pystate.rest.operations import QueueStatus
@@ -136,18 +137,56 @@ class JobPlanInfo(RestMessage):
     plan: JobPlan
 
 
+class StreamGuaranteeInfo(RestMessage):
+    """What holds for the elements of a source that get to a sink, failures included.
+
+    Attributes:
+        source: The source's name.
+        source_uid: Its uid.
+        sink: The sink's name.
+        sink_uid: Its uid.
+        guarantee: How often an element gets there.
+        reason: Why.
+    """
+
+    source: str
+    source_uid: str = entry("source-uid")
+    sink: str
+    sink_uid: str = entry("sink-uid")
+    guarantee: EndToEndGuarantee
+    reason: str
+
+    @staticmethod
+    def of(one: StreamGuarantee) -> StreamGuaranteeInfo:
+        """Return the message that tells of a guarantee."""
+        return StreamGuaranteeInfo(
+            source=one.source,
+            source_uid=one.source_uid,
+            sink=one.sink,
+            sink_uid=one.sink_uid,
+            guarantee=one.guarantee,
+            reason=one.reason,
+        )
+
+    def guarantee_of_stream(self) -> StreamGuarantee:
+        """Return what the message tells of."""
+        return StreamGuarantee(**vars(self))
+
+
 class JobDetailsOurs(RestMessage):
     """What is ours of a job.
 
     Attributes:
         attempt: The number of the execution attempt, from 0.
         warnings: What people should change in the program.
+        guarantees: What holds for the elements of each source that get to each sink; empty before the job has been planned.
         waits_for: What keeps it from running.
         failure: What the last attempt failed of.
     """
 
     attempt: int = 0
     warnings: list[str] = field(default_factory=list)
+    guarantees: list[StreamGuaranteeInfo] = field(default_factory=list)
     waits_for: str | None = entry("waits-for", default=None)
     failure: FailureCause | None = None
 

@@ -46,7 +46,9 @@ def test_a_pipe_gets_flinks_json_and_nothing_runs(pystate, job, own_home):
 
     nodes = json.loads(out)["nodes"]
     assert code == 0, err
-    assert err == "said by the program ['an argument', '-p']\n"
+    said, *promised = err.splitlines()
+    assert said == "said by the program ['an argument', '-p']"
+    assert [line.split("  ")[0].replace("→", "->") for line in promised] == ["Collection Source -> Print"]
     assert [(node["id"], node["pact"], node["type"], node["parallelism"]) for node in nodes] == [
         (1, "Data Source", "Source: Collection Source", 2),
         (2, "Data Source", "Source: Collection Source", 2),
@@ -68,7 +70,11 @@ def test_a_pipe_gets_flinks_json_and_nothing_runs(pystate, job, own_home):
 
 
 def test_py_names_the_program(pystate, job):
-    assert pystate("info", "-py", job).out == pystate("info", "--json", job).out.replace("shipStrategy", "ship_strategy")
+    as_json = json.loads(pystate("info", "--json", job).out.replace("shipStrategy", "ship_strategy"))
+    assert json.loads(pystate("info", "-py", job).out)["nodes"] == as_json["nodes"]
+    assert [(one["source"], one["sinkUid"]) for one in as_json["guarantees"]] == [
+        ("Collection Source", as_json["nodes"][place]["uid"]) for place in (5, 6, 5, 6)
+    ]
     assert info_arguments(["-p2", "--json", "-py", "job.py", "-x"]) == ["-p2", "--json", "job.py", "-x"]
 
 
@@ -115,7 +121,7 @@ def test_a_terminal_gets_a_tree(pystate, job, monkeypatch):
     lines = pystate("info", "-p", 2, job).out.splitlines()
 
     assert lines[0] == "adds  7 steps, parallelism 2"
-    assert lines[1:] == [
+    assert lines[1:9] == [
         "Source: Collection Source ×2",
         "└─ hash → sum ×3  uid sum",
         "   ├─ rebalance → text ×2",
@@ -125,6 +131,7 @@ def test_a_terminal_gets_a_tree(pystate, job, monkeypatch):
         "└─ forward → copy ×2",
         "   └─ hash → sum  (see above)",
     ]
+    assert [line.split("  ")[0] for line in lines[9:] if "→" in line] == ["Collection Source → Print"]
 
 
 @pytest.mark.parametrize("width", [40, 80, 160])

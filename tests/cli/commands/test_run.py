@@ -119,6 +119,18 @@ def test_attached_hands_the_output_on_until_the_program_ends(manager, pystate):
     )
 
 
+@pytest.mark.parametrize("detached", [(), ("-d",)])
+def test_the_start_says_what_the_job_promises(manager, pystate, detached):
+    code, _, err = pystate("run", *detached, manager.job_file, "--finish", "0.2", "--promise", "--warn")
+
+    arrow = "→" if "→" in err else "->"  # as stderr's encoding allows
+    assert code == 0
+    assert err.splitlines()[1:3] == [
+        "warning: the operator 'map' has no uid",
+        f"words {arrow} Print  at-least-once  what is printed is printed again",
+    ]
+
+
 def test_an_attached_job_that_fails(manager, pystate):
     code, out, err = pystate("run", manager.job_file, "--print", "1", "--fail", "0")
 

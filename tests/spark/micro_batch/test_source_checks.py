@@ -48,16 +48,6 @@ def test_event_time_is_refused_while_there_is_none(spark):
     assert "withWatermark()" in refusal(spark.readStream.format("rate").load().withWatermark("timestamp", "1 second"))
 
 
-def test_a_source_that_removes_what_it_has_read_is_refused(spark, tmp_path):
-    frame = spark.readStream.option("cleanSource", "delete").text(str(tmp_path))
-    assert "cleanSource = delete" in refusal(frame)
-
-
-def test_a_source_that_can_not_be_read_again_is_refused(spark):
-    frame = spark.readStream.format("socket").option("host", "127.0.0.1").option("port", "9").load()
-    assert "'socket'" in refusal(frame)
-
-
 def test_a_query_that_the_program_started_itself_is_refused(spark, lines, tmp_path):
     check_no_other_query(spark)
     query = lines.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "ck")).queryName("mine").start()

@@ -170,6 +170,12 @@ def test_a_source_that_is_new_begins_anew_wherever_it_stands(directory):
     assert logs == {**in_folder(1, {"0": "start time"}), **in_folder(2, FILES_LOG)}
 
 
+def test_a_source_that_keeps_no_place_begins_anew_though_the_files_know_it(directory):
+    offsets, logs = fitted(directory, [SOURCES[0], SparkSource("rate", 0, 1, keeps_place=False)])
+    assert offsets == [[file_offset(10), "-"], [file_offset(11), "-"]]
+    assert logs == in_folder(0, FILES_LOG)
+
+
 def test_a_source_that_is_gone_is_named_and_left_behind_only_on_request(directory):
     with pytest.raises(RestoreError, match="no source 'files'") as refused:
         fitted(directory, [SparkSource("rate", 0, 0)])

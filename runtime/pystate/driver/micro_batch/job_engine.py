@@ -23,10 +23,11 @@ from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
 from pystate.snapshot.snapshot import Snapshot
-from pystate.spark.micro_batch.determinism import non_determinism_notices
+from pystate.spark.micro_batch.determinism import non_determinism, non_determinism_notices
 from pystate.spark.micro_batch.epoch_bounds import EpochBounds
 from pystate.spark.micro_batch.lasting_partitions import partition_columns
 from pystate.spark.micro_batch.source_checks import spark_sources
+from pystate.spark.micro_batch.source_replay import SourceReplay
 from pystate.spark.micro_batch.source_shuffles import source_shuffle_notices
 from pystate.spark.micro_batch.spark_checkpoint import SparkSource
 from pystate.spark.micro_batch.translator import source_frame, source_type
@@ -74,10 +75,14 @@ class MicroBatchJobEngine:
             bounded = [bounds.bound(frame, source.name) for frame, source in zip(frames, sources, strict=True)]
         self._frames = [frame for frame, _ in bounded]
         self._notices = [notice for _, notices in bounded for notice in notices]
+        replay = SourceReplay(configuration)
         for source, frame in zip(sources, self._frames, strict=True):
+            replay.look(source, frame)
+            source.non_deterministic = non_determinism(frame).expressions
             self._notices.extend(non_determinism_notices(source, frame))
             self._notices.extend(source_shuffle_notices(source.name, frame))
             source.partitioned_by = partition_columns(frame)
+        self._notices.extend(replay.notices())
         return [source_type(source, frame) for source, frame in zip(sources, self._frames, strict=True)]
 
     def source_notices(self) -> list[str]:
@@ -127,12 +132,24 @@ class MicroBatchJobEngine:
         allow = self._job.configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
         restore = SourceRestore(plan, self._sources, allow_non_restored=allow)
         running = self.epochs.running_epoch(snapshot)
+        if not all(source.keeps_place for source in self._sources):
+            running = None  # its rows are gone
+        self._say_what_is_lost(plan, snapshot)
         if running is not None:
             self._job.say(f"Epoch {running.epoch} is run again, with the same rows.")
         if snapshot is None:
             return restore.nothing(self._numbers.resume_above(-1), running)
         above = self._numbers.resume_above(snapshot.metadata.epoch)
         return restore.from_snapshot(snapshot, above, self._job.job_id, running)
+
+    def _say_what_is_lost(self, plan: JobPlan, snapshot: Snapshot | None) -> None:
+        """Tell of sources that can't be read again, where the job has run before."""
+        lossy = [source.step for source in plan.sources if source.step.not_replayable is not None]
+        if snapshot is None and self._job.status.attempt == 0:
+            return
+        behind = "before" if snapshot is None else f"behind snapshot {snapshot.metadata.checkpoint_id}"
+        for step in lossy:
+            self._job.say(f"The source {step.name!r} goes on with what comes: what it gave {behind} is not read again.")
 
     def attempt_over(self) -> None:
         """The epoch that ran will not end."""

@@ -11,6 +11,7 @@ import pystate
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.sensitive_keys import without_secrets
+from pystate.common.stream_guarantee import StreamGuarantee
 from pystate.job_folder.failure_history import MAX_FAILURES
 from pystate.jobmanager.rest.serialized_throwable import serialized_throwable
 from pystate.jobmanager.rest.vertices import Status, plan, task_counts, vertex
@@ -27,6 +28,7 @@ from pystate.rest.job_details import (
     JobExecutionResult,
     JobExecutionResultResponseBody,
     RootExceptionInfo,
+    StreamGuaranteeInfo,
 )
 from pystate.rest.jobs import JobDetails, JobSummaryOurs, TasksByState
 from pystate.rest.operations import (
@@ -123,6 +125,7 @@ def job_details(job_id: str, status: Status, now: int) -> JobDetailsInfo:
         pystate=JobDetailsOurs(
             attempt=status["attempt"],
             warnings=status["plan_warnings"],
+            guarantees=[StreamGuaranteeInfo.of(StreamGuarantee.from_plain(one)) for one in status.get("guarantees", ())],
             waits_for=status.get("waits_for"),
             failure=_cause_or_none(status["failure"]),
         ),

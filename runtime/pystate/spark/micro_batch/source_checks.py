@@ -1,4 +1,4 @@
-"""What may not stand in the DataFrame part of a job: Spark's own state, and sources that can't be read again.
+"""What may not stand in the DataFrame part of a job: Spark's own state, and queries of the program.
 
 State that Spark keeps would not be in our checkpoints, and would be lost without an error at a restore.
 """
@@ -37,10 +37,9 @@ _STATEFUL = {
     ),
 }
 _JOIN = ("a join of two streams", "join with a batch DataFrame, or keep one side in a KeyedProcessFunction")
-_NOT_REPLAYABLE = {"TextSocketSourceProvider": "socket"}
-
-
 _RELATIONS = ("StreamingRelation", "StreamingRelationV2")
+FORGETFUL = {"TextSocketSourceProvider": "socket"}
+"""Streams that know nothing of what they gave before, by a part of the name of their class in Spark."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def check_frame(frame: DataFrame, where: str) -> None:
     Raises:
         JobGraphError: Names what is in the way, and the way out.
     """
-    for node in _nodes(frame._jdf.queryExecution().analyzed()):  # noqa: SLF001 - pyspark has no public way to the plan
+    for node in plan_nodes_of(frame):
         check_node(node, where)
 
 
@@ -87,7 +86,8 @@ def spark_sources(plan: JobPlan, frames: list[DataFrame]) -> list[SparkSource]:
                 raise JobGraphError(message, hint="call from_data_frame() once and use its stream twice")
             if not same:
                 relations.append((relation, source.uid))
-            found.append(SparkSource(source.uid, part, same[0] if same else len(relations) - 1))
+            keeps_place = not any(name in _implementation(relation) for name in FORGETFUL)
+            found.append(SparkSource(source.uid, part, same[0] if same else len(relations) - 1, keeps_place))
     return found
 
 
@@ -106,6 +106,11 @@ def check_no_other_query(spark: SparkSession) -> None:
         raise JobGraphError(message, hint="attach its sink with for_each_batch() instead of writeStream...start()")
 
 
+def plan_nodes_of(frame: DataFrame) -> Iterator[PlanNode]:
+    """Yield the nodes of a streaming DataFrame's plan through which its streams go."""
+    yield from _nodes(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - pyspark has no public way to the plan
+
+
 def check_node(node: PlanNode, where: str) -> None:
     """Refuse one node; see `check_frame`."""
     known = _STATEFUL.get(node.name)
@@ -115,14 +120,6 @@ def check_node(node: PlanNode, where: str) -> None:
         what, way_out = known
         message = f"The DataFrame part of the job keeps state in Spark: {what}. It would not be in any checkpoint."
         raise JobGraphError(message, where=where, hint=way_out)
-    clean = node.options.get("cleansource", "off").lower()
-    if clean != "off":
-        message = f"The source has cleanSource = {clean}: files it has removed can't be read again after a failure."
-        raise JobGraphError(message, where=where, hint="leave cleanSource out; remove files once no savepoint needs them")
-    for implementation, name in _NOT_REPLAYABLE.items():
-        if implementation in node.source:
-            message = f"The source {name!r} can't be read again after a failure."
-            raise JobGraphError(message, where=where, hint="read from files or Kafka")
 
 
 def streams_of(plan: Any) -> Iterator[Any]:
@@ -136,8 +133,11 @@ def streams_of(plan: Any) -> Iterator[Any]:
 def _nodes(plan: Any) -> Iterator[PlanNode]:
     children = [plan.children().apply(index) for index in range(plan.children().length())]
     name = str(plan.nodeName()).strip()
-    source = str(plan.source().toString()) if name == "StreamingRelationV2" else ""
-    yield PlanNode(name, sum(child.isStreaming() for child in children), relation_options(plan), source)
+    yield PlanNode(name, sum(child.isStreaming() for child in children), relation_options(plan), _implementation(plan))
     for child in children:
         if child.isStreaming():
             yield from _nodes(child)
+
+
+def _implementation(plan: Any) -> str:
+    return str(plan.source().toString()) if str(plan.nodeName()).strip() == "StreamingRelationV2" else ""

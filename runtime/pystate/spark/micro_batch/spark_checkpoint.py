@@ -11,7 +11,7 @@ import json
 import re
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,13 @@ class SparkSource:
         uid: The source of the job.
         part: The source may be made of several streams of Spark's: which one.
         log: The number of the stream's folder in `sources/`.
+        keeps_place: Whether the stream goes on where it was; else it begins anew with each query.
     """
 
     uid: str
     part: int
     log: int
+    keeps_place: bool = field(default=True, compare=False)
 
 
 class SparkCheckpointDirectory:
@@ -190,7 +192,7 @@ def captured_sources(files: dict[str, bytes]) -> list[SparkSource]:
 def fit_sources(files: dict[str, bytes], sources: Sequence[SparkSource], *, allow_non_restored: bool) -> dict[str, bytes]:
     """Return captured files as they would be, had the query had these sources in this order.
 
-    A source that the files know goes on where it was, a new one begins anew.
+    A source that the files know goes on where it was; a new one begins anew, and one that doesn't keep its place.
 
     Args:
         files: What was captured.
@@ -201,11 +203,12 @@ def fit_sources(files: dict[str, bytes], sources: Sequence[SparkSource], *, allo
         RestoreError: The job lacks a source.
     """
     old = captured_sources(files)
-    if not files or list(sources) == old:
+    if not files or (list(sources) == old and all(source.keeps_place for source in sources)):
         return files
     known = {(source.uid, source.part): index for index, source in enumerate(old)}
-    wanted = [known.get((source.uid, source.part)) for source in sources]
-    lost = sorted({source.uid for index, source in enumerate(old) if index not in wanted})
+    there = {(source.uid, source.part) for source in sources}
+    wanted = [known.get((source.uid, source.part)) if source.keeps_place else None for source in sources]
+    lost = sorted({source.uid for source in old if (source.uid, source.part) not in there})
     if lost and not allow_non_restored:
         message = f"The job has no source {', '.join(map(repr, lost))}, of which the snapshot says how far it was read."
         hint = "give the source its old uid, or leave it behind with --allowNonRestoredState"

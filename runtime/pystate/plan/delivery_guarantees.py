@@ -1,0 +1,161 @@
+"""What a job promises about the elements of each source that get to each sink, failures included, and why.
+
+An element gets out as often as the weakest of three lets it: the source, which may not give it again; the job, which may
+have nothing to go on from; and the sink, which may write what it gets twice. Each rule below is one of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+
+from pystate.api.job_graph import SinkKind, SinkTransformation, SourceTransformation, StreamGraph, Transformation
+from pystate.common.configuration import Configuration
+from pystate.common.options import CheckpointingOptions, ExternalizedCheckpointRetention
+from pystate.common.state_settings import StateSettings, is_checkpointing_enabled
+from pystate.common.stream_guarantee import EndToEndGuarantee, StreamGuarantee
+from pystate.connectors.sink import DeliveryGuarantee, Sink, SupportsCommitter
+from pystate.connectors.sink_operator import SinkOperator
+from pystate.job_folder.restart_strategy import restart_strategy
+
+Verdict = tuple[EndToEndGuarantee, str]
+
+_EXACTLY, _AT_LEAST, _AT_MOST, _NONE = (
+    EndToEndGuarantee.EXACTLY_ONCE,
+    EndToEndGuarantee.AT_LEAST_ONCE,
+    EndToEndGuarantee.AT_MOST_ONCE,
+    EndToEndGuarantee.NONE,
+)
+_WRITER = "Writer"
+"""How Flink calls the step of a sink whose author names none."""
+
+
+class Recovery(Enum):
+    """What a job goes on from behind a failure."""
+
+    CHECKPOINT = "checkpoint"  # the latest one, whatever dies
+    MEMORY = "memory"  # the latest one, unless the driver dies, which has it in its memory
+    START = "start"  # nothing: it begins anew
+    NO_MORE = "no more"  # it doesn't
+
+
+class DeliveryGuarantees:
+    """Says what holds for each source and sink of a job.
+
+    Args:
+        graph: The program; what the engine finds out about its sources is written there.
+        uids: The uid of every step, by `id(step)`.
+        configuration: The options in force.
+    """
+
+    def __init__(self, graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration) -> None:
+        self._graph = graph
+        self._uids = uids
+        self._every_epoch = bool(configuration.get(CheckpointingOptions.EVERY_EPOCH)) and not graph.batch
+        self._checkpoints = is_checkpointing_enabled(configuration) and not graph.batch
+        self._recovery = self._recovery_of(configuration)
+
+    def all(self) -> list[StreamGuarantee]:
+        """Return what holds, for each sink that elements of a source get to."""
+        return [
+            StreamGuarantee(source.name, self._uids[id(source)], _sink_name(sink), self._uids[id(sink)], *found)
+            for source in self._graph.live_sources()
+            for sink in dict.fromkeys(_sinks_behind(source))
+            for found in [self._of(source, sink)]
+        ]
+
+    def _recovery_of(self, configuration: Configuration) -> Recovery:
+        restarts = restart_strategy(configuration).restarts_at_all
+        if not self._checkpoints:
+            return Recovery.START if restarts else Recovery.NO_MORE
+        in_memory = StateSettings.of(configuration).in_memory_only
+        retention = configuration.get(CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION)
+        retained = retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS and not in_memory
+        if not (restarts or retained):
+            return Recovery.NO_MORE
+        return Recovery.MEMORY if in_memory else Recovery.CHECKPOINT
+
+    def _of(self, source: SourceTransformation, sink: SinkTransformation) -> Verdict:
+        function = sink.function
+        if isinstance(function, SinkOperator) and function.sink.delivery_guarantee is DeliveryGuarantee.NONE:
+            return _NONE, function.sink.guarantee_reason
+        loss = self._loss(source)
+        if loss is not None:
+            return _AT_MOST, loss
+        if isinstance(function, SinkOperator):
+            return self._of_sink(function.sink, source)
+        if sink.kind is SinkKind.FOR_EACH_BATCH:
+            return self._of_batches(source)
+        if sink.kind is SinkKind.COLLECT:
+            return self._of_results()
+        done = "printed" if sink.kind is SinkKind.PRINT else "handed to the function"
+        return _AT_LEAST, f"{self._again()} is {done} again"
+
+    def _loss(self, source: SourceTransformation) -> str | None:
+        """Return why elements are lost whatever the sink does; None where none are."""
+        if source.not_replayable is not None:
+            return source.not_replayable
+        if self._recovery is Recovery.NO_MORE:
+            nothing = "nothing is left to go on from" if self._checkpoints else "there are no checkpoints"
+            return f"the job isn't restarted, and {nothing}: what isn't out when it fails never comes"
+        if self._recovery is Recovery.START and source.from_the_end:
+            return "there are no checkpoints, and a restart reads what is new from then on"
+        return None
+
+    def _again(self) -> str:
+        if self._recovery is Recovery.START:
+            return "there are no checkpoints: a restart begins anew, and all"
+        return "what comes behind the latest checkpoint when the job fails"
+
+    def _of_sink(self, sink: Sink[object], source: SourceTransformation) -> Verdict:
+        reason = sink.guarantee_reason
+        if sink.delivery_guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+            if self._recovery is Recovery.START:
+                return _AT_LEAST, f"{self._again()} is written again"
+            return _AT_LEAST, reason
+        if not isinstance(sink, SupportsCommitter):  # the same element has the same effect, however often it comes
+            if source.non_deterministic:
+                made = ", ".join(source.non_deterministic)
+                return _AT_LEAST, f"{reason}, but {made} of the source makes another element when it is read again"
+            return _EXACTLY, reason
+        if self._recovery is Recovery.START:
+            when = "at the end" if self._graph.batch else "at savepoints and at the end"
+            return _AT_LEAST, f"there are no checkpoints: it commits {when}, and a restart begins anew"
+        if self._recovery is Recovery.MEMORY:
+            return _AT_LEAST, f"{reason}, but checkpoints are gone if the driver dies, and the job then begins anew"
+        return _EXACTLY, reason
+
+    def _of_batches(self, source: SourceTransformation) -> Verdict:
+        key = CheckpointingOptions.EVERY_EPOCH.key
+        if not self._every_epoch:
+            return _AT_LEAST, f"{self._again()} is given again, as other epochs ({key} = true gives the same ones)"
+        if self._recovery is Recovery.MEMORY:
+            return _AT_LEAST, "checkpoints are gone if the driver dies, and all is then given again, as other epochs"
+        if source.non_deterministic:
+            made = ", ".join(source.non_deterministic)
+            return _AT_LEAST, f"{made} of the source makes other rows when an epoch is run again"
+        return _EXACTLY, "if the function takes an epoch once: behind a failure it comes again with the same number and rows"
+
+    def _of_results(self) -> Verdict:
+        if self._recovery is Recovery.START:
+            return _AT_MOST, "there are no checkpoints: a job that would begin anew fails instead, once results were taken"
+        return _EXACTLY, "held back until a checkpoint holds them"
+
+
+def _sinks_behind(step: Transformation) -> Iterator[SinkTransformation]:
+    seen: set[int] = set()
+    stack = [step]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, SinkTransformation):
+            yield one
+        if id(one) not in seen:
+            seen.add(id(one))
+            stack.extend(reversed(one.children))
+
+
+def _sink_name(sink: SinkTransformation) -> str:
+    function = sink.function
+    if isinstance(function, SinkOperator) and sink.name == _WRITER:
+        return type(function.sink).__name__
+    return sink.name

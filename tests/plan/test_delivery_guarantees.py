@@ -1,0 +1,153 @@
+"""What a job promises about its elements is the least of what source, job and sink promise."""
+
+import pytest
+
+from pystate.api.functions import SinkFunction
+from pystate.api.job_graph import KeyByTransformation, SinkKind, SinkTransformation, StreamGraph
+from pystate.common.configuration import Configuration
+from pystate.common.stream_guarantee import EndToEndGuarantee
+from pystate.connectors.sink import DeliveryGuarantee, Sink
+from pystate.connectors.sink_operator import SinkOperator
+from pystate.plan.delivery_guarantees import DeliveryGuarantees
+from tests.connectors.folder_sink import FolderSink
+from tests.plan.programs import mapped, source
+
+EXACTLY, AT_LEAST = EndToEndGuarantee.EXACTLY_ONCE, EndToEndGuarantee.AT_LEAST_ONCE
+AT_MOST, NONE = EndToEndGuarantee.AT_MOST_ONCE, EndToEndGuarantee.NONE
+
+CHECKPOINTS = {"execution.checkpointing.interval": "10 s", "execution.checkpointing.dir": "/tmp/checkpoints"}  # noqa: S108
+IN_MEMORY = {"execution.checkpointing.interval": "10 s"}
+EVERY_EPOCH = {"execution.checkpointing.every-epoch": "true", "execution.checkpointing.dir": "/tmp/checkpoints"}  # noqa: S108
+NO_RESTART = {"restart-strategy.type": "none"}
+RETAINED = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+RESTARTS_ALONE = {"restart-strategy.type": "fixed-delay"}
+NOTHING: dict[str, str] = {}
+
+
+class PlainSink(Sink):
+    """At-least-once, unless it says otherwise."""
+
+    def __init__(self, guarantee=DeliveryGuarantee.AT_LEAST_ONCE):
+        self._guarantee = guarantee
+
+    def create_writer(self, context):
+        raise NotImplementedError
+
+    @property
+    def delivery_guarantee(self):
+        return self._guarantee
+
+    @property
+    def guarantee_reason(self):
+        return "upserts by key" if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE else super().guarantee_reason
+
+
+class Function(SinkFunction):
+    def invoke(self, value, context):
+        pass
+
+
+TWO_PHASE, UPSERT = FolderSink("/nowhere"), PlainSink(DeliveryGuarantee.EXACTLY_ONCE)
+
+
+def sunk(parent, sink, name="Writer"):
+    if isinstance(sink, Sink):
+        sink = SinkOperator(sink)
+    if isinstance(sink, SinkFunction):
+        return SinkTransformation(name, (parent,), kind=SinkKind.FUNCTION, function=sink)
+    return SinkTransformation(name, (parent,), kind=sink)
+
+
+def all_of(roots, options, *, batch=False):
+    configuration = Configuration()
+    for key, value in options.items():
+        configuration.set_string(key, value)
+    graph = StreamGraph(roots)
+    graph.batch = batch
+    return DeliveryGuarantees(graph, graph.assign_uids(auto=True), configuration).all()
+
+
+def of(sink, options, *, batch=False, **found):
+    root = source()
+    for name, value in found.items():
+        setattr(root, name, value)
+    sunk(mapped(root), sink)
+    (only,) = all_of([root], options, batch=batch)
+    return only.guarantee, only.reason
+
+
+@pytest.mark.parametrize(
+    ("sink", "options", "guarantee", "why"),
+    [
+        (TWO_PHASE, CHECKPOINTS, EXACTLY, "committed when a checkpoint completes"),
+        (TWO_PHASE, {**CHECKPOINTS, **NO_RESTART, **RETAINED}, EXACTLY, "committed when a checkpoint completes"),
+        (TWO_PHASE, EVERY_EPOCH, EXACTLY, "committed when a checkpoint completes"),
+        (TWO_PHASE, IN_MEMORY, AT_LEAST, "gone if the driver dies"),
+        (TWO_PHASE, RESTARTS_ALONE, AT_LEAST, "commits at savepoints and at the end, and a restart begins anew"),
+        (TWO_PHASE, NOTHING, AT_MOST, "there are no checkpoints"),
+        (TWO_PHASE, {**CHECKPOINTS, **NO_RESTART}, AT_MOST, "nothing is left to go on from"),
+        (UPSERT, CHECKPOINTS, EXACTLY, "upserts by key"),
+        (UPSERT, IN_MEMORY, EXACTLY, "upserts by key"),
+        (UPSERT, RESTARTS_ALONE, EXACTLY, "upserts by key"),
+        (UPSERT, NOTHING, AT_MOST, "isn't restarted"),
+        (PlainSink(), CHECKPOINTS, AT_LEAST, "written again after a failure"),
+        (PlainSink(), RESTARTS_ALONE, AT_LEAST, "begins anew"),
+        (PlainSink(DeliveryGuarantee.NONE), CHECKPOINTS, NONE, ""),
+        (Function(), CHECKPOINTS, AT_LEAST, "handed to the function again"),
+        (SinkKind.PRINT, CHECKPOINTS, AT_LEAST, "printed again"),
+        (SinkKind.PRINT, NOTHING, AT_MOST, "what isn't out when it fails never comes"),
+        (SinkKind.FOR_EACH_BATCH, CHECKPOINTS, AT_LEAST, "execution.checkpointing.every-epoch = true"),
+        (SinkKind.FOR_EACH_BATCH, EVERY_EPOCH, EXACTLY, "takes an epoch once"),
+        (SinkKind.FOR_EACH_BATCH, {"execution.checkpointing.every-epoch": "true"}, AT_LEAST, "if the driver dies"),
+        (SinkKind.COLLECT, CHECKPOINTS, EXACTLY, "until a checkpoint holds them"),
+        (SinkKind.COLLECT, RESTARTS_ALONE, AT_MOST, "fails instead"),
+    ],
+)  # fmt: skip
+def test_a_source_that_is_read_again_leaves_it_to_job_and_sink(sink, options, guarantee, why):
+    found, reason = of(sink, options)
+    assert (found, why in reason) == (guarantee, True), reason
+
+
+@pytest.mark.parametrize("sink", [TWO_PHASE, UPSERT, PlainSink(), Function(), SinkKind.PRINT, SinkKind.FOR_EACH_BATCH])
+@pytest.mark.parametrize("options", [CHECKPOINTS, EVERY_EPOCH, RESTARTS_ALONE])
+def test_what_is_not_read_again_gets_out_once_at_most(sink, options):
+    assert of(sink, options, not_replayable="it is gone") == (AT_MOST, "it is gone")
+
+
+def test_a_sink_that_promises_nothing_keeps_no_promise_of_others():
+    assert of(PlainSink(DeliveryGuarantee.NONE), CHECKPOINTS, not_replayable="it is gone")[0] is NONE
+
+
+def test_without_checkpoints_a_source_that_begins_at_its_end_reads_nothing_twice():
+    assert of(SinkKind.PRINT, RESTARTS_ALONE, from_the_end=True)[0] is AT_MOST
+    assert of(TWO_PHASE, CHECKPOINTS, from_the_end=True)[0] is EXACTLY
+
+
+def test_rows_that_come_out_otherwise_are_other_rows_to_upserts_and_epochs_and_none_to_transactions():
+    other = {"non_deterministic": ("rand()",)}
+    assert of(UPSERT, CHECKPOINTS, **other) == (
+        AT_LEAST, "upserts by key, but rand() of the source makes another element when it is read again"
+    )  # fmt: skip
+    assert of(SinkKind.FOR_EACH_BATCH, EVERY_EPOCH, **other)[0] is AT_LEAST
+    assert of(TWO_PHASE, CHECKPOINTS, **other)[0] is EXACTLY
+
+
+def test_a_batch_job_takes_no_checkpoints():
+    restarts = {**CHECKPOINTS, "restart-strategy.type": "fixed-delay"}
+    guarantee, reason = of(TWO_PHASE, restarts, batch=True)
+    assert (guarantee, "it commits at the end" in reason) == (AT_LEAST, True)
+
+
+def test_each_source_is_told_of_with_each_sink_that_it_reaches():
+    first, second = source("first"), source("second")
+    second.not_replayable = "it is gone"
+    joined = mapped(first)
+    sunk(KeyByTransformation("KeyBy", (joined,), None, column="word"), SinkKind.PRINT, "Print")
+    both = sunk(joined, TWO_PHASE)
+    both.parents = (joined, second)
+    second.children.append(both)
+    assert [(one.source, one.sink, one.guarantee) for one in all_of([first, second], CHECKPOINTS)] == [
+        ("first", "Print", AT_LEAST),
+        ("first", "FolderSink", EXACTLY),
+        ("second", "FolderSink", AT_MOST),
+    ]
