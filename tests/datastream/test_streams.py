@@ -158,6 +158,12 @@ class Collect(SinkFunction):
 
 
 @pytest.mark.parametrize("method", ["shuffle", "rebalance", "rescale", "forward", "broadcast", "global_"])
+def test_pickled_keys_are_those_without_a_type(words):
+    """PyFlink's default type of keys can be named, as there."""
+    for stream in (words.key_by(len, Types.PICKLED_BYTE_ARRAY()), words.key_by("value", Types.PICKLED_BYTE_ARRAY())):
+        assert stream.transformation.key_type is None
+
+
 def test_a_keyed_stream_is_partitioned_already(words, method):
     with pytest.raises(JobGraphError, match=rf"{method}\(\) can't take the place of a key"):
         getattr(words.key_by(len), method)()

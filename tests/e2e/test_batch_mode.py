@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from pystate.common import Types, WatermarkStrategy
-from pystate.common.errors import CheckpointFailedError
+from pystate.common.errors import CheckpointFailedError, JobGraphError
 from pystate.common.time import Time
 from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.datastream import (
@@ -17,6 +17,7 @@ from pystate.datastream import (
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
+from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from tests.faults.workload import Sink
 
@@ -106,3 +107,29 @@ def test_each_key_has_its_final_results_in_the_order_of_time(run_job):
     assert job.status["checkpoint_config"]["interval"] in (None, -1, 0x7FFFFFFFFFFFFFFF)
     with pytest.raises(CheckpointFailedError, match="is not a streaming job"):
         job.master.savepoint(None, stop=False, cancel=False)
+
+
+@pytest.mark.parametrize("monitored", [False, True])
+def test_bounds_of_what_an_epoch_reads_don_t_bound_batch_mode(run_job, tmp_path, monitored):
+    """Many files, of which an epoch would have one: each key has one result still."""
+    folder, counted = tmp_path / "files", Sink()
+    folder.mkdir()
+    for number in range(5):
+        (folder / f"{number}.txt").write_text("\n".join(key for key, _ in PAIRS))
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+        source = FileSource(str(folder), monitor_interval_ms=100 if monitored else None, max_files_per_epoch=1)
+        keys = env.from_source(source, None, "files").map(lambda key: (key, 1), PAIR)
+        keys.key_by(by_key, Types.STRING()).reduce(added).uid("counted").for_each_batch(counted)
+        env.execute("files in batch mode")
+
+    job = run_job(program, {"pystate.source.max-bytes-per-epoch": "1 b"})
+    if monitored:
+        with pytest.raises(JobGraphError):
+            job.result()
+        return
+    job.result()
+    assert counted.rows == Counter((key, 5 * count) for key, count in Counter(key for key, _ in PAIRS).items())
+    assert counted.epochs == [0]

@@ -15,9 +15,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import answers as functions_of_ours
+import cloudpickle
 from answers import Labelled, Program, answers, load_programs
 from pyflink.common import Configuration, Types
 from pyflink.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from pyflink.java_gateway import get_gateway
+
+# the interpreters of thread mode import nothing from beside this file
+cloudpickle.register_pickle_by_value(functions_of_ours)
 
 
 def environment(mode: str, parallelism: int, *, paced: bool) -> StreamExecutionEnvironment:
@@ -57,6 +63,9 @@ def ask(programs: list[Program], mode: str, parallelism: int, *, paced: bool) ->
         except Exception as error:  # what can't be built spoils no others
             print(f"{program.name}: {error}"[:1500], flush=True)
     texts = [stream.map(Labelled(label), Types.STRING()) for label, stream in streams.items()]
+    transformations = env._j_stream_execution_environment.getTransformations()  # noqa: SLF001
+    # `execute()` says to partitioners how many subtasks there are, `execute_and_collect()` doesn't
+    get_gateway().jvm.org.apache.flink.python.util.PythonConfigUtil.setPartitionCustomOperatorNumPartitions(transformations)
     with (texts[0].union(*texts[1:]) if texts[1:] else texts[0]).execute_and_collect() as results:
         return answers(list(results), list(streams))
 

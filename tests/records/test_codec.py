@@ -4,7 +4,7 @@ import decimal
 import pyarrow as pa
 import pytest
 
-from pystate.common import Instant, Row, Types
+from pystate.common import Instant, Row, RowKind, Types
 from pystate.common.errors import RecordError
 from pystate.plan.output import OutputKind, OutputSpec, line_prefix
 from pystate.records.codec import RecordCodec
@@ -73,6 +73,22 @@ def test_an_element_of_another_type_is_refused_and_named(type_info, wrong):
     with pytest.raises(RecordError) as refused:
         round_trip(type_info, [wrong])
     assert "output_type" in str(refused.value)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_row_that_is_no_insert_is_refused_where_its_kind_would_be_lost(nested):
+    row = Types.ROW_NAMED(["a"], [Types.LONG()])
+    type_info = Types.TUPLE([row]) if nested else row
+
+    def element(kind):
+        return (Row.of_kind(kind, a=1),) if nested else Row.of_kind(kind, a=1)
+
+    for kind in (RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE):
+        with pytest.raises(RecordError, match="would turn from") as refused:
+            round_trip(type_info, [element(RowKind.INSERT), element(kind)])
+        assert "leave the type out" in str(refused.value)
+        assert round_trip(None, [element(kind)]) == [element(kind)]
+    assert round_trip(type_info, [element(RowKind.INSERT)]) == [element(RowKind.INSERT)]
 
 
 def test_a_timestamp_with_a_zone_is_given_as_utc_without_one():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -142,6 +142,9 @@ class Row:
     def set_row_kind(self, row_kind: RowKind) -> None:
         """Set what the row says about a changelog."""
         _set_kind(self, row_kind)
+        if row_kind is not RowKind.INSERT:
+            while _until_kinds:
+                _until_kinds.pop()()
 
     def values_as(self, names: tuple[str, ...]) -> list[Any]:
         """Return the values in the order of a type's names; as they are where row or type were given no names.
@@ -246,6 +249,17 @@ _new = object.__new__
 _set_fields = Row.__dict__["_fields"].__set__
 _set_values = Row.__dict__["_values"].__set__
 _set_kind = Row.__dict__["_kind"].__set__
+
+
+_until_kinds: list[Callable[[], None]] = []
+
+
+def when_kinds_are_used(call: Callable[[], None]) -> None:
+    """Have a function called when this process makes its first row of another kind than INSERT.
+
+    Whoever reads each row of a job need not look at the kinds until then.
+    """
+    _until_kinds.append(call)
 
 
 def _rebuild(fields: tuple[str, ...] | bool | None, values: list[Any], kind: RowKind) -> Row:

@@ -145,8 +145,9 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
 
         Args:
             key_selector: The name of a column of the rows, or a function from element to key.
-            key_type: The type of what the function returns; without it each key says its own type.
+            key_type: The type of what the function returns; without it, as with PICKLED_BYTE_ARRAY, each key says its own.
         """
+        key_type = element_type(key_type)
         if isinstance(key_selector, str):
             step = KeyByTransformation(
                 "KeyBy", (self._transformation,), self.get_type(), column=key_selector, key_type=key_type

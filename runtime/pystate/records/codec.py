@@ -2,6 +2,8 @@
 
 A ROW crosses Spark as its columns, a TUPLE as `f0`, `f1`, ..., any other typed element as one column `value`. Untyped
 elements are pickled into one binary column: they only travel between processes of one job and are never durable.
+
+The columns of a ROW have no place for its kind: a row that is no INSERT is refused, rather than made one.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.errors import RecordError
-from pystate.common.row import Row
+from pystate.common.row import Row, RowKind, when_kinds_are_used
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.records.sizes import Measure, list_size, map_size, struct_size, too_large
@@ -55,6 +57,24 @@ _AS_TEXT: dict[TypeKind, tuple[Convert, Convert]] = {
     TypeKind.BIG_DEC: (str, lambda text: text if isinstance(text, decimal.Decimal) else decimal.Decimal(text)),
     TypeKind.SQL_TIME: (lambda time: time.isoformat(), datetime.time.fromisoformat),
 }
+
+
+_kinds_used = False
+"""Whether this process has made rows of other kinds than INSERT."""
+_plain_row: type[Any] = Row
+"""The class of rows whose kind need not be looked at: that of none, once there are other kinds."""
+
+
+class _NoRow:
+    """Stands for the class of no row."""
+
+
+def _look_at_kinds() -> None:
+    global _kinds_used, _plain_row  # noqa: PLW0603
+    _kinds_used, _plain_row = True, _NoRow
+
+
+when_kinds_are_used(_look_at_kinds)
 
 
 @dataclass(frozen=True)
@@ -157,6 +177,8 @@ def _map_converter(type_info: TypeInformation) -> ColumnConverter:
 def _fields_of(value: Any, names: tuple[str, ...], type_info: TypeInformation) -> list[Any] | tuple[Any, ...]:
     values: list[Any] | tuple[Any, ...]
     if isinstance(value, Row):
+        if _kinds_used and value.get_row_kind() is not RowKind.INSERT:
+            raise _no_insert(value, type_info)
         values = _in_order(value, names, type_info)
     elif isinstance(value, (tuple, list)):
         values = value
@@ -167,6 +189,13 @@ def _fields_of(value: Any, names: tuple[str, ...], type_info: TypeInformation) -
         message = f"{value!r} has {len(values)} fields, {type_info.name} has {len(names)}."
         raise RecordError(message, hint="return all fields, or declare the right output_type")
     return values
+
+
+def _no_insert(row: Row, type_info: TypeInformation) -> RecordError:
+    message = (
+        f"A {type_info.name} goes from task to task without its kind: {row!r} would turn from {row.get_row_kind()} to +I."
+    )
+    return RecordError(message, hint="make the kind a field of the row, or leave the type out: untyped rows keep their kind")
 
 
 def _in_order(row: Row, names: tuple[str, ...], type_info: TypeInformation) -> list[Any]:
@@ -297,7 +326,7 @@ class RecordCodec:
             def prepare(element: Any) -> tuple[Any, ...]:
                 if type(element) is tuple and len(element) == count:  # the two that functions give most often come first
                     return element
-                if type(element) is Row:  # read directly: a call takes as long as all the rest
+                if type(element) is _plain_row:  # read directly: a call takes as long as all the rest
                     fields, values = element._fields, element._values  # noqa: SLF001
                     if (fields is None or fields == names) and len(values) == count:
                         return tuple(values)
