@@ -69,6 +69,12 @@ def test_streams_of_two_environments_do_not_meet(words):
         words.connect(other.broadcast(RULES))
 
 
+def test_pickled_keys_are_those_without_a_type(words):
+    """PyFlink's default type of keys can be named, as there."""
+    for stream in (words.key_by(len, Types.PICKLED_BYTE_ARRAY()), words.key_by("value", Types.PICKLED_BYTE_ARRAY())):
+        assert stream.transformation.key_type is None
+
+
 def test_a_function_must_fit_the_key(words, numbers):
     keyed, broadcast = words.key_by(len), numbers.broadcast(RULES)
     refusals = [
@@ -158,12 +164,6 @@ class Collect(SinkFunction):
 
 
 @pytest.mark.parametrize("method", ["shuffle", "rebalance", "rescale", "forward", "broadcast", "global_"])
-def test_pickled_keys_are_those_without_a_type(words):
-    """PyFlink's default type of keys can be named, as there."""
-    for stream in (words.key_by(len, Types.PICKLED_BYTE_ARRAY()), words.key_by("value", Types.PICKLED_BYTE_ARRAY())):
-        assert stream.transformation.key_type is None
-
-
 def test_a_keyed_stream_is_partitioned_already(words, method):
     with pytest.raises(JobGraphError, match=rf"{method}\(\) can't take the place of a key"):
         getattr(words.key_by(len), method)()

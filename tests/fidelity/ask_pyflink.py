@@ -1,7 +1,8 @@
 """Runs the programs in a real PyFlink and writes what it answers; needs nothing of ours but `answers.py` beside it.
 
-Programs of one mode, parallelism and pace are one job: starting Flink's Python workers takes longer than all they do. Modes
-and parallelisms that are not asked for stay in the file as they are.
+Programs of one mode, parallelism and pace share jobs: starting Flink's Python workers takes longer than all they do. A job
+doesn't have too many of them: its threads would bring the machine to a stand. Modes and parallelisms that are not asked for
+stay in the file as they are.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from pyflink.java_gateway import get_gateway
 
 # the interpreters of thread mode import nothing from beside this file
 cloudpickle.register_pickle_by_value(functions_of_ours)
+
+
+SUBTASKS = 36
+"""The programs of a job times its parallelism, at most."""
 
 
 def environment(mode: str, parallelism: int, *, paced: bool) -> StreamExecutionEnvironment:
@@ -70,6 +75,16 @@ def ask(programs: list[Program], mode: str, parallelism: int, *, paced: bool) ->
         return answers(list(results), list(streams))
 
 
+def write(path: Path, found: dict[str, Any]) -> None:
+    """Write what is known by now."""
+    recorded = {
+        "answers": found,
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "versions": {"apache-flink": importlib.metadata.version("apache-flink"), "python": sys.version.split()[0]},
+    }
+    path.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
 def main() -> None:
     """Run what the command line names."""
     parser = argparse.ArgumentParser()
@@ -89,7 +104,8 @@ def main() -> None:
                 if not paced and not options.only:
                     found.pop(f"{mode} {parallelism}", None)
                 chosen = [one for one in fitting if one.paced == paced]
-                for group in [[one] for one in chosen] if options.alone else [chosen] if chosen else []:
+                largest = 1 if options.alone else SUBTASKS // parallelism
+                for group in [chosen[first : first + largest] for first in range(0, len(chosen), largest)]:
                     print(f"{mode} at {parallelism}: {len(group)} programs, {group[0].name} ...", flush=True)
                     try:
                         answered = ask(group, mode, parallelism, paced=paced)
@@ -99,12 +115,7 @@ def main() -> None:
                         print(str(error)[-3000:], flush=True)
                         continue
                     found.setdefault(f"{mode} {parallelism}", {}).update(answered)
-    recorded = {
-        "answers": found,
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "versions": {"apache-flink": importlib.metadata.version("apache-flink"), "python": sys.version.split()[0]},
-    }
-    options.output.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n", "utf-8")
+                    write(options.output, found)
 
 
 if __name__ == "__main__":

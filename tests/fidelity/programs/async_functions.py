@@ -130,9 +130,9 @@ def retried_until_the_timeout(env):
 
 
 def behind_and_in_front_of_a_key(env):
-    asked = AsyncDataStream.unordered_wait(_numbers(env), Slower(), LONG_ENOUGH, 10, INT)
-    sums = asked.key_by(lambda value: "all", TEXT).max()
-    last = AsyncDataStream.ordered_wait(sums, Some(), LONG_ENOUGH, 10, TEXT)
+    asked = AsyncDataStream.ordered_wait(_numbers(env), Slower(), LONG_ENOUGH, 10, INT)
+    largest = asked.key_by(lambda value: "all", TEXT).max()
+    last = AsyncDataStream.unordered_wait(largest, Some(), LONG_ENOUGH, 10, TEXT)
     return {"asked": asked.map(lambda value: value + 1, INT), "largest": last.filter(lambda text: text.startswith("50 "))}
 
 

@@ -1,6 +1,6 @@
 """Joins as PyFlink's programs write them, which has none: by state and timers, and by windows over a union.
 
-`tests/fidelity/test_joins.py` holds the joins that pystate has against what these answer.
+`tests/fidelity/test_joins.py` holds the joins of Flink's Java API against what these answer.
 """
 
 from pyflink.common import Duration, Time, Types, WatermarkStrategy
