@@ -83,7 +83,7 @@ def of(sink, options, *, batch=False, **found):
         (TWO_PHASE, {**CHECKPOINTS, **NO_RESTART, **RETAINED}, EXACTLY, "committed when a checkpoint completes"),
         (TWO_PHASE, EVERY_EPOCH, EXACTLY, "committed when a checkpoint completes"),
         (TWO_PHASE, IN_MEMORY, AT_LEAST, "gone if the driver dies"),
-        (TWO_PHASE, RESTARTS_ALONE, AT_LEAST, "commits at savepoints and at the end, and a restart begins anew"),
+        (TWO_PHASE, RESTARTS_ALONE, AT_LEAST, "commits when the job ends, and a restart begins anew"),
         (TWO_PHASE, NOTHING, AT_MOST, "there are no checkpoints"),
         (TWO_PHASE, {**CHECKPOINTS, **NO_RESTART}, AT_MOST, "nothing is left to go on from"),
         (UPSERT, CHECKPOINTS, EXACTLY, "upserts by key"),
@@ -135,7 +135,7 @@ def test_rows_that_come_out_otherwise_are_other_rows_to_upserts_and_epochs_and_n
 def test_a_batch_job_takes_no_checkpoints():
     restarts = {**CHECKPOINTS, "restart-strategy.type": "fixed-delay"}
     guarantee, reason = of(TWO_PHASE, restarts, batch=True)
-    assert (guarantee, "it commits at the end" in reason) == (AT_LEAST, True)
+    assert (guarantee, "it commits when the job ends" in reason) == (AT_LEAST, True)
 
 
 def test_each_source_is_told_of_with_each_sink_that_it_reaches():

@@ -119,8 +119,7 @@ class DeliveryGuarantees:
                 return _AT_LEAST, f"{reason}, but {made} of the source makes another element when it is read again"
             return _EXACTLY, reason
         if self._recovery is Recovery.START:
-            when = "at the end" if self._graph.batch else "at savepoints and at the end"
-            return _AT_LEAST, f"there are no checkpoints: it commits {when}, and a restart begins anew"
+            return _AT_LEAST, "there are no checkpoints: it commits when the job ends, and a restart begins anew"
         if self._recovery is Recovery.MEMORY:
             return _AT_LEAST, f"{reason}, but checkpoints are gone if the driver dies, and the job then begins anew"
         return _EXACTLY, reason
