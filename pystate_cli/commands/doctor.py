@@ -9,7 +9,7 @@ import typer
 
 from pystate.common.errors import ConfigurationError
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.doctor import machine, service, storage
+from pystate_cli.doctor import kafka, machine, service, storage
 from pystate_cli.doctor.finding import Finding, Health, fail, ok, warn
 from pystate_cli.programs.program_arguments import ConfDirOption, PropertyOption
 from pystate_cli.session import Session
@@ -69,6 +69,7 @@ def _findings(
     configuration = yield from _configuration(session, conf_dir, properties)
     if configuration is None:
         return
+    yield kafka.check_kafka(configuration)
     yield machine.check_cores(configuration)
     with session.console.waiting("Trying the storage"):
         stored = list(storage.check_storage(configuration))

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, cast
 
 from pystate.api.checkpointed import CheckpointedFunction, ListCheckpointed
+from pystate.api.row_decoder import RowDecoder
 from pystate.api.state import MapStateDescriptor
 from pystate.api.window.operation import WindowOperation
 from pystate.common.errors import JobGraphError
@@ -148,6 +149,7 @@ class SourceTransformation(Transformation):
         watches_files: Where the job doesn't end by itself, files that come later are read too.
         paths: Of a source of files, where they are; paths, URLs, or patterns.
         watermark_strategy: Gives elements their times; None where they have none.
+        decoder: Makes elements of the rows; None where rows, or their only column, are the elements.
         partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
         not_replayable: Why its elements can't be read again after a failure, as a clause; None where they can. Found by the
             engine where the source itself doesn't say.
@@ -162,6 +164,7 @@ class SourceTransformation(Transformation):
     watches_files: bool = False
     paths: tuple[str, ...] = ()
     watermark_strategy: WatermarkStrategy | None = None
+    decoder: RowDecoder | None = None
     partitioned_by: tuple[str, ...] = field(default=(), init=False)
     not_replayable: str | None = None
     from_the_end: bool = field(default=False, init=False)

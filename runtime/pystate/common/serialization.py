@@ -8,6 +8,7 @@ from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.not_there import not_there
+from pystate.common.type_info import TypeInformation, Types
 
 __all__ = [
     "BulkWriterFactory",
@@ -29,11 +30,17 @@ class SerializationSchema(ABC):
 
 
 class DeserializationSchema(ABC):
-    """Makes an element of bytes."""
+    """Makes an element of bytes.
+
+    Attributes:
+        produced_type: The type of the elements; None where it is left open, and they travel pickled.
+    """
+
+    produced_type: TypeInformation | None = None
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
-        """Return the element of some bytes."""
+        """Return the element of some bytes; None for none."""
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
@@ -45,6 +52,8 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     Raises:
         JobGraphError: There is no such encoding.
     """
+
+    produced_type = Types.STRING()
 
     def __init__(self, charset: str = "UTF-8") -> None:
         self._charset = _charset(charset)
@@ -60,6 +69,8 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
     """Bytes as they are."""
+
+    produced_type = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
     def serialize(self, element: bytes) -> bytes:
         """Return the bytes."""

@@ -18,6 +18,7 @@ from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy
 from pystate.datastream.connectors.file_system import FileSource
+from pystate.datastream.connectors.kafka_source import KafkaSource
 from pystate.datastream.connectors.number_seq import NumberSequenceSource
 from pystate.datastream.execution_settings import ExecutionSettings
 from pystate.datastream.executor import current_executor, for_widest_step
@@ -94,14 +95,15 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
 
     def from_source(
         self,
-        source: FileSource | NumberSequenceSource,
+        source: FileSource | KafkaSource | NumberSequenceSource,
         watermark_strategy: WatermarkStrategy | None = None,
         source_name: str = "Source",
         type_info: TypeInformation | None = None,
     ) -> StreamT:
         """Read a source; the elements of a text file source are its lines, those of a Parquet source its rows.
 
-        A `NumberSequenceSource` is read as a collection is.
+        Those of a Kafka source are what its schema makes of records' values. A `NumberSequenceSource` is read as a
+        collection is.
 
         Args:
             source: What to read.
@@ -114,6 +116,8 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             numbers = self._sources[-1]
             numbers.name, numbers.watermark_strategy = source_name, watermark_strategy
             return stream
+        if isinstance(source, KafkaSource):
+            return self._from_kafka(source, watermark_strategy, source_name, type_info)
         step = SourceTransformation(
             name=source_name,
             frame=lambda: source.to_frame(self.spark),
@@ -123,6 +127,19 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             paths=source.paths,
             watermark_strategy=watermark_strategy,
             output_type=type_info or (Types.STRING() if source.single_column else None),
+        )
+        return self._add_source(step)
+
+    def _from_kafka(
+        self, source: KafkaSource, strategy: WatermarkStrategy | None, name: str, type_info: TypeInformation | None
+    ) -> StreamT:
+        step = SourceTransformation(
+            name=name,
+            frame=lambda: source.to_frame(self.spark, name, timed=strategy is not None),
+            bounded=source.bounded,
+            watermark_strategy=strategy,
+            decoder=source.decoder,
+            output_type=type_info or source.produced_type,
         )
         return self._add_source(step)
 

@@ -293,7 +293,8 @@ class JobPlanner:
         ways = {(edge.target, edge.input_index, edge.routing) for edge in edges}
         plain = not any(chain.children for chain in chains) and len(edges) == len(chains) and len(ways) == 1
         bare = not any(edge.selector is not None or edge.routing.takes_turns or edge.timestamped for edge in edges)
-        if plain and bare:
+        decoded = any(source.step.decoder is not None for source in plan.sources)
+        if plain and bare and not decoded:
             plan.direct_routing = edges[0].routing
         else:
             for source, chain in zip(plan.sources, chains, strict=True):

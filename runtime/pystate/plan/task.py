@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pystate.api.job_graph import OperatorKind
+from pystate.api.row_decoder import RowDecoder
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.type_info import TypeInformation
 from pystate.plan.chain import Chain, OperatorSpec
@@ -27,6 +28,7 @@ class TaskInput:
         channels: Of a timestamped input: the channels whose watermarks come, with the time after which one without elements
             is idle, ms; None for never.
         partitioned_by: Of a source with lasting partitions: the columns that name the one of a row.
+        decoder: Of a source: makes elements of rows that are none themselves.
     """
 
     type_info: TypeInformation | None
@@ -35,6 +37,7 @@ class TaskInput:
     timestamped: bool = False
     channels: dict[str, int | None] = field(default_factory=dict)
     partitioned_by: tuple[str, ...] = ()
+    decoder: RowDecoder | None = None
 
 
 @dataclass

@@ -8,12 +8,13 @@ import sys
 from collections import namedtuple
 from datetime import datetime, timezone
 
+import pyspark
 import pytest
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JavaNotFoundError
 from pystate.common.home import PystateHome
-from pystate_cli.doctor import machine, service, storage
+from pystate_cli.doctor import kafka, machine, service, storage
 from pystate_cli.doctor.finding import Finding, Health, fail, ok, warn
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 
@@ -41,8 +42,9 @@ def test_a_healthy_machine(pystate, conf, own_home):
 
     names = [line[6:23].strip() for line in out.splitlines() if not line.startswith(" ")]
     assert code == 0, out
-    assert names[:9] == ["python", "packages", "java", "spark", "home", "settings", "cores", "checkpoints", "savepoints"]
-    assert names[9:11] == ["job manager", "port"]
+    assert names[:7] == ["python", "packages", "java", "spark", "home", "settings", "kafka"]
+    assert names[7:10] == ["cores", "checkpoints", "savepoints"]
+    assert names[10:12] == ["job manager", "port"]
     assert names[-1] == "clock"
     assert "checks" in err
     assert not own_home.exists(), "a look leaves nothing behind"
@@ -228,3 +230,27 @@ def test_the_verdict():
     assert verdict(findings[:1]) == "All 1 checks are well."
     assert verdict(findings) == "1 of 2 checks warn."
     assert verdict([*findings, fail("c", "")]) == "1 of 3 checks failed, 1 warn."
+
+
+@pytest.mark.parametrize(
+    ("settings", "health", "text"),
+    [
+        ({}, Health.OK, f"-Dspark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"),
+        (
+            {"spark.jars.packages": f"a:b:1,org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"},
+            Health.OK,
+            f"reading: org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}",
+        ),
+        ({"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:3.5.0"}, Health.WARN, "is for Spark 3.5.0"),
+        ({"spark.jars": "/x/spark-sql-kafka-0-10_2.13-3.5.0.jar"}, Health.WARN, "is for Spark 3.5.0"),
+        (
+            {"spark.jars": f"/x/spark-sql-kafka-0-10_2.13-{pyspark.__version__}.jar,/x/kafka-clients-3.9.2.jar"},
+            Health.WARN,
+            "without spark-token-provider-kafka-0-10;",
+        ),
+    ],
+)
+def test_the_connector_to_kafka(settings, health, text):
+    found = kafka.check_kafka(Configuration(settings))
+    assert (found.health, found.name) == (health, "kafka")
+    assert text in found.text

@@ -1,12 +1,20 @@
-"""Kafka's names. The connector isn't there yet; Spark's own reads and writes Kafka."""
+"""Kafka as source and sink, in the names of `pyflink.datastream.connectors.kafka`."""
 
-from __future__ import annotations
-
-from abc import ABC, abstractmethod
 from enum import Enum
-from typing import Any
 
 from pystate.common.not_there import not_there
+from pystate.connectors.kafka.records import (
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaTopicSelector,
+)
+from pystate.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
+from pystate.datastream.connectors.kafka_offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+)
+from pystate.datastream.connectors.kafka_source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [
     "FlinkKafkaConsumer",
@@ -24,42 +32,16 @@ __all__ = [
     "Semantic",
 ]
 
-_WHY = "the Kafka connector comes later."
-_READ = 'read Kafka with Spark: env.from_data_frame(env.spark.readStream.format("kafka")...load())'
-_WRITE = 'write Kafka with Spark: for_each_batch(lambda frame, epoch: frame.write.format("kafka")...save())'
+_WHY = "Flink 2 has it no more, and PyFlink's wraps a Java class that is gone."
 
 
 class Semantic(Enum):
-    """How often an element gets to Kafka."""
+    """How often an element gets to Kafka, in the words of Flink's old producer."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
     NONE = 2
 
 
-class KafkaOffsetResetStrategy(Enum):
-    """Where to begin where no offset is known."""
-
-    LATEST = 0
-    EARLIEST = 1
-    NONE = 2
-
-
-class KafkaTopicSelector(ABC):
-    """Says to which topic an element goes."""
-
-    @abstractmethod
-    def apply(self, data: Any) -> str:
-        """Return the topic of an element."""
-
-
-FlinkKafkaConsumer = not_there("FlinkKafkaConsumer", _WHY, _READ)
-KafkaSource = not_there("KafkaSource", _WHY, _READ)
-KafkaSourceBuilder = not_there("KafkaSourceBuilder", _WHY, _READ)
-KafkaTopicPartition = not_there("KafkaTopicPartition", _WHY, _READ)
-KafkaOffsetsInitializer = not_there("KafkaOffsetsInitializer", _WHY, _READ)
-FlinkKafkaProducer = not_there("FlinkKafkaProducer", _WHY, _WRITE)
-KafkaSink = not_there("KafkaSink", _WHY, _WRITE)
-KafkaSinkBuilder = not_there("KafkaSinkBuilder", _WHY, _WRITE)
-KafkaRecordSerializationSchema = not_there("KafkaRecordSerializationSchema", _WHY, _WRITE)
-KafkaRecordSerializationSchemaBuilder = not_there("KafkaRecordSerializationSchemaBuilder", _WHY, _WRITE)
+FlinkKafkaConsumer = not_there("FlinkKafkaConsumer", _WHY, "read with KafkaSource.builder()")
+FlinkKafkaProducer = not_there("FlinkKafkaProducer", _WHY, "write with KafkaSink.builder()")

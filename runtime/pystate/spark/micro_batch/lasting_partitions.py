@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,7 @@ class PartitionWatermarks:
         """Forget all partitions: another Spark task's follow."""
         self._highest = {}
 
-    def runs(self, batch: pa.RecordBatch, elements: list[Any]) -> Iterator[Iterator[Any]]:
+    def runs(self, batch: pa.RecordBatch, elements: Iterable[Any]) -> Iterator[Iterator[Any]]:
         """Yield the elements of a batch, those of one partition together that came together; to be run before the next."""
         if not self._assigners:
             yield iter(elements)

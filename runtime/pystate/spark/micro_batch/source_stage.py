@@ -58,12 +58,13 @@ class SourceStage:
         self._contexts: list[tuple[OperatorSpec, SubtaskRuntimeContext]] = []
         chain = spec.task.chain
         self._index_of = {edge.tag: level_index(spec.level, edge) for edge in chain.all_outputs()}
-        time = ChainTime(current_time_ms)
+        self._time = time = ChainTime(current_time_ms)
         self._buffers = {edge.tag: OutputBuffer(edge, self._sink, time=time) for edge in chain.all_outputs()}
         self._timed = [edge for edge in chain.all_outputs() if edge.timestamped]
         self._compiled = CompiledChain(chain, self._buffers, self._make_context, time)
-        self._decode = RecordCodec(spec.task.inputs[0].type_info, spec.task.name).decode
-        self._partitions = PartitionWatermarks(spec.task.inputs[0].partitioned_by, self._compiled.assigners)
+        rows = spec.task.inputs[0]
+        self._decode = RecordCodec(rows.type_info, spec.task.name).decode if rows.decoder is None else self._decoded
+        self._partitions = PartitionWatermarks(rows.partitioned_by, self._compiled.assigners)
         self._told: dict[SampleKey, MetricValue] = {}
         self._begin(0)
 
@@ -88,9 +89,11 @@ class SourceStage:
         """
         self._begin(partition)
         ready, metrics, emit = self._ready, self._metrics, self._compiled.emit
+        decoder = self._spec.task.inputs[0].decoder
         try:
             for batch in batches:
-                for elements in self._partitions.runs(batch, self._decode(batch)):
+                for run in self._partitions.runs(batch, self._decode(batch)):
+                    elements = run if decoder is None else (element for element in run if element is not None)
                     more = True
                     while more:
                         with metrics.busy:
@@ -107,6 +110,14 @@ class SourceStage:
             yield from ready.drain()
         finally:
             ready.close()
+
+    def _decoded(self, batch: pa.RecordBatch) -> Iterator[Any]:
+        """Yield the elements of rows, None for a row without one; each is given its time right when it is asked for."""
+        decoder, time = self._spec.task.inputs[0].decoder, self._time
+        assert decoder is not None  # noqa: S101 - else rows are decoded by their type
+        for element, time.timestamp in decoder.decode(batch):
+            yield element
+        time.timestamp = None
 
     def _begin(self, partition: int) -> None:
         self._partition = partition

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
-from pystate.common.type_info import TypeInformation
+from pystate.common.type_info import TypeInformation, Types
 from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.plan.output import Routing
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
@@ -59,6 +59,8 @@ def source_type(source: SourceTransformation, frame: DataFrame) -> TypeInformati
     check_frame(frame, source.name)
     if source.collection is not None and source.output_type is not None:
         return source.output_type
+    if source.decoder is not None:
+        return source.output_type or Types.PICKLED_BYTE_ARRAY()
     if not source.single_column:
         columns = type_info_of(frame.schema, source.name)
         declared = source.output_type or columns
@@ -146,7 +148,7 @@ def _staged(
         vertex_id=vertex_id(source.uid),
         parallelism=plan.parallelism,
         max_parallelism=default_max_parallelism(plan.parallelism),
-        inputs=[TaskInput(source.step.output_type, partitioned_by=source.step.partitioned_by)],
+        inputs=[TaskInput(source.step.output_type, partitioned_by=source.step.partitioned_by, decoder=source.step.decoder)],
         chain=source.chain,
         is_source=True,
     )

@@ -1,0 +1,48 @@
+"""What jobs that read or write Kafka need."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+from pystate_cli.doctor.finding import Finding, ok, warn
+
+if TYPE_CHECKING:
+    from pystate.common.configuration import Configuration
+
+_ARTIFACT = "spark-sql-kafka-0-10_2.13"
+_NEEDS = {"spark-token-provider-kafka-0-10": "spark-token-provider-kafka", "kafka-clients": "kafka-clients"}
+
+
+def check_kafka(configuration: Configuration) -> Finding:
+    """Look whether the settings name Spark's connector, in a version that fits, and whether the client is installed."""
+    client = "writing: confluent-kafka is installed"
+    if importlib.util.find_spec("confluent_kafka") is None:
+        client = "writing: pip install 'pystate[kafka]'"
+    spark = importlib.util.find_spec("pyspark")
+    if spark is None:
+        return ok("kafka", f"no Spark, so nothing to read with; {client}")
+    from pyspark import __version__ as version
+
+    package = f"org.apache.spark:{_ARTIFACT}:{version}"
+    named = [part for part in _names(configuration, "spark.jars.packages") if _ARTIFACT in part]
+    files = [part for part in _names(configuration, "spark.jars") if _ARTIFACT in part]
+    if not named and not files:
+        return ok("kafka", f"reading: jobs need -Dspark.jars.packages={package}; {client}")
+    found = (named or files)[0]
+    other = found.removesuffix(".jar").rpartition(":" if named else "-")[2]
+    if other.split(".")[:2] != version.split(".")[:2]:
+        text = f"the connector is for Spark {other}, and {version} is installed; {client}"
+        return warn("kafka", text, f"spark.jars.packages = {package}, once the registry has it")
+    if files and not named:
+        jars = _names(configuration, "spark.jars")
+        missing = [name for name, part in _NEEDS.items() if not any(part in jar for jar in jars)]
+        if missing:
+            return warn(
+                "kafka", f"spark.jars has the connector without {' and '.join(missing)}; {client}", "see docs/kafka.md"
+            )
+    return ok("kafka", f"reading: {found}; {client}")
+
+
+def _names(configuration: Configuration, key: str) -> list[str]:
+    return [part.strip() for part in str(configuration.get_string(key, "")).split(",") if part.strip()]

@@ -1,0 +1,16 @@
+"""How a source's rows become elements, where they are more than rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class RowDecoder(Protocol):
+    """Makes elements of rows; travels to the workers."""
+
+    def decode(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, int | None]]:
+        """Yield the element of each row, None for none, with its time, ms since 1970, None for none."""

@@ -1,0 +1,74 @@
+"""The client of Kafka's: confluent-kafka, an extra, and how its errors read."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from pystate.common.errors import JobExecutionError, JobGraphError
+
+BOOTSTRAP_SERVERS = "bootstrap.servers"
+REQUEST_TIMEOUT_S = 30.0
+"""How long one question to the brokers may take."""
+
+_QUIET = {"log_level": 2}
+"""A broker that is away is told by errors of calls; librdkafka would say it on stderr once a second besides."""
+
+
+class KafkaConnectorError(JobExecutionError):
+    """Kafka does not do what the connector asks for."""
+
+
+def kafka_client(module: str = "confluent_kafka") -> Any:
+    """Return the client's module.
+
+    Raises:
+        JobGraphError: It isn't installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        message = f"Kafka's client is not installed here: {error}."
+        raise JobGraphError(message, hint="pip install 'pystate[kafka]', on every machine where slots run") from error
+
+
+def client_settings(properties: Mapping[str, str], **own: Any) -> dict[str, Any]:
+    """Return the settings of a client: ours, and above them those of the author's."""
+    return {**_QUIET, **own, **properties}
+
+
+def new_client(kind: str, settings: Mapping[str, Any], where: str) -> Any:
+    """Return a `Producer` or `Consumer`.
+
+    Raises:
+        JobGraphError: The client isn't installed, or doesn't know a property.
+    """
+    client = kafka_client()
+    try:
+        return getattr(client, kind)(dict(settings))
+    except (client.KafkaException, ValueError, TypeError) as error:
+        message = f"Kafka's client refuses a property: {reason(error)}."
+        hint = "names of properties are librdkafka's (its CONFIGURATION.md), which differ a little from the Java client's"
+        raise JobGraphError(message, where=where, hint=hint) from error
+
+
+def new_admin(properties: Mapping[str, str], where: str) -> Any:
+    """Return a client that asks about topics.
+
+    Raises:
+        JobGraphError: The client isn't installed, or doesn't know a property.
+    """
+    client, admin = kafka_client(), kafka_client("confluent_kafka.admin")
+    try:
+        return admin.AdminClient(client_settings(properties))
+    except (client.KafkaException, ValueError, TypeError) as error:
+        message = f"Kafka's client refuses a property: {reason(error)}."
+        raise JobGraphError(message, where=where) from error
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error of the client says, without a stop at its end."""
+    inner: Any = error.args[0] if error.args else error
+    said = inner.str() if hasattr(inner, "str") else str(inner)
+    return str(said).strip().rstrip(".")

@@ -1,0 +1,154 @@
+"""How elements become records of Kafka's: topic, key and value."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from pystate.common.errors import JobGraphError
+from pystate.common.serialization import SerializationSchema
+
+ProducerRecord = tuple[str, bytes | None, bytes | None, int | None]
+"""Topic, key, value and timestamp (ms since 1970) of a record."""
+
+
+class KafkaTopicSelector(ABC):
+    """Says which topic an element goes to."""
+
+    @abstractmethod
+    def apply(self, data: Any) -> str:
+        """Return the topic."""
+
+
+class KafkaRecordSerializationSchema:
+    """Makes a record of an element; made by `builder()`, or extended by an author.
+
+    Args:
+        topic_selector: Says which topic an element goes to.
+    """
+
+    def __init__(self, topic_selector: KafkaTopicSelector | None = None) -> None:
+        self._topic_selector = topic_selector
+        self._topic: str | None = None
+        self._key_schema: SerializationSchema | None = None
+        self._value_schema: SerializationSchema | None = None
+
+    @staticmethod
+    def builder() -> KafkaRecordSerializationSchemaBuilder:
+        """Begin to describe one."""
+        return KafkaRecordSerializationSchemaBuilder()
+
+    def record_of(self, element: Any, timestamp: int | None) -> ProducerRecord:
+        """Return the record of an element.
+
+        Args:
+            element: What the stream holds.
+            timestamp: Its time, ms since 1970; None where it has none: the broker then takes the time of its arrival.
+        """
+        selector, key_schema, value_schema = self._topic_selector, self._key_schema, self._value_schema
+        topic = self._topic if selector is None else selector.apply(element)
+        if type(topic) is not str or value_schema is None:
+            message = f"The topic of an element must be a text, not {topic!r}."
+            raise JobGraphError(message, where=type(self).__name__, hint="return the topic's name from apply()")
+        key = None if key_schema is None else key_schema.serialize(element)
+        return topic, key, value_schema.serialize(element), timestamp if timestamp is None or timestamp >= 0 else None
+
+
+class _OfFunction(KafkaTopicSelector):
+    def __init__(self, function: Callable[[Any], str]) -> None:
+        self._function = function
+
+    def apply(self, data: Any) -> str:
+        """Return the topic."""
+        return self._function(data)
+
+
+class KafkaRecordSerializationSchemaBuilder:
+    """Collects what makes a record: topic or topic selector, key and value."""
+
+    def __init__(self) -> None:
+        self._topic: str | None = None
+        self._selector: KafkaTopicSelector | None = None
+        self._key: SerializationSchema | None = None
+        self._value: SerializationSchema | None = None
+
+    def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
+        """Write all elements to one topic.
+
+        Raises:
+            JobGraphError: It is no name, or the topic is set already.
+        """
+        self._check_no_topic()
+        if not isinstance(topic, str) or not topic:
+            message = f"set_topic() takes the name of a topic, not {topic!r}."
+            raise JobGraphError(message)
+        self._topic = topic
+        return self
+
+    def set_topic_selector(
+        self, topic_selector: KafkaTopicSelector | Callable[[Any], str]
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Choose the topic by element.
+
+        Raises:
+            JobGraphError: It is nothing to ask, or the topic is set already.
+        """
+        self._check_no_topic()
+        if not isinstance(topic_selector, KafkaTopicSelector):
+            if not callable(topic_selector):
+                message = f"set_topic_selector() takes a KafkaTopicSelector, not {topic_selector!r}."
+                raise JobGraphError(message)
+            topic_selector = _OfFunction(topic_selector)
+        self._selector = topic_selector
+        return self
+
+    def set_key_serialization_schema(
+        self, key_serialization_schema: SerializationSchema
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Say how the key is made, by which Kafka chooses the partition; without it, records have none.
+
+        Raises:
+            JobGraphError: It is no schema.
+        """
+        self._key = _schema("set_key_serialization_schema", key_serialization_schema)
+        return self
+
+    def set_value_serialization_schema(
+        self, value_serialization_schema: SerializationSchema
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Say how the value is made.
+
+        Raises:
+            JobGraphError: It is no schema.
+        """
+        self._value = _schema("set_value_serialization_schema", value_serialization_schema)
+        return self
+
+    def build(self) -> KafkaRecordSerializationSchema:
+        """Return the schema.
+
+        Raises:
+            JobGraphError: Topic or value is missing.
+        """
+        if self._value is None:
+            message = "A record needs a value."
+            raise JobGraphError(message, hint="call set_value_serialization_schema(SimpleStringSchema())")
+        if self._topic is None and self._selector is None:
+            message = "A record needs a topic."
+            raise JobGraphError(message, hint="call set_topic(...) or set_topic_selector(...)")
+        schema = KafkaRecordSerializationSchema(self._selector)
+        schema._topic, schema._key_schema, schema._value_schema = self._topic, self._key, self._value  # noqa: SLF001
+        return schema
+
+    def _check_no_topic(self) -> None:
+        if self._topic is not None or self._selector is not None:
+            message = "The topic is set already: a record has one topic, or one selector of topics."
+            raise JobGraphError(message)
+
+
+def _schema(call: str, schema: Any) -> SerializationSchema:
+    if not isinstance(schema, SerializationSchema):
+        message = f"{call}() takes a SerializationSchema, not {schema!r}."
+        raise JobGraphError(message, hint="SimpleStringSchema() is one; your own extends SerializationSchema")
+    return schema

@@ -1,0 +1,158 @@
+"""Asks brokers what a source needs to know, through the Java client that comes with Spark's connector.
+
+So there is one set of properties, the Java client's, for what pystate asks and for what Spark reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import JobGraphError
+from pystate.datastream.connectors.kafka_offsets import (
+    EARLIEST,
+    LATEST,
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+    OffsetsKind,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_RESET = {KafkaOffsetResetStrategy.EARLIEST: EARLIEST, KafkaOffsetResetStrategy.LATEST: LATEST}
+
+
+def connector_package() -> str:
+    """Return the coordinates of Spark's package for Kafka."""
+    import pyspark
+
+    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+
+
+def check_connector(spark: SparkSession, where: str) -> None:
+    """Refuse a session of Spark's without its connector to Kafka.
+
+    Raises:
+        JobGraphError: It lacks it.
+    """
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - pyspark has no public way to Java's classes
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if loader.getResource(_CONNECTOR.replace(".", "/") + ".class") is None:
+        message = "Spark's connector to Kafka is not here."
+        hint = f"add the package: pystate run -Dspark.jars.packages={connector_package()} ..., or its files: spark.jars"
+        raise JobGraphError(message, where=where, hint=hint)
+
+
+class KafkaBrokers:
+    """The brokers, as a source sees them.
+
+    Args:
+        spark: Has the connector.
+        properties: The Java client's.
+        where: For errors.
+    """
+
+    def __init__(self, spark: SparkSession, properties: Mapping[str, str], where: str) -> None:
+        self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the same
+        self._properties = properties
+        self._where = where
+
+    def partitions(self, topics: tuple[str, ...], pattern: str | None) -> list[KafkaTopicPartition]:
+        """Return all partitions of topics, or of those whose whole name a pattern matches.
+
+        Raises:
+            JobGraphError: The brokers don't answer, or don't know a topic.
+        """
+        with self._admin() as admin:
+            if pattern is not None:
+                names = [str(name) for name in admin.listTopics().names().get()]
+                topics = tuple(name for name in names if re.fullmatch(pattern, name))
+            described = admin.describeTopics(self._list(topics)).allTopicNames().get()
+            found = []
+            for topic in topics:
+                for info in described.get(topic).partitions():
+                    found.append(KafkaTopicPartition(topic, int(info.partition())))
+        return sorted(found)
+
+    def offsets(
+        self, initializer: KafkaOffsetsInitializer, partitions: list[KafkaTopicPartition], group: str | None
+    ) -> dict[KafkaTopicPartition, int]:
+        """Return the offset of each partition: where it begins, or ends.
+
+        Raises:
+            JobGraphError: The brokers don't answer, or an offset is missing.
+        """
+        spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
+        with self._admin() as admin:
+            if initializer.kind is OffsetsKind.EARLIEST:
+                return self._listed(admin, partitions, spec.earliest())
+            if initializer.kind is OffsetsKind.LATEST:
+                return self._listed(admin, partitions, spec.latest())
+            if initializer.kind is OffsetsKind.TIMESTAMP:
+                found = self._listed(admin, partitions, spec.forTimestamp(initializer.timestamp_ms))
+                late = [partition for partition, offset in found.items() if offset < 0]
+                return {**found, **(self._listed(admin, late, spec.latest()) if late else {})}
+            known = initializer.given if initializer.kind is OffsetsKind.GIVEN else self._committed(admin, group)
+            found = {partition: known[partition] for partition in partitions if partition in known}
+            missing = [partition for partition in partitions if partition not in found]
+            if not missing:
+                return found
+            reset = _RESET.get(initializer.reset)
+            if reset is None:
+                topic, number = missing[0]
+                message = f"There is no offset for partition {number} of {topic!r}, and no strategy for such partitions."
+                hint = "name a KafkaOffsetResetStrategy: EARLIEST or LATEST"
+                raise JobGraphError(message, where=self._where, hint=hint)
+            return {**found, **self._listed(admin, missing, spec.earliest() if reset == EARLIEST else spec.latest())}
+
+    def _committed(self, admin: Any, group: str | None) -> dict[KafkaTopicPartition, int]:
+        if group is None:
+            message = "Offsets that a group has committed are asked for, and there is no group."
+            raise JobGraphError(message, where=self._where, hint="call set_group_id(...)")
+        found = {}
+        for entry in admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().entrySet():
+            place, offset = entry.getKey(), entry.getValue()
+            if offset is not None:
+                found[KafkaTopicPartition(str(place.topic()), int(place.partition()))] = int(offset.offset())
+        return found
+
+    def _listed(self, admin: Any, partitions: list[KafkaTopicPartition], spec: Any) -> dict[KafkaTopicPartition, int]:
+        asked = self._jvm.java.util.HashMap()
+        for topic, number in partitions:
+            asked.put(self._jvm.org.apache.kafka.common.TopicPartition(topic, number), spec)
+        answers = admin.listOffsets(asked).all().get()
+        found = {}
+        for entry in answers.entrySet():
+            place = entry.getKey()
+            found[KafkaTopicPartition(str(place.topic()), int(place.partition()))] = int(entry.getValue().offset())
+        return found
+
+    def _list(self, values: tuple[str, ...]) -> Any:
+        made = self._jvm.java.util.ArrayList()
+        for value in values:
+            made.add(value)
+        return made
+
+    @contextmanager
+    def _admin(self) -> Iterator[Any]:
+        from py4j.protocol import Py4JJavaError
+
+        settings = self._jvm.java.util.Properties()
+        for key, value in self._properties.items():
+            settings.setProperty(key, value)
+        try:
+            admin = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
+            try:
+                yield admin
+            finally:
+                admin.close()
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause() or error.java_exception
+            message = f"Kafka's brokers don't say what the source needs to know: {cause.getMessage()}"
+            hint = f"look at bootstrap.servers ({self._properties.get('bootstrap.servers')}), the topics and the permissions"
+            raise JobGraphError(message, where=self._where, hint=hint) from error

@@ -1,0 +1,118 @@
+"""Where a source begins and ends, in the names of `pyflink.datastream.connectors.kafka`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from pystate.common.errors import JobGraphError
+
+EARLIEST, LATEST = -2, -1
+"""How Spark writes these in the place of an offset."""
+
+
+class KafkaTopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+class KafkaOffsetResetStrategy(Enum):
+    """Where to begin where no offset is known."""
+
+    LATEST = 0
+    EARLIEST = 1
+    NONE = 2
+
+
+class OffsetsKind(Enum):
+    """How an initializer finds offsets."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    TIMESTAMP = "timestamp"
+    COMMITTED = "committed"
+    GIVEN = "given"
+
+
+@dataclass(frozen=True)
+class KafkaOffsetsInitializer:
+    """Finds the offset of each partition; made by its static methods.
+
+    Attributes:
+        kind: How.
+        timestamp_ms: Of TIMESTAMP.
+        given: Of GIVEN.
+        reset: Of COMMITTED and GIVEN: where partitions begin that have no offset.
+    """
+
+    kind: OffsetsKind
+    timestamp_ms: int = 0
+    given: Mapping[KafkaTopicPartition, int] = field(default_factory=dict)
+    reset: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST
+
+    @staticmethod
+    def earliest() -> KafkaOffsetsInitializer:
+        """Return the one that begins where a partition begins."""
+        return KafkaOffsetsInitializer(OffsetsKind.EARLIEST)
+
+    @staticmethod
+    def latest() -> KafkaOffsetsInitializer:
+        """Return the one that begins, or ends, where a partition ends when the job starts."""
+        return KafkaOffsetsInitializer(OffsetsKind.LATEST)
+
+    @staticmethod
+    def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
+        """Return the one that begins at the first record of a time or later, ms since 1970; where there is none, at the end.
+
+        Raises:
+            JobGraphError: It is no time.
+        """
+        if type(timestamp) is not int or timestamp < 0:
+            message = f"KafkaOffsetsInitializer.timestamp() takes ms since 1970, not {timestamp!r}."
+            raise JobGraphError(message)
+        return KafkaOffsetsInitializer(OffsetsKind.TIMESTAMP, timestamp_ms=timestamp)
+
+    @staticmethod
+    def committed_offsets(
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
+    ) -> KafkaOffsetsInitializer:
+        """Return the one that begins at the offsets that the group has committed.
+
+        Args:
+            offset_reset_strategy: Where partitions begin of which it has none; NONE: the job fails.
+        """
+        return KafkaOffsetsInitializer(OffsetsKind.COMMITTED, reset=_strategy(offset_reset_strategy))
+
+    @staticmethod
+    def offsets(
+        offsets: Mapping[KafkaTopicPartition, int],
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
+    ) -> KafkaOffsetsInitializer:
+        """Return the one that begins at these offsets.
+
+        Args:
+            offsets: By partition.
+            offset_reset_strategy: Where partitions begin that are not among them; NONE: the job fails.
+
+        Raises:
+            JobGraphError: One is no offset.
+        """
+        given = {}
+        for partition, offset in dict(offsets).items():
+            if type(offset) is not int or offset < 0:
+                message = f"The offset of {tuple(partition)} is {offset!r}; offsets are numbers from 0 on."
+                raise JobGraphError(message)
+            given[KafkaTopicPartition(*partition)] = offset
+        reset = _strategy(offset_reset_strategy)
+        return KafkaOffsetsInitializer(OffsetsKind.GIVEN, given=given, reset=reset)
+
+
+def _strategy(value: Any) -> KafkaOffsetResetStrategy:
+    if not isinstance(value, KafkaOffsetResetStrategy):
+        message = f"{value!r} is no KafkaOffsetResetStrategy."
+        raise JobGraphError(message)
+    return value

@@ -1,0 +1,3 @@
+from tests.servers.kafka_broker import kafka
+
+__all__ = ["kafka"]

@@ -1,0 +1,28 @@
+"""Sinks to a real broker, and what is seen of them outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.common.serialization import SimpleStringSchema
+from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
+from pystate.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
+
+
+class Key(SimpleStringSchema):
+    """What stands in front of the colon."""
+
+    def serialize(self, element: Any) -> bytes:
+        return super().serialize(element.partition(":")[0])
+
+
+def builder(kafka: Any, topic: str, guarantee: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE) -> KafkaSinkBuilder:
+    schema = KafkaRecordSerializationSchema.builder().set_topic(topic).set_key_serialization_schema(Key())
+    schema.set_value_serialization_schema(SimpleStringSchema())
+    made = KafkaSink.builder().set_bootstrap_servers(kafka.address).set_delivery_guarantee(guarantee)
+    return made.set_record_serializer(schema.build())
+
+
+def values(kafka: Any, topic: str, isolation: str = "read_committed") -> list[str]:
+    return [message.value().decode() for message in kafka.read(topic, isolation)]

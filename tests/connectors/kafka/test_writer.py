@@ -1,0 +1,71 @@
+"""Sinks that send records as they come, against a real broker."""
+
+import pytest
+
+from pystate.common.errors import PystateError
+from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.testing import SinkTestHarness
+from tests.connectors.kafka.sinks import builder, values
+
+
+def opened(sink):
+    harness = SinkTestHarness(sink)
+    harness.open()
+    return harness
+
+
+def test_a_checkpoint_waits_until_records_have_arrived(kafka):
+    topic = kafka.new_topic()
+    with opened(
+        builder(kafka, topic, DeliveryGuarantee.AT_LEAST_ONCE).set_property("linger.ms", "60000").build()
+    ) as harness:
+        harness.process_elements(["a:1", "a:2"])
+        assert values(kafka, topic) == []
+        snapshot = harness.snapshot(1)
+        assert values(kafka, topic) == ["a:1", "a:2"]
+        harness.process_elements(["a:3"])
+    with SinkTestHarness(builder(kafka, topic, DeliveryGuarantee.AT_LEAST_ONCE).build()) as harness:
+        harness.initialize_state(snapshot)
+        harness.open()
+        harness.process_elements(["a:3"])
+        harness.snapshot(2)
+    assert values(kafka, topic) == ["a:1", "a:2", "a:3"], "what was held back went with the process, and came again"
+
+
+def test_a_broker_that_is_away_holds_the_checkpoint_up(kafka):
+    topic = kafka.new_topic()
+    with opened(builder(kafka, topic, DeliveryGuarantee.AT_LEAST_ONCE).build()) as harness:
+        harness.process_elements(["a:1"])
+        harness.snapshot(1)
+        kafka.kill()
+        harness.process_elements(["a:2", "a:3"])
+        kafka.start()
+        harness.snapshot(2)
+    assert values(kafka, topic) == ["a:1", "a:2", "a:3"]
+
+
+def test_records_that_are_given_up_fail_the_checkpoint(kafka):
+    sink = builder(kafka, "nowhere", DeliveryGuarantee.AT_LEAST_ONCE).set_property("message.timeout.ms", "300").build()
+    with opened(sink) as harness:
+        harness.process_elements(["a:1"])
+        with pytest.raises(PystateError, match="could not be written to topic 'nowhere'"):
+            harness.snapshot(1)
+
+
+def test_nothing_waits_where_nothing_is_promised(kafka):
+    topic = kafka.new_topic()
+    with opened(builder(kafka, topic, DeliveryGuarantee.NONE).set_property("linger.ms", "60000").build()) as harness:
+        harness.process_elements(["a:1"])
+        harness.snapshot(1)
+        assert values(kafka, topic) == []
+        harness.end_input()
+        harness.snapshot(2)
+    assert values(kafka, topic) == ["a:1"], "the end of the input waits"
+
+
+def test_a_property_that_the_client_does_not_know_is_named():
+    class Nowhere:
+        address = "127.0.0.1:1"
+
+    with pytest.raises(PystateError, match="Kafka's client refuses a property: .*no.such.property"):
+        opened(builder(Nowhere, "topic", DeliveryGuarantee.AT_LEAST_ONCE).set_property("no.such.property", "1").build())

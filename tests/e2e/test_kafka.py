@@ -1,0 +1,175 @@
+"""Jobs that read and write a real Kafka."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pystate.common.serialization import SimpleStringSchema
+from pystate.common.time import Duration
+from pystate.common.type_info import Types
+from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.connectors.kafka import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+    KafkaTopicPartition,
+)
+from pystate.datastream.formats.json import JsonRowDeserializationSchema
+from pystate.datastream.functions import KeyedProcessFunction
+from pystate.datastream.state import ValueStateDescriptor
+from tests.servers.kafka_broker import kafka, spark_jars
+
+__all__ = ["kafka"]
+
+pytestmark = pytest.mark.skipif(
+    not spark_jars(), reason="there is no connector of Spark's to Kafka here: run `make servers`"
+)
+
+EARLIEST, LATEST = KafkaOffsetsInitializer.earliest(), KafkaOffsetsInitializer.latest()
+
+
+def source(kafka, *topics, start=EARLIEST, end=LATEST, schema=None):
+    made = KafkaSource.builder().set_bootstrap_servers(kafka.address).set_topics(*topics)
+    made.set_starting_offsets(start).set_value_only_deserializer(schema or SimpleStringSchema()).set_group_id("readers")
+    return (made if end is None else made.set_bounded(end)).build()
+
+
+class Key(SimpleStringSchema):
+    def serialize(self, element):
+        return super().serialize(element.partition(":")[0])
+
+
+def sink(kafka, topic, guarantee=DeliveryGuarantee.EXACTLY_ONCE):
+    schema = KafkaRecordSerializationSchema.builder().set_topic(topic).set_key_serialization_schema(Key())
+    schema = schema.set_value_serialization_schema(SimpleStringSchema()).build()
+    made = KafkaSink.builder().set_bootstrap_servers(kafka.address).set_delivery_guarantee(guarantee)
+    return made.set_record_serializer(schema).build()
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield f"{value}:{count}"
+
+
+def inspected(path):
+    """What `pystate savepoints inspect` prints."""
+    command = [sys.executable, "-m", "pystate_cli", "savepoints", "inspect", path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def read_all(run_job, reading, strategy=None):
+    found = []
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        found.extend(env.from_source(reading, strategy, "in").execute_and_collect())
+
+    run_job(program, {"parallelism.default": "1"}).result()
+    return sorted(found)
+
+
+def test_sources_begin_and_end_where_they_are_told(kafka, run_job):
+    from confluent_kafka import Consumer, TopicPartition
+
+    topic = kafka.new_topic(2, retention_ms="-1")  # times long ago
+    for partition in (0, 1):
+        kafka.send(topic, [(None, f"{partition}{n}") for n in range(4)], partition, timestamp=1_000_000)
+        kafka.send(topic, [(None, f"{partition}late")], partition, timestamp=2_000_000)
+    kafka.send(topic, [(None, None)], 0)  # a tombstone makes no element
+    consumer = Consumer({"bootstrap.servers": kafka.address, "group.id": "readers"})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 3)], asynchronous=False)
+    consumer.close()
+    all_of = {number: [f"{number}{n}" for n in range(4)] + [f"{number}late"] for number in (0, 1)}
+    given = KafkaOffsetsInitializer.offsets({KafkaTopicPartition(topic, 1): 2}, KafkaOffsetResetStrategy.LATEST)
+    committed = KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST)
+    late = KafkaOffsetsInitializer.timestamp(1_500_000)
+    assert read_all(run_job, source(kafka, topic)) == all_of[0] + all_of[1]
+    assert read_all(run_job, source(kafka, topic, start=given)) == all_of[1][2:]
+    assert read_all(run_job, source(kafka, topic, start=committed)) == all_of[0][3:] + all_of[1]
+    assert read_all(run_job, source(kafka, topic, start=late, end=LATEST)) == ["0late", "1late"]
+    assert read_all(run_job, source(kafka, topic, end=late)) == all_of[0][:4] + all_of[1][:4]
+
+
+def test_counts_of_one_topic_go_to_another_and_on_behind_a_savepoint(kafka, run_job, tmp_path):
+    words, counts = kafka.new_topic(2), kafka.new_topic(2)
+    kafka.send(words, [(None, "a"), (None, "a")], 0)
+    kafka.send(words, [(None, "b")], 1)
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        stream = env.from_source(source(kafka, words, end=None), None, "words").uid("words")
+        stream.key_by(lambda word: word, key_type=Types.STRING()).process(Count(), Types.STRING()).uid("count").sink_to(
+            sink(kafka, counts)
+        ).uid("out")
+        env.execute()
+
+    def seen():
+        return sorted(message.value().decode() for message in kafka.read(counts))
+
+    options = {"execution.checkpointing.interval": "300 ms"}
+    job = run_job(program, options)
+    job.wait_for(lambda: seen() == ["a:1", "a:2", "b:1"])
+    path = job.savepoint(tmp_path / "savepoints", stop=True)
+    job.result()
+    assert f"topic {words}: partitions 0 at 2, 1 at 1" in inspected(path)
+    kafka.add_partitions(words, 3)
+    kafka.send(words, [(None, "a"), (None, "c")], 2)
+    kafka.kill()
+    kafka.start()
+    resumed = run_job(program, {**options, "execution.state-recovery.path": path, "parallelism.default": "1"})
+    resumed.wait_for(lambda: seen() == ["a:1", "a:2", "a:3", "b:1", "c:1"])
+
+
+class Timers(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(ctx.timestamp())
+        yield from ()
+
+    def on_timer(self, timestamp, ctx):
+        yield f"fired:{timestamp}"
+
+
+def test_each_partition_has_a_watermark_of_its_own(kafka, run_job):
+    topic, fired = kafka.new_topic(2, retention_ms="-1"), kafka.new_topic()
+    kafka.send(topic, [(None, '{"n":1}')], 0, timestamp=1000)
+    kafka.send(topic, [(None, '{"n":2}')], 0, timestamp=90_000)
+    kafka.send(topic, [(None, '{"n":3}')], 1, timestamp=2000)
+    rows = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["n"], [Types.LONG()])).build()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(1))
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        stream = env.from_source(source(kafka, topic, end=None, schema=rows), strategy, "timed")
+        stream.key_by(lambda row: "one", key_type=Types.STRING()).process(Timers(), Types.STRING()).sink_to(
+            sink(kafka, fired, DeliveryGuarantee.AT_LEAST_ONCE)
+        )
+        env.execute()
+
+    def seen():
+        return [message.value().decode() for message in kafka.read(fired)]
+
+    run_job(program, {"execution.checkpointing.interval": "200 ms", "parallelism.default": "1"})
+    deadline = time.monotonic() + 120
+    moment = 90_000
+    while "fired:90000" not in seen():  # partition 1 is idle by now, 0 is not
+        assert time.monotonic() < deadline, seen()
+        moment += 1
+        kafka.send(topic, [(None, '{"n":4}')], 0, timestamp=moment)
+    order = [int(text.partition(":")[2]) for text in seen()]
+    assert order[:2] == [1000, 2000], "timers fire in the order of time, whichever partition brought them"
+    assert order == sorted(order)
