@@ -108,7 +108,7 @@ def run_campaign(
             if files.damage(max(files.by_shuffle(), default=0), damage):
                 report.kills[f"shuffle {damage.value}"] += 1
             continue
-        victims = _victims(job, spark)[kind]
+        victims = victims_of(job, spark)[kind]
         if victims:
             kill(chance.choice(victims))
             report.kills[kind] += 1
@@ -127,7 +127,8 @@ def run_campaign(
     return report
 
 
-def _victims(job: Any, spark: Any) -> dict[str, list[int]]:
+def victims_of(job: Any, spark: Any) -> dict[str, list[int]]:
+    """Return the processes that can be killed, by kind."""
     slots = sorted(job.master.slot_pids.values())
     forkers = daemons(spark)
     workers = sorted(pid for forker in forkers for pid in children(forker) if pid not in slots)

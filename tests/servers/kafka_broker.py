@@ -179,6 +179,20 @@ class KafkaBroker:
             consumer.close()
         return sorted(found, key=lambda one: (one.partition(), one.offset()))
 
+    def open_transactions(self, topic: str) -> list[int]:
+        """Return the partitions where readers of committed records wait for the end of a transaction."""
+        from confluent_kafka import IsolationLevel, TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        admin = self.admin()
+        partitions = admin.list_topics(topic, timeout=30).topics[topic].partitions
+        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
+        ends = []
+        for isolation in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
+            answers = admin.list_offsets(asked, isolation_level=isolation)
+            ends.append({place.partition: answer.result(30).offset for place, answer in answers.items()})
+        return [number for number in partitions if ends[0][number] != ends[1][number]]
+
     def _wait_for(self, topic: str, partitions: int) -> None:
         deadline = time.monotonic() + 30
         while True:

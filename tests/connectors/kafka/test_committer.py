@@ -134,7 +134,8 @@ def test_what_subtasks_had_open_is_ended_by_others(kafka, before, after):
     for share in SinkTestHarness.repartition(snapshots, before, after, 128):
         opened(resumed, share, parallelism=after, subtask_index=share.subtask_index).close()
     expected = [f"{subtask}:{number}" for subtask in range(before) for number in range(5)]
-    assert sorted(values(kafka, topic)) == expected  # an open transaction would hold readers back
+    assert sorted(values(kafka, topic)) == expected
+    assert kafka.open_transactions(topic) == []
 
 
 def test_a_broker_that_dies_in_a_transaction_is_waited_for(kafka):
