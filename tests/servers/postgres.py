@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.servers.nginx import free_port
 
 _USER = "pystate"
@@ -124,3 +126,13 @@ def running_postgres(folder: Path) -> Iterator[Postgres]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """One server for all tests of a run; each test takes tables of its own."""
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    with running_postgres(tmp_path_factory.mktemp("postgres")) as server:
+        yield server

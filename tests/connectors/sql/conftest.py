@@ -4,18 +4,10 @@ import itertools
 
 import pytest
 
-from tests.servers import mariadb, postgres
+from tests.servers import mariadb
+from tests.servers.postgres import postgres_server  # noqa: F401 - a fixture
 
 _NUMBERS = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory):
-    reason = postgres.missing()
-    if reason is not None:
-        pytest.skip(reason)
-    with postgres.running_postgres(tmp_path_factory.mktemp("postgres")) as server:
-        yield server
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,17 @@
 from pystate.connectors.sql.connection import SqlConnectionOptions
 from pystate.connectors.sql.errors import SqlError
 from pystate.connectors.sql.execution import SqlExecutionOptions
+from pystate.connectors.sql.lookup import AsyncSqlLookup, SqlLookup
 from pystate.connectors.sql.sink import ExactlyOnceSqlSink, SqlSink, SqlSinkBuilder
 from pystate.connectors.sql.target import StatementTarget, TableTarget
 
 __all__ = [
+    "AsyncSqlLookup",
     "ExactlyOnceSqlSink",
     "SqlConnectionOptions",
     "SqlError",
     "SqlExecutionOptions",
+    "SqlLookup",
     "SqlSink",
     "SqlSinkBuilder",
     "StatementTarget",

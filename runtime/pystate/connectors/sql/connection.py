@@ -101,8 +101,16 @@ class SqlConnectionOptions:
         found = self.url().password
         return None if found is None else str(found)
 
-    def create_engine(self) -> Engine:
-        """Return what connects, one connection at a time.
+    @property
+    def has_url(self) -> bool:
+        """Whether the program carries the URL, so that it is known in front of the slots."""
+        return self._url is not None
+
+    def create_engine(self, connections: int = 1) -> Engine:
+        """Return what connects.
+
+        Args:
+            connections: How many there are at most at a time.
 
         Raises:
             ConfigurationError: There is no URL, or something is not installed.
@@ -111,7 +119,7 @@ class SqlConnectionOptions:
         url = self.url()
         options: dict[str, Any] = {"pool_pre_ping": True, "hide_parameters": True}
         if url.get_backend_name() != "sqlite":
-            options |= {"pool_size": 1, "max_overflow": 0}
+            options |= {"pool_size": connections, "max_overflow": 0}
         try:
             engine: Engine = sqlalchemy.create_engine(url, **(options | self.engine_options))
         except (sqlalchemy.exc.ArgumentError, ImportError, TypeError) as error:
