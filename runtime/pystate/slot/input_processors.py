@@ -16,7 +16,7 @@ from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.chain_time import ChainTime
-from pystate.slot.operators.operator import Operator
+from pystate.slot.operators.operator import Operator, ProcessKeyedBatch
 from pystate.slot.operators.output import Emit, Output
 from pystate.slot.sorted_keys import SortedKeys
 from pystate.state.base.backend import KeyedStateBackend
@@ -74,7 +74,9 @@ class InputProcessors:
             message = f"{head.spec.name!r} reads {len(handlers)} streams, the task has {len(inputs)}."
             raise ControlError(message, where=f"uid {self._task.uid}")
         process = [
-            self._plain_input(read, handle) if read.key is None else self._keyed_input(read, read.key, handle)
+            self._plain_input(read, handle)
+            if read.key is None
+            else self._keyed_input(read, read.key, handle, head.process_batch)
             for read, handle in zip(inputs, handlers, strict=True)
         ]
         if head.is_broadcast:
@@ -101,7 +103,9 @@ class InputProcessors:
 
         return process_timestamped if read.timestamped else process_plain
 
-    def _keyed_input(self, read: TaskInput, key: KeyColumn, handle: Emit) -> ProcessBatch:
+    def _keyed_input(
+        self, read: TaskInput, key: KeyColumn, handle: Emit, handle_batch: ProcessKeyedBatch | None
+    ) -> ProcessBatch:
         backend, codec, column, time = self._backend, self._key_codec, key.column, self._time
         assert backend is not None  # noqa: S101 - the task has a key
         assert codec is not None  # noqa: S101
@@ -136,9 +140,17 @@ class InputProcessors:
                 time.timestamp = None
             backend.count_records(batch.num_rows)
 
+        def process_together(batch: pa.RecordBatch) -> None:
+            assert handle_batch is not None  # noqa: S101 - asked below
+            keys, groups = keys_of(batch)
+            handle_batch(keys, groups, decode(batch), _timestamps(batch))
+            backend.count_records(batch.num_rows)
+
         if self._sorted_keys is not None:
             return self._sorted_input(read, key, handle, self._sorted_keys)
-        return process_timestamped if read.timestamped else process_keyed
+        if read.timestamped:
+            return process_timestamped if handle_batch is None else process_together
+        return process_keyed
 
     def _sorted_input(self, read: TaskInput, key: KeyColumn, handle: Emit, sorted_keys: SortedKeys) -> ProcessBatch:
         backend, codec, column, time = self._backend, self._key_codec, key.column, self._time

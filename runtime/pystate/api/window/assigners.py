@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from typing import Any, Generic
@@ -123,6 +124,11 @@ class _TumblingWindows(_TimeWindows):
         self._size = size
         self._offset = offset
 
+    @property
+    def panes(self) -> tuple[int, int]:
+        """Size and offset, in ms, of panes: all times of a pane are in the same windows."""
+        return self._size, self._offset
+
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
@@ -179,6 +185,11 @@ class _SlidingWindows(_TimeWindows):
         self._size = size
         self._slide = slide
         self._offset = offset
+
+    @property
+    def panes(self) -> tuple[int, int]:
+        """Size and offset, in ms, of panes: all times of a pane are in the same windows."""
+        return math.gcd(self._size, self._slide), self._offset
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext

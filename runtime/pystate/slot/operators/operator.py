@@ -7,7 +7,7 @@ Between create and close stand epochs: what an epoch did to the operator's state
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pystate.api.checkpointed import BoundedOneInput, CheckpointedFunction, CheckpointListener, ListCheckpointed
@@ -31,6 +31,7 @@ from pystate.slot.operators.output import Output
 from pystate.slot.operators.sink import sink_handler
 from pystate.slot.operators.timestamps import TimestampsAndWatermarks
 from pystate.slot.operators.two_input import two_input_handlers
+from pystate.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
 from pystate.slot.operators.windowing.window_operator import WindowOperator
 from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
 from pystate.state.base.backend import KeyedStateBackend
@@ -46,6 +47,10 @@ LIST_CHECKPOINTED_STATE = "_default_"
 _TWO_INPUT = (OperatorKind.CO_MAP, OperatorKind.CO_FLAT_MAP, OperatorKind.CO_PROCESS, OperatorKind.KEYED_CO_PROCESS)
 _KEYED = (OperatorKind.PROCESS, OperatorKind.REDUCE, OperatorKind.WINDOW, OperatorKind.INTERVAL_JOIN)
 _BROADCAST = (OperatorKind.BROADCAST_PROCESS, OperatorKind.KEYED_BROADCAST_PROCESS)
+
+
+ProcessKeyedBatch = Callable[[Sequence[Hashable], Sequence[int], Sequence[Any], Sequence[int | None]], None]
+"""(internal keys, key groups, elements, times)"""
 
 
 class Operator:
@@ -64,6 +69,8 @@ class Operator:
         timers: Its timer services; None where it has no keyed state.
         assigner: What gives elements times, of an operator that does.
         async_wait: The calls under way, of an operator that has such.
+        process_batch: Takes the elements of a batch with their keys and times, of a keyed operator that takes them so. None
+            for one that takes them one by one.
         touched: Whether the running epoch has handed an element to a function that keeps state in its own fields.
     """
 
@@ -82,6 +89,7 @@ class Operator:
         self.state = OperatorStateBackend(f"uid {spec.uid}")
         self.assigner: TimestampsAndWatermarks | None = None
         self.async_wait: AsyncWaitOperator | None = None
+        self.process_batch: ProcessKeyedBatch | None = None
         self.touched = False
         self._context = context
         self._key_groups = key_groups
@@ -281,7 +289,10 @@ class Operator:
         input_type = input_types[0]
         if kind is OperatorKind.WINDOW:
             where = f"uid {self.spec.uid}"
-            windows = WindowOperator(function, input_type, backend, self._context, self._time, timers, output, where)
+            made = AlignedWindowOperator if is_aligned(function) else WindowOperator
+            windows = made(function, input_type, backend, self._context, self._time, timers, output, where)
+            if isinstance(windows, AlignedWindowOperator):
+                self.process_batch = windows.process_batch
             return [windows.process_element]
         calls = callables(kind, function)
         if kind is OperatorKind.REDUCE:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from pystate.api.time_domain import TimeDomain
 from pystate.common.errors import StateError
@@ -26,6 +26,14 @@ class Triggerable(Protocol):
 
     def on_processing_time(self, timestamp: int, namespace: Any) -> None:
         """Do what is due by the clock."""
+
+
+@runtime_checkable
+class BulkTriggerable(Triggerable, Protocol):
+    """What registers and deletes no timers of its service when they fire, so that many can fire at once."""
+
+    def on_event_times(self, timers: Sequence[Timer]) -> None:
+        """Do what is due at several event times, in their order; sets the current key and the time for each by itself."""
 
 
 class InternalTimerService:
@@ -52,7 +60,13 @@ class InternalTimerService:
         self._time = time
         self._target = target
         self._event = backend.get_priority_queue(TimerSchema(name, TimeDomain.EVENT_TIME, namespaces))
+        self._bulk = target if isinstance(target, BulkTriggerable) else None
         self._processing = backend.get_priority_queue(TimerSchema(name, TimeDomain.PROCESSING_TIME, namespaces))
+
+    @property
+    def event_time_timers(self) -> KeyGroupedPriorityQueue:
+        """The timers by event time, for who has whole timers."""
+        return self._event
 
     def current_processing_time(self) -> int:
         """Return the time of the clock, ms since 1970."""
@@ -99,6 +113,8 @@ class InternalTimerService:
         Returns:
             How many fired.
         """
+        if self._bulk is not None:
+            return self._fire_in_bulk(self._bulk, watermark)
         return self._fire(self._event, watermark, self._target.on_event_time, stamped=True)
 
     def advance_processing_time(self, now: int) -> int:
@@ -119,6 +135,21 @@ class InternalTimerService:
                 fired += 1
                 if fired % FIRED_PER_LOOK == 0:
                     backend.limit_epoch(FIRED_PER_LOOK, 0)
+        finally:
+            time.timestamp = before
+            if fired:
+                backend.key_context.clear()
+        return fired
+
+    def _fire_in_bulk(self, target: BulkTriggerable, limit: int) -> int:
+        backend, time = self._backend, self._time
+        fired = 0
+        before = time.timestamp
+        try:
+            while due := self._event.poll_due(limit, FIRED_PER_LOOK):
+                target.on_event_times(due)
+                fired += len(due)
+                backend.limit_epoch(len(due), 0)
         finally:
             time.timestamp = before
             if fired:

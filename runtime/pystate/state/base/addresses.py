@@ -19,16 +19,22 @@ KEYED_BY_MORE = frozenset({StateKind.MAP, StateKind.LIST, StateKind.TIMER})
 """Kinds with several entries per key and namespace, whose sub-keys say the void namespace, too."""
 
 
+_NAMESPACES_KNOWN = 1_000
+"""After so many namespaces, those whose bytes are known are forgotten."""
+
+
 class AddressFormat(ABC):
     """How the addresses of one state look as bytes: those of the key, and those that sub-keys begin with.
 
     Attributes:
         is_void: Whether addresses are keys.
         key_bytes: (address) -> bytes of the key.
+        encode_key: (internal key) -> its bytes.
     """
 
     is_void: bool
     key_bytes: Callable[[Any], bytes]
+    encode_key: Callable[[Any], bytes]
 
     @abstractmethod
     def address(self, key: Hashable, namespace: Hashable) -> Hashable:
@@ -41,6 +47,10 @@ class AddressFormat(ABC):
     @abstractmethod
     def namespace_of(self, address: Any) -> Any:
         """Return the namespace of an address as it was given; None for the void one."""
+
+    @abstractmethod
+    def encode_namespace(self, namespace: Hashable) -> bytes:
+        """Return how the sub-keys of an internal namespace begin."""
 
     @abstractmethod
     def prefix(self, address: Any) -> bytes:
@@ -70,7 +80,7 @@ class VoidAddressFormat(AddressFormat):
     is_void = True
 
     def __init__(self, codec: KeyCodec, kind: StateKind) -> None:
-        self.key_bytes = codec.encode
+        self.key_bytes = self.encode_key = codec.encode
         self._decode = codec.decode
         self._external = codec.external
         self._prefix = VOID_NAMESPACE if kind in KEYED_BY_MORE else b""
@@ -85,6 +95,10 @@ class VoidAddressFormat(AddressFormat):
 
     def namespace_of(self, address: Any) -> Any:
         """Return None."""
+
+    def encode_namespace(self, namespace: Hashable) -> bytes:
+        """Return the same for all."""
+        return self._prefix
 
     def prefix(self, address: Any) -> bytes:
         """Return the same for all."""
@@ -112,6 +126,8 @@ class NamespacedAddressFormat(AddressFormat):
     def __init__(self, codec: KeyCodec, namespaces: NamespaceSerializer) -> None:
         encode = codec.encode
         self.key_bytes = lambda address: encode(address[0])
+        self.encode_key = encode
+        self._encoded: dict[Hashable, bytes] = {}  # windows are few
         self._keys = codec
         self._namespaces = namespaces
 
@@ -128,9 +144,18 @@ class NamespacedAddressFormat(AddressFormat):
         """Return the namespace."""
         return self._namespaces.external(address[1])
 
+    def encode_namespace(self, namespace: Hashable) -> bytes:
+        """Return the namespace with its length."""
+        data = self._encoded.get(namespace)
+        if data is None:
+            if len(self._encoded) >= _NAMESPACES_KNOWN:
+                self._encoded.clear()
+            data = self._encoded[namespace] = self._namespaces.encode(namespace)
+        return data
+
     def prefix(self, address: Any) -> bytes:
         """Return the namespace with its length."""
-        return self._namespaces.encode(address[1])
+        return self.encode_namespace(address[1])
 
     def decode(self, key: bytes, sub_key: bytes) -> tuple[Hashable, int]:
         """Return key and namespace."""

@@ -28,9 +28,22 @@ class TakingState(Protocol):
         """Remove the current address's value and return it; None where there is none, or it has expired."""
 
 
-def _refuse_none(name: str) -> StateError:
+def refuse_none(name: str) -> StateError:
+    """Return the error for None that is added to a state."""
     message = f"None can't be added to state {name!r}."
     return StateError(message, hint="leave such elements out, or add what stands for them")
+
+
+def no_reduced_value(name: str) -> StateError:
+    """Return the error for a reduce function that returns None."""
+    message = f"The reduce function of state {name!r} returned None."
+    return StateError(message, hint="return what takes the place of both values")
+
+
+def no_accumulator(name: str, method: str) -> StateError:
+    """Return the error for a method of an aggregate function that returns None."""
+    message = f"The aggregate function of state {name!r} returned None from {method}()."
+    return StateError(message, hint="return the accumulator, also where it is changed in place")
 
 
 class ValueReducingState(ReducingState[Any]):
@@ -67,18 +80,14 @@ class ValueReducingState(ReducingState[Any]):
     @override
     def add(self, value: Any) -> None:
         if value is None:
-            raise _refuse_none(self._name)
+            raise refuse_none(self._name)
         value = self._checked(value)
         current = self._read()
         if current is not None:
             value = self._reduce(current, value)
             if value is None:
-                raise self._no_result()
+                raise no_reduced_value(self._name)
         self._update(value)
-
-    def _no_result(self) -> StateError:
-        message = f"The reduce function of state {self._name!r} returned None."
-        return StateError(message, hint="return what takes the place of both values")
 
     def merge(self, taken: Sequence[Any]) -> None:
         """Reduce what was taken from elsewhere into the current value."""
@@ -86,7 +95,7 @@ class ValueReducingState(ReducingState[Any]):
         for value in taken:
             current = value if current is None else self._reduce(current, value)
             if current is None:
-                raise self._no_result()
+                raise no_reduced_value(self._name)
         self._update(current)
 
     @override
@@ -131,12 +140,11 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
     @override
     def add(self, value: Any) -> None:
         if value is None:
-            raise _refuse_none(self._name)
+            raise refuse_none(self._name)
         accumulator = self._read()
         accumulator = self._add(value, self._create() if accumulator is None else accumulator)
         if accumulator is None:
-            message = f"The aggregate function of state {self._name!r} returned None from add()."
-            raise StateError(message, hint="return the accumulator, also where it is changed in place")
+            raise no_accumulator(self._name, "add")
         self._update(accumulator)
 
     def merge(self, taken: Sequence[Any]) -> None:
@@ -148,8 +156,7 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
         for accumulator in taken:
             current = accumulator if current is None else self._merge(current, accumulator)
             if current is None:
-                message = f"The aggregate function of state {self._name!r} returned None from merge()."
-                raise StateError(message, hint="return the accumulator, also where it is changed in place")
+                raise no_accumulator(self._name, "merge")
         self._update(current)
 
     def clear(self) -> None:

@@ -106,9 +106,12 @@ class OverlayState(EpochOverlay):
         if key is NO_KEY:
             raise self._context.no_key_error()
         if group not in self._owned_groups:
-            message = f"Key group {group} isn't one of this subtask's, {self._context.key_group_range}."
-            raise StateError(message, where=f"state {self._name!r}")
+            raise self._foreign_group(group)
         return group
+
+    def _foreign_group(self, group: int) -> StateError:
+        message = f"Key group {group} isn't one of this subtask's, {self._context.key_group_range}."
+        return StateError(message, where=f"state {self._name!r}")
 
     @abstractmethod
     def touched_keys(self) -> list[tuple[Hashable, int]]:

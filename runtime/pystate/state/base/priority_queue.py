@@ -15,13 +15,15 @@ from pystate.common.errors import StateError
 from pystate.common.overrides import override
 from pystate.state.base.epoch_size import mapping_size
 from pystate.state.base.overlay import EpochOverlay
-from pystate.state.base.timer_schema import Timer, TimerSchema, check_time
+from pystate.state.base.timer_buckets import TimerBuckets
+from pystate.state.base.timer_schema import Timer, TimerSchema, check_time, new_timer
 
 if TYPE_CHECKING:
     from pystate.state.base.key_context import InternalKeyContext
 
 _BEFORE_ALL = -(1 << 63) - 1
-_HEAP_ITEM_BYTES = 150
+_BEHIND_ALL = 1 << 63
+_ADDED_BYTES = 16
 _HEADS_PER_GROUP = 4
 
 _time_of = attrgetter("timestamp")
@@ -53,6 +55,9 @@ class TimerStore(Protocol):
     def timers(self, key_group: int, /) -> Iterator[Timer]:
         """Iterate over the timers of a key group in the order of their times, until the epoch ends."""
 
+    def last_time(self) -> int | None:
+        """Return a time behind which no timer is stored; None where none is stored at all."""
+
     def kept_bytes(self) -> int:
         """Return about how much memory is taken by what is kept for the running epoch alone."""
 
@@ -76,10 +81,10 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         "_added",
         "_context",
         "_changes",
-        "_count",
         "_epoch",
         "_generation",
         "_heads",
+        "_highest",
         "_lowest",
         "_owned",
         "_store",
@@ -92,12 +97,22 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         self._store = store
         self._owned = range(context.key_group_range.start, context.key_group_range.end + 1)
         self._changes: dict[Timer, bool] = {}
-        self._added: dict[int, list[tuple[int, int, Timer]]] = {}  # heaps; what was removed again is still in them
-        self._count = 0  # so that timers of one time need not be compared
+        self._added: dict[int, TimerBuckets] = {}  # what was removed again is still in them
         self._epoch = 0
         self._heads: list[tuple[int, int]] = []  # a heap of (time, key group)
         self._lowest: dict[int, int] = {}  # which of them count: none is above the first time of its key group
         self._generation = -1
+        self._highest = _BEHIND_ALL  # until somebody asks for it
+
+    def highest_stored(self) -> int:
+        """Return a time behind which no timer is flushed. It may rise whenever an epoch ends, or is moved to disk.
+
+        A timer behind it that fires in the epoch that added it has never been anywhere else, and is simply forgotten.
+        """
+        if self._highest == _BEHIND_ALL:
+            last = self._store.last_time()
+            self._highest = _BEFORE_ALL if last is None else last
+        return self._highest
 
     def timer(self, timestamp: int, namespace: Any = None) -> Timer:
         """Return a timer of the current key.
@@ -117,16 +132,22 @@ class KeyGroupedPriorityQueue(EpochOverlay):
             groups = context.key_group_range
             message = f"Key group {context.active_key_group} isn't one of this subtask's, {groups}."
             raise StateError(message, where=f"state {self.schema.name!r}")
-        return Timer(timestamp, context.active_key, context.active_key_group, internal)
+        return new_timer(timestamp, context.active_key, context.active_key_group, internal)
 
     def add(self, timer: Timer) -> None:
         """Add a timer; nothing happens where it is there."""
-        if self._changes.get(timer):
+        changes = self._changes
+        if changes.get(timer):
             return
-        self._changes[timer] = True
-        self._count += 1
-        heapq.heappush(self._added.setdefault(timer.key_group, []), (timer.timestamp, self._count, timer))
-        self._announce(timer.key_group, timer.timestamp)
+        changes[timer] = True
+        time, _, key_group, _ = timer
+        added = self._added.get(key_group)
+        if added is None:
+            added = self._added[key_group] = TimerBuckets()
+        added.add(timer)
+        known = self._lowest.get(key_group)
+        if known is None or time < known:
+            self._announce(key_group, time)
 
     def remove(self, timer: Timer) -> None:
         """Remove a timer; nothing happens where it isn't there."""
@@ -164,6 +185,18 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         if timer is not None:
             self.remove(timer)
         return timer
+
+    def poll_due(self, limit: int, at_most: int) -> list[Timer]:
+        """Remove timers up to a time and return them, in the order in which `poll` does.
+
+        Args:
+            limit: The time, which counts as due.
+            at_most: How many, at least 1.
+        """
+        due: list[Timer] = []
+        while len(due) < at_most and (timer := self.peek()) is not None and timer.timestamp <= limit:
+            due += self._take(timer, at_most - len(due))
+        return due
 
     def is_empty(self) -> bool:
         """Return whether there is no timer."""
@@ -213,14 +246,46 @@ class KeyGroupedPriorityQueue(EpochOverlay):
                 heapq.heapify(self._heads)
 
     def _first(self, key_group: int) -> Timer | None:
-        changes, heap = self._changes, self._added.get(key_group)
-        while heap and not changes.get(heap[0][2]):
-            heapq.heappop(heap)
-        stored = self._store.first(key_group, changes)
-        if not heap:
+        stored, added = self._store.first(key_group, self._changes), self._first_added(key_group)
+        if not added:
             return stored
-        added = heap[0][2]
-        return added if stored is None or added.timestamp < stored.timestamp else stored
+        return added[-1] if stored is None or added[-1].timestamp < stored.timestamp else stored
+
+    def _first_added(self, key_group: int) -> list[Timer] | None:
+        """Return the bucket whose last timer is the first of those that the epoch added."""
+        changes, added = self._changes, self._added.get(key_group)
+        while added is not None and (bucket := added.front()):
+            while bucket:
+                if changes.get(bucket[-1]):
+                    return bucket
+                bucket.pop()
+        return None
+
+    def _take(self, first: Timer, at_most: int) -> list[Timer]:
+        """Remove the timers of one key group and time, of which `first` is the first, and return them."""
+        time, _, key_group, _ = first
+        changes, store = self._changes, self._store
+        taken: list[Timer] = []
+        stored = store.first(key_group, changes)
+        while stored is not None and stored[0] == time and len(taken) < at_most:
+            changes[stored] = False
+            taken.append(stored)
+            stored = store.first(key_group, changes)
+        if stored is not None and stored[0] == time:
+            return taken
+        bucket = self._first_added(key_group)
+        room = at_most - len(taken)
+        if bucket and bucket[-1][0] == time and room > 0:
+            is_stored = time <= self._highest
+            for timer in reversed(bucket[-room:]):
+                if changes.get(timer):
+                    if is_stored:
+                        changes[timer] = False
+                    else:
+                        del changes[timer]
+                    taken.append(timer)
+            del bucket[-room:]
+        return taken
 
     def prepare_flush(self) -> list[Change]:
         """Return what the epoch added and removed."""
@@ -229,6 +294,9 @@ class KeyGroupedPriorityQueue(EpochOverlay):
     @override
     def apply_flush(self, changes: list[Change]) -> None:
         self._store.put_all(changes)
+        if self._highest != _BEHIND_ALL:
+            last = max((timer[0] for timer, added in changes if added), default=_BEFORE_ALL)
+            self._highest = max(self._highest, last)
 
     @override
     def drop_epoch(self) -> None:
@@ -237,11 +305,10 @@ class KeyGroupedPriorityQueue(EpochOverlay):
                 self._announce(timer.key_group, timer.timestamp)
         self._changes.clear()
         self._added.clear()
-        self._count = 0
         self._epoch += 1
         self._store.end_epoch()
 
     @override
     def held_bytes(self) -> int:
         changes: Mapping[Any, bool] = self._changes
-        return mapping_size(changes) + _HEAP_ITEM_BYTES * self._count + self._store.kept_bytes()
+        return mapping_size(changes) + _ADDED_BYTES * len(changes) + self._store.kept_bytes()

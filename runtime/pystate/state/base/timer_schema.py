@@ -27,6 +27,7 @@ TIME_BYTES = 8
 
 _LOW, _HIGH = -(1 << 63), (1 << 63) - 1
 _TIME = struct.Struct(">Q")
+_new = tuple.__new__
 _PREFIX = {TimeDomain.EVENT_TIME: "_timer_state/event_", TimeDomain.PROCESSING_TIME: "_timer_state/processing_"}
 
 
@@ -44,6 +45,11 @@ class Timer(NamedTuple):
     key: Hashable
     key_group: int
     namespace: Hashable = None
+
+
+def new_timer(timestamp: int, key: Hashable, key_group: int, namespace: Hashable) -> Timer:
+    """Return a timer, in less time than `Timer(...)` takes."""
+    return _new(Timer, (timestamp, key, key_group, namespace))
 
 
 def check_time(timestamp: int) -> None:

@@ -7,6 +7,7 @@ can't store None, and what is absent reads as None.
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -44,7 +45,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     def __init__(self, name: str, context: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
         super().__init__(name, context, serializer, store)
-        self._overlay: dict[Hashable, Any] = {}
+        self._overlay: dict[Hashable, Any] = {}  # one dict for good, see `overlay`
         self._groups: dict[Hashable, int] = {}  # key group of each key in the overlay
 
     @override
@@ -69,6 +70,35 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         if value is not None:
             self.clear()
         return value
+
+    @property
+    def overlay(self) -> dict[Hashable, Any]:
+        """What the epoch has by key; None where it removed a value. Keys that `hold` has put there may be written to."""
+        return self._overlay
+
+    def checked(self, value: Any) -> Any:
+        """Return a value as the state keeps it.
+
+        Raises:
+            StateError: It isn't of the type.
+        """
+        return self._checked(value)
+
+    def hold(self, key: Hashable, key_group: int, value: Any) -> None:
+        """Set the value of a key, whichever is the current one; None removes. The value is checked by now."""
+        if key not in self._overlay:
+            if key_group not in self._owned_groups:
+                raise self._foreign_group(key_group)
+            self._groups[key] = key_group
+        self._overlay[key] = value
+
+    def let_go(self, key: Hashable) -> None:
+        """Remove the value of a key that isn't in the store, from the overlay alone."""
+        del self._overlay[key], self._groups[key]
+
+    @abstractmethod
+    def load(self, key: Hashable, key_group: int) -> Any:
+        """Return the value of a key that the epoch hasn't; None where there is none."""
 
     def _touch(self, key: Hashable) -> None:
         group = self._context.active_key_group
@@ -133,6 +163,10 @@ class ImmutableValueState(OverlayValueState):
     def value(self) -> Any:
         value = self._overlay.get(self._context.active_key)
         return self._stored() if value is None else value
+
+    @override
+    def load(self, key: Hashable, key_group: int) -> Any:
+        return self._store.get(key, key_group)
 
     def _stored(self) -> Any:
         """Return the value of a key that the overlay hasn't, or has as removed."""
@@ -202,6 +236,11 @@ class MutableValueState(OverlayValueState):
         self._overlay[key] = value
         self._groups[key] = group
         return value
+
+    @override
+    def load(self, key: Hashable, key_group: int) -> Any:
+        stored = self._store.get(key, key_group)
+        return None if stored is None else self._serializer.deserialize(stored)
 
     @override
     def settle(self, key: Hashable) -> None:

@@ -1,13 +1,11 @@
-"""Timers in memory: a table, whose layers give frozen views, and a heap per key group over it.
+"""Timers in memory: a table, whose layers give frozen views, and buckets by time per key group over it.
 
-A heap may hold timers that the table has no more; they go when they come up, or when they are more than the others.
+Buckets may hold timers that the table has no more; they go when they come up, or when they are more than the others.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from itertools import count
 from operator import attrgetter
 from typing import Any
 
@@ -16,14 +14,12 @@ from pystate.common.overrides import override
 from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.canonical import Entry
 from pystate.state.base.priority_queue import Change
+from pystate.state.base.timer_buckets import TimerBuckets
 from pystate.state.base.timer_schema import Timer, time_from_bytes, time_to_bytes
 from pystate.state.hashmap.forms import TableForm
 from pystate.state.hashmap.table import GroupTable, StateTable
 
 _FEW = 64
-
-_Item = tuple[int, int, Timer]
-"""Time, a number of its own, the timer."""
 
 
 class HashMapTimerStore:
@@ -33,52 +29,67 @@ class HashMapTimerStore:
         table: Timer -> True.
     """
 
-    __slots__ = ("_counts", "_heaps", "_numbers", "_passed", "_table", "generation")
+    __slots__ = ("_counts", "_groups", "_passed", "_table", "generation")
 
     def __init__(self, table: StateTable) -> None:
         self.generation = 0
         self._table = table
-        self._numbers = count()
-        self._heaps: dict[int, list[_Item]] = {}
+        self._groups: dict[int, TimerBuckets] = {}
         self._counts: dict[int, int] = {}
-        self._passed: list[_Item] = []  # removed by the running epoch, which may be rolled back
+        self._passed: dict[int, list[Timer]] = {}  # removed by the running epoch, which may be rolled back
         for key_group in table.base:
             self._build(key_group)
 
     def _build(self, key_group: int) -> None:
         timers: Any = self._table.group_keys(key_group)
-        heap = [(timer.timestamp, next(self._numbers), timer) for timer in timers]
-        heapq.heapify(heap)
-        self._heaps[key_group], self._counts[key_group] = heap, len(heap)
+        self._groups[key_group] = TimerBuckets(timers)
+        self._counts[key_group] = len(timers)
 
     def put_all(self, changes: list[Change]) -> None:
         """Store the changes."""
-        table, counts = self._table, self._counts
-        for timer, added in changes:
-            key_group = timer.key_group
-            is_there = table.get(timer, key_group) is not None
-            if added and not is_there:
-                heapq.heappush(self._heaps[key_group], (timer.timestamp, next(self._numbers), timer))
+        table, counts, groups = self._table, self._counts, self._groups
+        if table.layers:  # a snapshot is being written
+            key_groups: dict[Hashable, int] = {timer: timer.key_group for timer, _ in changes}
+            known = [table.get(timer, timer.key_group) is not None for timer, _ in changes]
+            table.put_all(((timer, True if added else None) for timer, added in changes), key_groups)
+        else:
+            known = [self._put(timer, added=added) for timer, added in changes]
+        removed: set[int] = set()
+        for (timer, added), was_there in zip(changes, known, strict=True):
+            if added is was_there:
+                continue
+            key_group = timer[2]
+            if added:
+                groups[key_group].add(timer)
                 counts[key_group] += 1
-            elif is_there and not added:
+            else:
                 counts[key_group] -= 1
-        groups: dict[Hashable, int] = {timer: timer.key_group for timer, _ in changes}
-        table.put_all(((timer, True if added else None) for timer, added in changes), groups)
-        for key_group in set(groups.values()):
-            if len(self._heaps[key_group]) > 2 * counts[key_group] + _FEW:
+                removed.add(key_group)
+        for key_group in removed:
+            if groups[key_group].size > 2 * counts[key_group] + _FEW:
                 self._build(key_group)
+
+    def _put(self, timer: Timer, *, added: bool) -> bool:
+        """Store one change where no view is open; return whether the timer was there."""
+        group = self._table.base[timer[2]]
+        if not added:
+            return group.pop(timer, None) is not None
+        before = len(group)
+        group[timer] = True
+        return len(group) == before
 
     def first(self, key_group: int, changes: Mapping[Timer, bool]) -> Timer | None:
         """Return a timer of the lowest time that the running epoch hasn't removed."""
-        heap, table = self._heaps[key_group], self._table
-        while heap:
-            timer = heap[0][2]
-            if table.get(timer, key_group) is None:
-                heapq.heappop(heap)
-            elif changes.get(timer) is False:
-                self._passed.append(heapq.heappop(heap))
-            else:
-                return timer
+        buckets, table = self._groups[key_group], self._table
+        while bucket := buckets.front():
+            while bucket:
+                timer = bucket[-1]
+                if table.get(timer, key_group) is not None:
+                    if changes.get(timer) is not False:
+                        return timer
+                    self._passed.setdefault(key_group, []).append(timer)
+                bucket.pop()
+                buckets.size -= 1
         return None
 
     def timers(self, key_group: int) -> Iterator[Timer]:
@@ -86,16 +97,19 @@ class HashMapTimerStore:
         found: Any = self._table.group_keys(key_group)
         return iter(sorted(found, key=attrgetter("timestamp")))
 
+    def last_time(self) -> int | None:
+        """Return a time behind which no timer is stored."""
+        times = (buckets.last_time() for buckets in self._groups.values())
+        return max((time for time in times if time is not None), default=None)
+
     def kept_bytes(self) -> int:
         """Return 0."""
         return 0
 
     def end_epoch(self) -> None:
         """Take back what the epoch removed, where that didn't last."""
-        for item in self._passed:
-            timer = item[2]
-            if self._table.get(timer, timer.key_group) is not None:
-                heapq.heappush(self._heaps[timer.key_group], item)
+        for key_group, passed in self._passed.items():
+            self._groups[key_group].put_back([timer for timer in passed if self._table.get(timer, key_group) is not None])
         self._passed.clear()
 
 

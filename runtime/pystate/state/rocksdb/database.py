@@ -160,6 +160,18 @@ class Database:
         with _explained("read", self.directory):
             yield from _rest_of(self._seek(family, start, end))
 
+    def last(self, family: ColumnFamily, start: bytes, end: bytes) -> bytes | None:
+        """Return the last row key from `start` up to `end`; None where there is none."""
+        with _explained(f"read column family {family.name!r}", self.directory):
+            rows = family.rows.iter(scan_options())
+            rows.seek_for_prev(end)
+            row: bytes | None = rows.key()
+            if row == end:
+                rows.prev()
+                row = rows.key()
+            rows.status()
+        return row if row is not None and row >= start else None
+
     def scan_from(self, family: ColumnFamily, start: bytes) -> Generator[tuple[bytes, bytes], None, None]:
         """Iterate over (row key, value) from `start` to the end, without a trace in the cache; see `scan`."""
         with _explained("read", self.directory):

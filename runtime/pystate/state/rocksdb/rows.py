@@ -38,18 +38,19 @@ def split_row_key(row: bytes) -> tuple[int, bytes, bytes]:
 
 def row_beginnings(addresses: AddressFormat) -> Callable[[Any, int], bytes]:
     """Return (address, key group) -> how its row keys begin; where an address has one row, that is its row key."""
-    key_bytes, prefix = addresses.key_bytes, addresses.prefix
+    encode_key, encode_namespace = addresses.encode_key, addresses.encode_namespace
 
     def of_address(address: Any, key_group: int) -> bytes:
-        data = key_bytes(address)
-        return pack_head(key_group, len(data)) + data + prefix(address)
+        key, namespace = address
+        data = encode_key(key)
+        return pack_head(key_group, len(data)) + data + encode_namespace(namespace)
 
     if not addresses.is_void:
         return of_address
-    same = prefix(None)
+    same = encode_namespace(None)
 
     def of_key(key: Hashable, key_group: int) -> bytes:
-        data = key_bytes(key)
+        data = encode_key(key)
         return pack_head(key_group, len(data)) + data + same
 
     return of_key

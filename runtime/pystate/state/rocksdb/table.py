@@ -29,7 +29,7 @@ class RocksDBTable(RocksDBRows):
     object once per epoch. What was read ahead waits as bytes until it is asked for.
     """
 
-    __slots__ = ("_ahead", "_deserialize", "_fetched", "_is_void", "_key_bytes", "_lookahead", "_prefix", "_read")
+    __slots__ = ("_ahead", "_deserialize", "_fetched", "_is_void", "_key_bytes", "_lookahead", "_read")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class RocksDBTable(RocksDBRows):
     ) -> None:
         super().__init__(name, database, family, addresses)
         # rows are made in place: in the void namespace one call more to each is 4 % of a read
-        self._is_void, self._key_bytes, self._prefix = addresses.is_void, addresses.key_bytes, addresses.prefix
+        self._is_void, self._key_bytes = addresses.is_void, addresses.key_bytes
         self._deserialize = serializer.deserialize if serializer.immutable else None
         self._read: dict[Hashable, Any] = {}
         self._ahead: dict[Hashable, bytes | None] = {}
@@ -93,9 +93,11 @@ class RocksDBTable(RocksDBRows):
             return value
         value = self._ahead.pop(key, _MISSING)
         if value is _MISSING:
-            data = self._key_bytes(key)
-            row = pack_head(key_group, len(data)) + data
-            value = self._read_row(row if self._is_void else row + self._prefix(key))
+            if self._is_void:
+                data = self._key_bytes(key)
+                value = self._read_row(pack_head(key_group, len(data)) + data)
+            else:
+                value = self._read_row(self._begin(key, key_group))
         if value is not None and self._deserialize is not None:
             value = self._deserialize(value)
             if value is None:
@@ -120,15 +122,19 @@ class RocksDBTable(RocksDBRows):
                 raise too_large(self._name, self._addresses.shown(key), len(stored), "spread it over several keys")
 
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
-        """Write (key, bytes) pairs; None removes."""
-        key_bytes, is_void, prefix = self._key_bytes, self._is_void, self._prefix
+        """Write (key, bytes) pairs; None removes. What wasn't there when it was read needs no removal."""
+        key_bytes, is_void, row_of, read = self._key_bytes, self._is_void, self._begin, self._read
         waiting = iter(changes)
         while part := list(islice(waiting, ROWS_PER_WRITE)):
             rows = []
             for key, stored in part:
-                data = key_bytes(key)
-                row = pack_head(key_groups[key], len(data)) + data
-                rows.append((row if is_void else row + prefix(key), stored))
+                if stored is None and read.get(key, _MISSING) is None:
+                    continue
+                if is_void:
+                    data = key_bytes(key)
+                    rows.append((pack_head(key_groups[key], len(data)) + data, stored))
+                else:
+                    rows.append((row_of(key, key_groups[key]), stored))
             rows.sort(key=_row_of)  # RocksDB takes sorted rows a tenth faster, the sort included
             self._write(rows)
 

@@ -135,7 +135,9 @@ class RocksDBTables:
     def _table(self, name: str, schema: Schema, family: ColumnFamily, next_number: int) -> Table:
         addresses = schema.addresses(self._context.key_codec)
         if isinstance(schema, TimerSchema):
-            return RocksDBTimerTable(name, self.database, family, addresses, self._timer_cache_size)
+            return RocksDBTimerTable(
+                name, self.database, family, addresses, self._timer_cache_size, self._context.key_group_range
+            )
         serializer = schema.serializer
         if schema.user_keys is not None:
             return RocksDBMapTable(name, self.database, family, addresses, serializer, schema.user_keys)

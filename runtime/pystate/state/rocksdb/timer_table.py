@@ -10,17 +10,22 @@ import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from operator import itemgetter
+from typing import Any
 
+from pystate.common.key_groups import KeyGroupRange
 from pystate.common.overrides import override
 from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
 from pystate.state.base.priority_queue import Change
-from pystate.state.base.timer_schema import TIME_BYTES, Timer, time_from_bytes, time_to_bytes
+from pystate.state.base.timer_schema import TIME_BYTES, Timer, time_from_bytes
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.rows import KEY_GROUP_BYTES, KEYED_ROWS, RocksDBRows, RowLayout
 
 _TIMER_BYTES = 400
 _LENGTH = struct.Struct(">I")
+_HEAD = struct.Struct(">HQI")  # key group, time as `time_to_bytes` has it, length of the key
+_LAST_TIME = (1 << 63) - 1
 _TIME_END = KEY_GROUP_BYTES + TIME_BYTES
 _HEAD_END = _TIME_END + _LENGTH.size
 
@@ -71,7 +76,8 @@ class _Cache:
     def change(self, row: bytes, timer: Timer, added: bool) -> None:
         """Take in a flushed change."""
         rows = self.rows
-        place = bisect_left(rows, row, key=_row_of)
+        head: Any = (row,)  # which is in front of all pairs that begin with it
+        place = bisect_left(rows, head)
         is_there = place < len(rows) and rows[place][0] == row
         if is_there and not added:
             del rows[place]
@@ -95,12 +101,22 @@ class RocksDBTimerTable(RocksDBRows):
         family: See `RocksDBRows`.
         addresses: See `RocksDBRows`.
         cache_size: How many timers of each key group are kept in memory, the first ones.
+        key_groups: Those of the subtask.
 
     Attributes:
         generation: See `TimerStore`.
     """
 
-    __slots__ = ("_cache_size", "_caches", "_moved", "_used", "generation")
+    __slots__ = (
+        "_cache_size",
+        "_caches",
+        "_encode_key",
+        "_encode_namespace",
+        "_key_groups",
+        "_moved",
+        "_used",
+        "generation",
+    )
 
     layout = TIMER_ROWS
 
@@ -111,8 +127,12 @@ class RocksDBTimerTable(RocksDBRows):
         family: rocksdb.ColumnFamily,
         addresses: AddressFormat,
         cache_size: int,
+        key_groups: KeyGroupRange,
     ) -> None:
         super().__init__(name, database, family, addresses)
+        self._encode_key = addresses.encode_key
+        self._encode_namespace = addresses.encode_namespace
+        self._key_groups = range(key_groups.start, key_groups.end + 1)
         self.generation = 0
         self._cache_size = cache_size
         self._caches: dict[int, _Cache] = {}
@@ -132,7 +152,7 @@ class RocksDBTimerTable(RocksDBRows):
             if cache is not None:
                 cache.change(row, timer, added)
                 self._used.add(cache)
-        rows.sort(key=_row_of)
+        rows.sort(key=itemgetter(0))
         self._write(rows)
 
     def first(self, key_group: int, changes: Mapping[Timer, bool]) -> Timer | None:
@@ -170,11 +190,18 @@ class RocksDBTimerTable(RocksDBRows):
         """Iterate over the timers of a key group in the order of their times."""
         return (self._timer(row) for row in self.scan_keys(_group_prefix(key_group)))
 
+    def last_time(self) -> int | None:
+        """Return a time behind which no timer is stored."""
+        if self._spilled is not None:
+            return _LAST_TIME
+        groups = self._key_groups
+        rows = (self._database.last(self._family(), _group_prefix(one), _group_prefix(one + 1)) for one in groups)
+        return max((time_from_bytes(row[KEY_GROUP_BYTES:_TIME_END]) for row in rows if row is not None), default=None)
+
     def _row(self, timer: Timer) -> bytes:
-        address = self._addresses.address(timer.key, timer.namespace)
-        key = self._addresses.key_bytes(address)
-        head = _group_prefix(timer.key_group) + time_to_bytes(timer.timestamp) + _LENGTH.pack(len(key))
-        return head + key + self._addresses.prefix(address)
+        timestamp, key, key_group, namespace = timer
+        data = self._encode_key(key)
+        return _HEAD.pack(key_group, timestamp + _LAST_TIME + 1, len(data)) + data + self._encode_namespace(namespace)
 
     def _timer(self, row: bytes) -> Timer:
         key_group, key, sub_key = TIMER_ROWS.split(row)
@@ -207,10 +234,6 @@ class RocksDBTimerTable(RocksDBRows):
             self._caches.clear()
             self._used.clear()
             self.generation += 1
-
-
-def _row_of(row: tuple[bytes, object]) -> bytes:
-    return row[0]
 
 
 def _group_prefix(key_group: int) -> bytes:

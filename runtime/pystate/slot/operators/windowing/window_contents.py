@@ -28,22 +28,25 @@ class WindowContents(ABC):
     Args:
         states: Keeps them.
         descriptor: Declares the state.
+
+    Attributes:
+        handle: Of the state.
     """
 
     def __init__(self, states: WindowStates, descriptor: StateDescriptor) -> None:
         handle = states.handle(descriptor)
         assert isinstance(handle, InternalMergingState)  # noqa: S101 - list, reducing or aggregating state
-        self._handle = handle
+        self.handle = handle
         self._state: Any = handle.state
         self._of = states.namespaces.of
 
     def select(self, window: Any) -> None:
         """Set the window that is meant."""
-        self._handle.set_current_namespace(self._of(window))
+        self.handle.set_current_namespace(self._of(window))
 
     def merge(self, target: Any, sources: list[Any]) -> None:
         """Move the contents of some windows to another one."""
-        self._handle.merge_namespaces(self._of(target), map(self._of, sources))
+        self.handle.merge_namespaces(self._of(target), map(self._of, sources))
 
     def clear(self) -> None:
         """Forget the contents."""

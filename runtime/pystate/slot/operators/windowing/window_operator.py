@@ -97,8 +97,8 @@ class WindowOperator:
             taken = self._add(value, timestamp, windows)
         else:
             taken = self._add_merging(value, timestamp, windows)
-        if not taken and self._by_event_time and timestamp + self._lateness <= self._time.watermark:
-            self._late(value)
+        if not taken:
+            self._taken_by_none(value, timestamp)
 
     def on_event_time(self, timestamp: int, namespace: Any) -> None:
         """Do what a window's timer by event time is for: its trigger's, the clean-up, or both."""
@@ -207,7 +207,9 @@ class WindowOperator:
                 self._delete_cleanup_timer(window)
         self._contents.merge(state_window, merged_state_windows)
 
-    def _late(self, value: Any) -> None:
+    def _taken_by_none(self, value: Any, timestamp: int) -> None:
+        if not self._by_event_time or timestamp + self._lateness > self._time.watermark:
+            return
         if self._operation.late_tag is None:
             self._late_records.inc()
         else:
