@@ -99,7 +99,8 @@ class HashMapTimerStore:
 
     def last_time(self) -> int | None:
         """Return a time behind which no timer is stored."""
-        times = (buckets.last_time() for buckets in self._groups.values())
+        times = [buckets.last_time() for buckets in self._groups.values()]
+        times += [passed[-1].timestamp for passed in self._passed.values()]
         return max((time for time in times if time is not None), default=None)
 
     def kept_bytes(self) -> int:
