@@ -23,7 +23,11 @@ from pystate.common.not_there import NotThere
 
 LISTED: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("pyflink_api.json").read_text("utf-8"))
 
-WRAPPERS = ("datastream.connectors.base.Sink", "datastream.connectors.base.Source")
+WRAPPERS = (
+    "datastream.connectors.base.Sink",
+    "datastream.connectors.base.Source",
+    "datastream.connectors.file_system.FileSink",
+)
 """Their constructors take an object of the JVM, which nothing here has."""
 
 
@@ -118,28 +122,18 @@ NOT_THERE = {
     "common": {"AssignerWithPeriodicWatermarksWrapper"},
     "common.configuration": {"add_jars_to_context_class_loader"},
     "common.io": {"InputFormat"},
-    "common.serialization": {"BulkWriterFactory"},
     "common.watermark_strategy": {"AssignerWithPeriodicWatermarksWrapper"},
     "datastream": {"CustomCheckpointStorage", "SourceFunction"},
     "datastream.checkpoint_storage": {"CustomCheckpointStorage"},
     "datastream.functions": {"SourceFunction"},
     "datastream.connectors": {"Source"},
     "datastream.connectors.base": {"JavaFunctionWrapper", "Source"},
-    "datastream.connectors.file_system": {
-        "BucketAssigner",
-        "FileCompactStrategy",
-        "FileCompactor",
-        "FileSink",
-        "OutputFileConfig",
-        "RollingPolicy",
-        "StreamingFileSink",
-    },
+    "datastream.connectors.file_system": {"FileCompactStrategy", "FileCompactor"},
     "datastream.connectors.hybrid_source": {"HybridSource", "HybridSourceBuilder"},
     "datastream.connectors.kafka": {"FlinkKafkaConsumer", "FlinkKafkaProducer"},
     "datastream.output_tag": {"get_gateway"},
     "datastream.formats.avro": set(LISTED["datastream.formats.avro"]),
-    "datastream.formats.csv": {"CsvBulkWriters", "CsvReaderFormat", "CsvSchema", "CsvSchemaBuilder"},
-    "datastream.formats.parquet": {"AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters"},
+    "datastream.formats.parquet": {"AvroParquetReaders", "AvroParquetWriters"},
 }
 """What is imported, and refuses to be used: Java's wrappers, and what comes later. The Table API is apart."""
 

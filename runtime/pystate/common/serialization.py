@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import IO, Any
 
 from pystate.common.errors import JobGraphError
-from pystate.common.not_there import not_there
 from pystate.common.type_info import TypeInformation, Types
 
 __all__ = [
+    "BulkWriter",
     "BulkWriterFactory",
     "ByteArraySchema",
     "DeserializationSchema",
     "Encoder",
     "RowFieldExtractorSchema",
     "SerializationSchema",
+    "SimpleStringEncoder",
     "SimpleStringSchema",
 ]
 
@@ -109,25 +110,60 @@ class Encoder(ABC):
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
         """Return what writes each element as a line of text."""
-        return _Lines(charset_name)
+        return SimpleStringEncoder(charset_name)
 
     @abstractmethod
     def encode(self, element: Any) -> bytes:
         """Return what stands in the file for an element."""
 
 
-class _Lines(Encoder):
-    def __init__(self, charset_name: str) -> None:
-        self._charset = _charset(charset_name)
+class SimpleStringEncoder(Encoder):
+    """A line of text for each element.
+
+    Args:
+        charset_name: Its encoding.
+
+    Attributes:
+        charset: Python's name of it.
+
+    Raises:
+        JobGraphError: There is no such encoding.
+    """
+
+    def __init__(self, charset_name: str = "UTF-8") -> None:
+        self.charset = _charset(charset_name)
 
     def encode(self, element: Any) -> bytes:
         """Return the line."""
-        return f"{element}\n".encode(self._charset)
+        return f"{element}\n".encode(self.charset)
 
 
-BulkWriterFactory = not_there(
-    "BulkWriterFactory", "file sinks are not there yet.", "write with for_each_batch(...), by a writer of Spark's"
-)
+class BulkWriter(ABC):
+    """Writes elements to one file as a whole."""
+
+    @abstractmethod
+    def add_element(self, element: Any) -> None:
+        """Take an element."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Write what is held back; called before `finish`."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write the end of the file; the stream stays open."""
+
+
+class BulkWriterFactory(ABC):
+    """Makes the writers of files that are written as a whole."""
+
+    @abstractmethod
+    def create(self, stream: IO[bytes]) -> BulkWriter:
+        """Return the writer of one file.
+
+        Args:
+            stream: Takes the file's bytes; it has `write` and `tell`, and can't go back.
+        """
 
 
 def _charset(name: str) -> str:

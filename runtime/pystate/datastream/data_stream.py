@@ -41,6 +41,7 @@ from pystate.common.type_info import TypeInformation, Types
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.sink import Sink
 from pystate.connectors.sink_operator import SinkOperator
+from pystate.connectors.typed_sink import SupportsElementType
 from pystate.datastream.collectable_stream import CollectableStream
 from pystate.datastream.collected_results import CloseableIterator
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
@@ -283,6 +284,8 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         Raises:
             JobGraphError: It is none.
         """
+        if isinstance(sink, SupportsElementType):
+            sink = sink.for_elements_of(self.get_type())
         operator, stream = SinkOperator(sink), self
         if isinstance(sink, SupportsPreprocessing):
             stream = sink.get_transformer().apply(self)

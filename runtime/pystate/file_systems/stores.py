@@ -356,7 +356,7 @@ class S3Store(Store):
             except FileExistsError:
                 raise _taken(path) from None
             except OSError as error:
-                code = _s3_code(error)
+                code = s3_code(error)
                 if code in ("PreconditionFailed", "412"):
                     raise _taken(path) from None
                 if code in ("NotImplemented", "501"):
@@ -431,7 +431,7 @@ def _taken(path: str) -> FileExistsError:
     return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
 
 
-def _s3_code(error: BaseException) -> str:
+def s3_code(error: BaseException) -> str:
     """Return S3's word for what went wrong."""
     response = getattr(error.__cause__, "response", None) or getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))

@@ -42,8 +42,24 @@ def line_of(type_info: TypeInformation | None, where: str) -> Show:
     """
     if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
         return str
-    show = _row_line if type_info.kind is TypeKind.ROW else _shower(type_info)
+    return _checked(_row_line if type_info.kind is TypeKind.ROW else _shower(type_info), type_info, where)
 
+
+def text_of(type_info: TypeInformation | None, where: str) -> Show:
+    """Return what makes an element of a type the text of its Java object, rows too; of an untyped one Python's.
+
+    The returned function raises RecordError where the element isn't of the type.
+
+    Args:
+        type_info: The type; None for untyped elements.
+        where: The stream's name, for errors.
+    """
+    if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
+        return str
+    return _checked(_shower(type_info), type_info, where)
+
+
+def _checked(show: Show, type_info: TypeInformation, where: str) -> Show:
     def line(element: Any) -> str:
         if element is None:
             return NULL

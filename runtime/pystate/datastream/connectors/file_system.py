@@ -1,19 +1,45 @@
-"""Files as a source, in the names of `pyflink.datastream.connectors.file_system`."""
+"""Files as a source and a sink, in the names of `pyflink.datastream.connectors.file_system`."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pystate.common.errors import JobGraphError
 from pystate.common.not_there import not_there
+from pystate.common.serialization import BulkWriterFactory, Encoder
 from pystate.common.time import Duration
+from pystate.connectors.file_system.bucket_assigner import BucketAssigner
+from pystate.connectors.file_system.file_sink import FileSink
+from pystate.connectors.file_system.output_file_config import OutputFileConfig
+from pystate.connectors.file_system.rolling_policy import CheckpointRollingPolicy, PartFileInfo, RollingPolicy
 from pystate.datastream.connectors.file_paths import load_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
+
+__all__ = [
+    "BucketAssigner",
+    "BulkFormat",
+    "CheckpointRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
+    "FileEnumeratorProvider",
+    "FileFormat",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "OutputFileConfig",
+    "PartFileInfo",
+    "RollingPolicy",
+    "StreamFormat",
+    "StreamingFileSink",
+]
+
+B = TypeVar("B", bound="StreamingFileSink.BaseBuilder")
 
 
 class FileFormat(ABC):
@@ -28,6 +54,10 @@ class FileFormat(ABC):
     @abstractmethod
     def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
         """Return what reads files of this format below `paths`."""
+
+    def elements(self, frame: DataFrame) -> DataFrame:
+        """Return the elements of what was read; as they are unless a format says else."""
+        return frame
 
 
 class StreamFormat(FileFormat):
@@ -108,7 +138,7 @@ class FileSource:
         reader = self._format.reader(spark, self.paths)
         if self.max_files_per_epoch is not None:
             reader = reader.option("maxFilesPerTrigger", self.max_files_per_epoch)
-        return reader.load(load_path(spark, self.paths))
+        return self._format.elements(reader.load(load_path(spark, self.paths)))
 
 
 class FileEnumeratorProvider:
@@ -174,13 +204,62 @@ class FileSourceBuilder:
         return FileSource(self._paths, self._monitor_interval_ms, self._max_files_per_epoch, self._format)
 
 
-_LATER = "file sinks come later."
-_WRITE = "write files with Spark: for_each_batch(lambda frame, epoch: frame.write...)"
+class StreamingFileSink:
+    """`FileSink` under its older name; `add_sink` takes what its builders make."""
 
-FileSink = not_there("FileSink", _LATER, _WRITE)
-StreamingFileSink = not_there("StreamingFileSink", _LATER, _WRITE)
-FileCompactor = not_there("FileCompactor", _LATER, _WRITE)
-FileCompactStrategy = not_there("FileCompactStrategy", _LATER, _WRITE)
-OutputFileConfig = not_there("OutputFileConfig", _LATER, _WRITE)
-RollingPolicy = not_there("RollingPolicy", _LATER, _WRITE)
-BucketAssigner = not_there("BucketAssigner", _LATER, _WRITE)
+    class BaseBuilder:
+        """Collects what both kinds of sinks have.
+
+        Args:
+            builder: That of `FileSink`.
+        """
+
+        def __init__(self, builder: FileSink.BaseBuilder) -> None:
+            self._builder = builder
+
+        def with_bucket_check_interval(self: B, interval: int) -> B:
+            """Say how often files are looked at by the clock, ms."""
+            self._builder.with_bucket_check_interval(interval)
+            return self
+
+        def with_bucket_assigner(self: B, bucket_assigner: BucketAssigner) -> B:
+            """Say which folder an element goes to."""
+            self._builder.with_bucket_assigner(bucket_assigner)
+            return self
+
+        def with_rolling_policy(self: B, policy: RollingPolicy) -> B:
+            """Say when a file ends."""
+            self._builder.with_rolling_policy(policy)
+            return self
+
+        def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
+            """Say what files are called."""
+            self._builder.with_output_file_config(output_file_config)
+            return self
+
+        def build(self) -> FileSink:
+            """Return the sink."""
+            return self._builder.build()
+
+    class DefaultRowFormatBuilder(BaseBuilder):
+        """Describes a sink that writes element by element."""
+
+    class DefaultBulkFormatBuilder(BaseBuilder):
+        """Describes a sink whose files are written as a whole."""
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> StreamingFileSink.DefaultRowFormatBuilder:
+        """Begin a sink that writes element by element."""
+        return StreamingFileSink.DefaultRowFormatBuilder(FileSink.for_row_format(base_path, encoder))
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> StreamingFileSink.DefaultBulkFormatBuilder:
+        """Begin a sink whose files are written as a whole."""
+        return StreamingFileSink.DefaultBulkFormatBuilder(FileSink.for_bulk_format(base_path, writer_factory))
+
+
+_WHY = "files stay as they are written."
+_INSTEAD = "take larger files: a longer checkpoint interval, or default_rolling_policy() with a larger part_size"
+
+FileCompactor = not_there("FileCompactor", _WHY, _INSTEAD)
+FileCompactStrategy = not_there("FileCompactStrategy", _WHY, _INSTEAD)

@@ -14,8 +14,9 @@ from pystate.common.row import Row
 from pystate.common.serialization import DeserializationSchema, SerializationSchema
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.datastream.formats.json_files import JsonLinesEncoder, JsonLinesFormat
 
-__all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+__all__ = ["JsonLinesEncoder", "JsonLinesFormat", "JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 
 Convert = Callable[[Any], Any]
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.not_there import not_there
-from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_info import TypeInformation
+from pystate.connectors.file_system.parquet_writer import ParquetWriterFactory
 from pystate.datastream.connectors.file_system import BulkFormat
+from pystate.datastream.formats.spark_columns import columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +43,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         if hadoop_config is not None:
             message = "ParquetColumnarRowInputFormat takes no Hadoop configuration."
             raise JobGraphError(message, hint="set spark.hadoop.* in the configuration")
-        self._schema = None if row_type is None else _columns(row_type)
+        self._schema = None if row_type is None else columns_of(row_type, "Parquet")
 
     def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
         """Return what reads Parquet files below `paths`.
@@ -60,51 +62,30 @@ class ParquetColumnarRowInputFormat(BulkFormat):
             raise JobGraphError(message, where=paths[0], hint=hint) from error
 
 
-_SPARK_TYPES = {
-    TypeKind.STRING: "STRING",
-    TypeKind.BOOLEAN: "BOOLEAN",
-    TypeKind.BYTE: "TINYINT",
-    TypeKind.SHORT: "SMALLINT",
-    TypeKind.INT: "INT",
-    TypeKind.LONG: "BIGINT",
-    TypeKind.FLOAT: "FLOAT",
-    TypeKind.DOUBLE: "DOUBLE",
-    TypeKind.SQL_DATE: "DATE",
-    TypeKind.SQL_TIMESTAMP: "TIMESTAMP",
-}
+class ParquetBulkWriters:
+    """Writers of Parquet files, for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_row_type(
+        row_type: TypeInformation, hadoop_config: Any = None, utc_timestamp: bool = False
+    ) -> ParquetWriterFactory:
+        """Return what writes rows of a type.
+
+        Args:
+            row_type: A named ROW: the columns.
+            hadoop_config: None.
+            utc_timestamp: A timestamp without a zone is one of UTC; else one of the machine's zone.
+
+        Raises:
+            JobGraphError: It is no named ROW, has a part that Parquet doesn't take, or there is a Hadoop configuration.
+        """
+        if hadoop_config is not None:
+            message = "ParquetBulkWriters take no Hadoop configuration: Arrow writes the files."
+            raise JobGraphError(message, hint="leave it out")
+        return ParquetWriterFactory(row_type, utc_timestamp)
 
 
-def _columns(row_type: TypeInformation) -> str:
-    if row_type.kind is not TypeKind.ROW or row_type.names is None:
-        message = f"The rows of a Parquet file are a named ROW, not {row_type.name}."
-        raise JobGraphError(message, hint="declare them with Types.ROW_NAMED([...], [...])")
-    return ", ".join(_fields(row_type, " "))
-
-
-def _fields(row_type: TypeInformation, between: str) -> list[str]:
-    names = [name.replace("`", "``") for name in row_type.get_field_names()]
-    return [f"`{name}`{between}{_spark_type(part)}" for name, part in zip(names, row_type.elements, strict=True)]
-
-
-def _spark_type(type_info: TypeInformation) -> str:
-    kind = type_info.kind
-    if kind in _SPARK_TYPES:
-        return _SPARK_TYPES[kind]
-    if kind is TypeKind.PRIMITIVE_ARRAY and type_info.elements[0].kind is TypeKind.BYTE:
-        return "BINARY"
-    if kind is TypeKind.ROW:
-        return f"STRUCT<{', '.join(_fields(type_info, ': '))}>"
-    if kind is TypeKind.MAP:
-        key, value = (_spark_type(part) for part in type_info.elements)
-        return f"MAP<{key}, {value}>"
-    if kind in (TypeKind.LIST, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY, TypeKind.PRIMITIVE_ARRAY):
-        return f"ARRAY<{_spark_type(type_info.elements[0])}>"
-    message = f"A Parquet file is not read as {type_info.name}."
-    raise JobGraphError(message, hint="leave row_type out: the columns then are what the files say")
-
-
-_WRITE = "write Parquet with Spark: for_each_batch(lambda frame, epoch: frame.write.parquet(...))"
+_WRITE = "write with ParquetBulkWriters"
 
 AvroParquetReaders = not_there("AvroParquetReaders", "Avro formats come later.", "read with ParquetColumnarRowInputFormat")
-AvroParquetWriters = not_there("AvroParquetWriters", "file sinks come later.", _WRITE)
-ParquetBulkWriters = not_there("ParquetBulkWriters", "file sinks come later.", _WRITE)
+AvroParquetWriters = not_there("AvroParquetWriters", "Avro formats come later.", _WRITE)

@@ -1,0 +1,1 @@
+"""The sink of files: buckets of part files that appear when a checkpoint completes."""

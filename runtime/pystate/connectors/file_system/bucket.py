@@ -1,0 +1,101 @@
+"""One folder that a subtask writes to: the part file in progress, and those that wait for a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.connectors.file_system.part_writer import PartWriter
+from pystate.connectors.file_system.rolling_policy import PartFileInfo, RollingPolicy
+from pystate.file_systems.recoverable_files import Recoverable
+
+
+class Bucket:
+    """A bucket.
+
+    Args:
+        bucket_id: The folder below the base path.
+        policy: Says when a file ends.
+    """
+
+    def __init__(self, bucket_id: str, policy: RollingPolicy) -> None:
+        self.bucket_id = bucket_id
+        self._policy = policy
+        self._part: PartWriter | None = None
+        self._info = PartFileInfo(bucket_id, 0, 0)
+        self._persisted = False
+        self._pending: list[tuple[PartWriter, Recoverable, bool]] = []
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether there is a file in progress."""
+        return self._part is not None
+
+    def wants_part(self, element: Any) -> bool:
+        """Whether a file has to be begun before this element; ends the one that is full."""
+        part = self._part
+        if part is None:
+            return True
+        self._info.size = part.file.tell()
+        if part.file.full or self._policy.should_roll_on_event(self._info, element):
+            self.roll()
+            return True
+        return False
+
+    def begin(self, part: PartWriter, created: int, *, persisted: bool = False) -> None:
+        """Go on in this file.
+
+        Args:
+            part: Writes to it.
+            created: When it was begun, ms since 1970.
+            persisted: A checkpoint knows of it.
+        """
+        self._part = part
+        self._persisted = persisted
+        self._info = PartFileInfo(self.bucket_id, created, created)
+
+    def write(self, element: Any, now: int) -> None:
+        """Write an element to the file in progress."""
+        assert self._part is not None  # noqa: S101 - `wants_part` was asked
+        self._part.write(element)
+        self._info.last_update_time = now
+
+    def roll(self) -> None:
+        """End the file in progress."""
+        part, self._part = self._part, None
+        if part is not None:
+            self._pending.append((part, part.close_for_commit(), self._persisted))
+
+    def roll_by_the_clock(self, now: int) -> None:
+        """End the file in progress where it is time."""
+        if self._part is not None:
+            self._info.size = self._part.file.tell()
+            if self._policy.should_roll_on_processing_time(self._info, now):
+                self.roll()
+
+    def prepare_commit(self, *, must_roll: bool) -> list[Recoverable]:
+        """Return the files that become visible with the checkpoint at hand."""
+        if self._part is not None:
+            self._info.size = self._part.file.tell()
+            if must_roll or self._policy.should_roll_on_checkpoint(self._info):
+                self.roll()
+        pending, self._pending = self._pending, []
+        return [kept for _, kept, _ in pending]
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """Return what a restored bucket needs; None where nothing is in progress."""
+        if self._part is None:
+            return None
+        kept = self._part.file.persist()
+        self._persisted = True
+        return {"bucket": self.bucket_id, "created": self._info.creation_time, "file": kept}
+
+    def close(self) -> None:
+        """Let go of all files; those that no checkpoint knows of are deleted."""
+        part, self._part = self._part, None
+        pending, self._pending = self._pending, []
+        open_ones = [] if part is None else [(part, self._persisted)]
+        for one, persisted in [*open_ones, *((ended, known) for ended, _, known in pending)]:
+            if persisted:
+                one.file.close()
+            else:
+                one.discard()

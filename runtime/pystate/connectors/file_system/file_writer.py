@@ -1,0 +1,198 @@
+"""The writer of one subtask: elements into buckets, and buckets into a checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pystate.common.errors import CommitError
+from pystate.connectors.file_system.bucket import Bucket
+from pystate.connectors.file_system.bucket_assigner import BucketAssigner
+from pystate.connectors.file_system.output_file_config import OutputFileConfig
+from pystate.connectors.file_system.part_writer import PartWriterFactory
+from pystate.connectors.file_system.rolling_policy import RollingPolicy
+from pystate.connectors.sink import CommittingSinkWriter, SinkWriter, StatefulSinkWriter, WriterInitContext
+from pystate.file_systems.recoverable import recoverable_files
+from pystate.file_systems.recoverable_files import RecoverableFile, RecoverableFiles, UncommittableError
+
+VERSION = 1
+"""Of committables and states."""
+
+OpenFiles = Callable[[str, str], tuple[RecoverableFiles, str]]
+"""Opens a place for files in progress with a tag in their names; returns its path, too."""
+
+
+def now_ms() -> int:
+    """Return the time by the clock, ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def owner_of(context: WriterInitContext) -> str:
+    """Return what stands in the names of one job's files of one sink."""
+    return hashlib.sha256(f"{context.get_job_id()}/{context.get_operator_uid()}".encode()).hexdigest()[:8]
+
+
+class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[Any, dict[str, Any]]):
+    """Writes elements to part files.
+
+    The names of part files have a random part of the writer's own and a number, so that no two writers ever make the same.
+
+    Args:
+        base: The base path, as a place.
+        part_writer: Makes what writes to a file.
+        assigner: Says which bucket an element goes to.
+        policy: Says when a file ends.
+        config: What files are called.
+        check_interval_ms: How often files are looked at by the clock.
+        context: Where the writer is.
+        open_files: Opens the place.
+        clock: The time, ms since 1970.
+    """
+
+    def __init__(
+        self,
+        base: str,
+        part_writer: PartWriterFactory,
+        assigner: BucketAssigner,
+        policy: RollingPolicy,
+        config: OutputFileConfig,
+        check_interval_ms: int,
+        context: WriterInitContext,
+        open_files: OpenFiles = recoverable_files,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self._clock = clock
+        self._owner, self._attempt = owner_of(context), context.get_attempt_number()
+        self._tag = f"{self._owner}-{self._attempt}"
+        self._open_files = open_files
+        self._base = base
+        self._files, self._path = open_files(base, self._tag)
+        self._part_writer = part_writer
+        self._assigner = assigner
+        self._policy = policy
+        self._config = config
+        self._check_interval_ms = check_interval_ms
+        self._next_check = 0
+        self._uid = f"{self._owner}-{self._attempt}-{context.get_index_of_this_subtask()}-{secrets.token_hex(4)}"
+        self._parts = 0
+        self._buckets: dict[str, Bucket] = {}
+        self._end_of_input = False
+        self._beside: list[dict[str, Any]] = []
+        if self._attempt > 0 and context.get_index_of_this_subtask() == 0:
+            self._beside.append(self._committable("sweep", {"owner": self._owner, "before": self._attempt}))
+
+    # -- elements
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Write an element to its bucket's file."""
+        now = self._clock()
+        if now >= self._next_check:
+            self._check_buckets(now)
+        bucket_id = self._assigner.get_bucket_id(element, context)
+        bucket = self._buckets.get(bucket_id)
+        if bucket is None:
+            bucket = self._buckets[bucket_id] = Bucket(_checked(bucket_id), self._policy)
+        if bucket.wants_part(element):
+            bucket.begin(self._part_writer(self._new_file(bucket_id)), now)
+        bucket.write(element, now)
+
+    def flush(self, end_of_input: bool) -> None:
+        """Take note of the end of the input."""
+        self._end_of_input = self._end_of_input or end_of_input
+
+    def _check_buckets(self, now: int) -> None:
+        for bucket in self._buckets.values():
+            bucket.roll_by_the_clock(now)
+        self._next_check = now + self._check_interval_ms
+
+    def _new_file(self, bucket_id: str) -> RecoverableFile:
+        name = f"{self._config.get_part_prefix()}-{self._uid}-{self._parts}{self._config.get_part_suffix()}"
+        self._parts += 1
+        return self._files.open(posixpath.join(self._path, bucket_id, name))
+
+    # -- checkpoints
+
+    def prepare_commit(self) -> Sequence[dict[str, Any]]:
+        """Return the files that have ended."""
+        self._check_buckets(self._clock())
+        must_roll = self._end_of_input or not self._files.resumable
+        ended = []
+        for bucket_id, bucket in list(self._buckets.items()):
+            ended += [self._committable("file", kept) for kept in bucket.prepare_commit(must_roll=must_roll)]
+            if not bucket.in_progress:
+                del self._buckets[bucket_id]
+        beside, self._beside = self._beside, []
+        return [*ended, *beside]
+
+    def snapshot_state(self, checkpoint_id: int) -> Sequence[dict[str, Any]]:
+        """Return the files in progress."""
+        del checkpoint_id
+        kept = (bucket.snapshot() for bucket in self._buckets.values())
+        return [{"version": VERSION, "base": self._base, **state} for state in kept if state is not None]
+
+    def restore(self, states: Sequence[dict[str, Any]]) -> None:
+        """Go on with files in progress, of whichever writers they were.
+
+        Raises:
+            CommitError: What is in one of them is gone.
+        """
+        for state in states:
+            bucket_id = state["bucket"]
+            file, persisted = self._taken_over(state)
+            if file is None:
+                continue
+            bucket = self._buckets.setdefault(bucket_id, Bucket(bucket_id, self._policy))
+            bucket.roll()  # several writers' files of one bucket: each is a part
+            bucket.begin(self._part_writer(file), state["created"], persisted=persisted)
+
+    def close(self) -> None:
+        """Let go of the files in progress."""
+        for bucket in self._buckets.values():
+            bucket.close()
+
+    def _committable(self, kind: str, content: dict[str, Any]) -> dict[str, Any]:
+        return {"version": VERSION, "kind": kind, "base": self._base, **content}
+
+    def _taken_over(self, state: dict[str, Any]) -> tuple[RecoverableFile | None, bool]:
+        """Return the file with which to go on, None where its bytes are visible; and whether the checkpoint knows of it."""
+        kept, stays = state["file"], state["base"] == self._base
+        files = self._files if stays else self._open_files(state["base"], self._tag)[0]
+        try:
+            same = files.resume(kept) if stays else None
+            if same is not None:
+                return same, True
+            prefix = files.prefix(kept)
+            if prefix is None:
+                return None, False
+            file = self._new_file(state["bucket"])
+            try:
+                for data in prefix:
+                    file.write(data)
+            except BaseException:
+                file.discard()
+                raise
+        except UncommittableError as error:
+            message = f"A part file that the checkpoint has in progress can't be gone on with: {error.strerror}."
+            hint = "somebody has deleted it, or a job that began from a later checkpoint has used it up"
+            raise CommitError(message, where=state["base"], hint=hint) from error
+        if stays:  # elsewhere the job may still run that the savepoint is of
+            self._beside.append(self._committable("left", kept))
+        return file, False
+
+
+def _checked(bucket_id: Any) -> str:
+    """Return a bucket's folder.
+
+    Raises:
+        CommitError: It is none below the base path.
+    """
+    if isinstance(bucket_id, str) and "\0" not in bucket_id:
+        parts = bucket_id.split("/")
+        if bucket_id == "" or not any(part in ("", ".", "..") for part in parts):
+            return bucket_id
+    message = f"A bucket is a folder below the base path, such as '2024-05-01/de', not {bucket_id!r}."
+    raise CommitError(message, where="get_bucket_id")

@@ -1,0 +1,85 @@
+"""Files with a JSON object on each line: their reader over Spark's, and an encoder for them."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import RecordError
+from pystate.common.row import Row
+from pystate.common.serialization import Encoder
+from pystate.common.type_info import TypeInformation
+from pystate.datastream.connectors.file_system import StreamFormat
+from pystate.datastream.formats.spark_columns import columns_of
+from pystate.records.codec import shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+
+class JsonLinesFormat(StreamFormat):
+    """The rows of files of JSON lines, by Spark's reader; a line that isn't JSON fails the job.
+
+    Args:
+        row_type: A named ROW: the columns to read, by name; one that a line doesn't have is null.
+
+    Raises:
+        JobGraphError: It is none, or has a part that JSON doesn't have.
+    """
+
+    def __init__(self, row_type: TypeInformation) -> None:
+        self._columns = columns_of(row_type, "JSON")
+
+    @staticmethod
+    def for_row_type(row_type: TypeInformation) -> JsonLinesFormat:
+        """Return the format of such files."""
+        return JsonLinesFormat(row_type)
+
+    def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
+        """Return what reads files of JSON lines."""
+        return spark.readStream.format("json").schema(self._columns).option("mode", "FAILFAST")
+
+
+class JsonLinesEncoder(Encoder):
+    """Writes each element as a line of JSON: named rows and dicts as objects, tuples and lists as arrays.
+
+    Times are texts of ISO 8601, bytes are texts of Base64, decimals are texts.
+    """
+
+    def encode(self, element: Any) -> bytes:
+        """Return the line.
+
+        Raises:
+            RecordError: JSON has no such value.
+        """
+        try:
+            return f"{json.dumps(_plain(element), ensure_ascii=False, allow_nan=False, separators=(',', ':'))}\n".encode()
+        except (TypeError, ValueError) as error:
+            message = f"{shown(element)} can't be written as JSON: {error}"
+            raise RecordError(message, hint="map() it to rows, dicts, lists, texts and numbers") from error
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, Row):
+        names = value.get_field_names()
+        parts = [_plain(part) for part in value.values_list()]
+        return parts if names is None else dict(zip(names, parts, strict=True))
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, (dt.datetime, dt.date, dt.time)):
+        return value.isoformat()
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Decimal):
+        return str(value)
+    message = f"{type(value).__name__} has no form in JSON"
+    raise TypeError(message)
