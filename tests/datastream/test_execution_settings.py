@@ -19,6 +19,8 @@ from pystate.datastream import (
 )
 from pystate.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
 from pystate.datastream.connectors.number_seq import NumberSequenceSource
+from pystate.testing import SourceTestHarness
+from tests.connectors.own_sources import Counter, Timed
 
 # ruff: noqa: F811
 
@@ -114,10 +116,12 @@ def test_slot_sharing_groups_are_described_and_reported(env):
 
 
 def test_java_sources_are_refused_with_the_way_out(env):
-    for use in (lambda: env.add_source("consumer"), lambda: env.create_input("format")):
-        with pytest.raises(JobGraphError, match="is Java code of Flink's") as refused:
-            use()
-        assert "env.from_data_frame" in refused.value.hint
+    with pytest.raises(JobGraphError, match="is Java code of Flink's") as refused:
+        env.create_input("format")
+    assert "env.from_data_frame" in refused.value.hint
+    with pytest.raises(JobGraphError, match="takes a SourceFunction, not 'consumer'") as refused:
+        env.add_source("consumer")
+    assert "env.from_source" in refused.value.hint
 
 
 def test_a_plan_is_shown_in_front_of_the_job(env):
@@ -129,9 +133,17 @@ def test_a_plan_is_shown_in_front_of_the_job(env):
 def test_a_sequence_of_numbers_has_both_ends(env):
     stream = env.from_source(NumberSequenceSource(1, 3), None, "numbers")
     source = stream.transformation
-    assert (list(source.collection), stream.get_type(), source.bounded) == ([1, 2, 3], Types.LONG(), True)
-    with pytest.raises(JobGraphError, match="more than 10000000"):
-        NumberSequenceSource(0, 10_000_000)
+    assert (stream.get_type(), source.bounded, source.parallelism) == (Types.LONG(), True, None)
+    with SourceTestHarness(lambda: NumberSequenceSource(1, 3)) as harness:
+        assert harness.run_to_end() == [1, 2, 3]
+
+
+def test_a_source_function_has_one_subtask_unless_it_is_parallel(env):
+    one = env.add_source(Counter(3), "count", Types.LONG())
+    assert (one.transformation.parallelism, one.transformation.bounded, one.get_type()) == (1, False, Types.LONG())
+    with pytest.raises(JobGraphError, match="parallelism"):
+        one.set_parallelism(2)
+    assert env.add_source(Timed()).transformation.parallelism is None
 
 
 def test_what_is_no_sink_and_caches_are_refused_with_the_way_out(env):

@@ -27,6 +27,7 @@ WRAPPERS = (
     "datastream.connectors.base.Sink",
     "datastream.connectors.base.Source",
     "datastream.connectors.file_system.FileSink",
+    "datastream.functions.SourceFunction",
 )
 """Their constructors take an object of the JVM, which nothing here has."""
 
@@ -123,13 +124,10 @@ NOT_THERE = {
     "common.configuration": {"add_jars_to_context_class_loader"},
     "common.io": {"InputFormat"},
     "common.watermark_strategy": {"AssignerWithPeriodicWatermarksWrapper"},
-    "datastream": {"CustomCheckpointStorage", "SourceFunction"},
+    "datastream": {"CustomCheckpointStorage"},
     "datastream.checkpoint_storage": {"CustomCheckpointStorage"},
-    "datastream.functions": {"SourceFunction"},
-    "datastream.connectors": {"Source"},
-    "datastream.connectors.base": {"JavaFunctionWrapper", "Source"},
+    "datastream.connectors.base": {"JavaFunctionWrapper"},
     "datastream.connectors.file_system": {"FileCompactStrategy", "FileCompactor"},
-    "datastream.connectors.hybrid_source": {"HybridSource", "HybridSourceBuilder"},
     "datastream.connectors.kafka": {"FlinkKafkaConsumer", "FlinkKafkaProducer"},
     "datastream.output_tag": {"get_gateway"},
     "datastream.formats.avro": set(LISTED["datastream.formats.avro"]),

@@ -3,13 +3,15 @@
 import pytest
 
 from pystate.api.functions import SinkFunction
-from pystate.api.job_graph import KeyByTransformation, SinkKind, SinkTransformation, StreamGraph
+from pystate.api.job_graph import KeyByTransformation, OwnSourceTransformation, SinkKind, SinkTransformation, StreamGraph
 from pystate.common.configuration import Configuration
 from pystate.common.stream_guarantee import EndToEndGuarantee
 from pystate.connectors.sink import DeliveryGuarantee, Sink
 from pystate.connectors.sink_operator import SinkOperator
+from pystate.connectors.source_operator import SourceOperator
 from pystate.plan.delivery_guarantees import DeliveryGuarantees
 from tests.connectors.folder_sink import FolderSink
+from tests.connectors.own_sources import Blocking, Counter
 from tests.plan.programs import mapped, source
 
 EXACTLY, AT_LEAST = EndToEndGuarantee.EXACTLY_ONCE, EndToEndGuarantee.AT_LEAST_ONCE
@@ -45,6 +47,10 @@ class PlainSink(Sink):
 class Function(SinkFunction):
     def invoke(self, value, context):
         pass
+
+
+def own(function):
+    return OwnSourceTransformation("own", function=SourceOperator(function))
 
 
 TWO_PHASE, UPSERT = FolderSink("/nowhere"), PlainSink(DeliveryGuarantee.EXACTLY_ONCE)
@@ -151,3 +157,14 @@ def test_each_source_is_told_of_with_each_sink_that_it_reaches():
         ("first", "FolderSink", EXACTLY),
         ("second", "FolderSink", AT_MOST),
     ]
+
+
+@pytest.mark.parametrize(("function", "expected"), [(Counter(3), EXACTLY), (Blocking(), NONE)])
+def test_a_source_function_is_as_good_as_what_it_keeps(function, expected):
+    source = own(function)
+    sunk(source, TWO_PHASE)
+    (found,) = DeliveryGuarantees(
+        StreamGraph([source]), StreamGraph([source]).assign_uids(auto=True), Configuration(CHECKPOINTS)
+    ).all()
+    assert found.guarantee is expected
+    assert ("keeps no position" in found.reason) is (expected is NONE)

@@ -27,7 +27,6 @@ from pystate.api.state import (
 from pystate.api.time_domain import TimeDomain
 from pystate.api.timer_service import TimerService
 from pystate.api.type_variables import IN1, IN2, KEY, OUT
-from pystate.common.not_there import not_there
 from pystate.metrics.metric import MetricGroup
 
 
@@ -445,8 +444,3 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             timestamp: The time the timer was registered for, ms since 1970.
             ctx: Its context.
         """
-
-
-SourceFunction = not_there(
-    "SourceFunction", "it wraps a Java class of Flink's.", "use env.from_source(...) or env.from_data_frame(...)"
-)

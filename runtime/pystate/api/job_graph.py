@@ -42,6 +42,7 @@ class OperatorKind(Enum):
     ASYNC_WAIT = "AsyncWait"
     BROADCAST_PROCESS = "BroadcastProcess"
     KEYED_BROADCAST_PROCESS = "KeyedBroadcastProcess"
+    SOURCE = "Source"
 
 
 _WITH_SIDE_OUTPUTS = (
@@ -196,6 +197,23 @@ class SourceTransformation(Transformation):
             child.parents = tuple(step if parent is self else parent for parent in child.parents)
             step.children.append(child)
         self.children = [step]
+
+
+@dataclass(eq=False)
+class OwnSourceTransformation(SourceTransformation):
+    """A source in Python, which runs as a task in slots; nothing of Spark's reads it.
+
+    Attributes:
+        function: The `SourceOperator` that runs it.
+    """
+
+    function: Any = None
+    kind: OperatorKind = OperatorKind.SOURCE
+
+    @property
+    def keeps_state(self) -> bool:
+        """How far it is read is operator state."""
+        return True
 
 
 @dataclass(eq=False)
@@ -386,7 +404,7 @@ class StreamGraph:
 
     def widest_step(self, default: int) -> int:
         """Return the largest parallelism of all steps; sources don't count, Spark reads them."""
-        steps = (step for step in self.transformations() if not isinstance(step, SourceTransformation))
+        steps = (step for step in self.transformations() if not is_read_by_spark(step))
         return max([default, *(step.parallelism or default for step in steps)])
 
     def copy(self) -> StreamGraph:
@@ -423,6 +441,10 @@ class StreamGraph:
     def live_sources(self) -> list[SourceTransformation]:
         """Return the sources whose elements somebody reads."""
         return [source for source in self.sources if live_children(source)]
+
+    def spark_sources(self) -> list[SourceTransformation]:
+        """Return those of them that Spark reads."""
+        return [source for source in self.live_sources() if is_read_by_spark(source)]
 
     def resolve_types(self) -> None:
         """Fill in the types that follow from others, once those of the sources are known.
@@ -472,6 +494,11 @@ class StreamGraph:
         rank = next(number for number, sibling in enumerate(siblings) if sibling is step)
         place = [kind, str(rank), *(uids[id(as_written(parent))] for parent in step.parents)]
         return "auto-" + hashlib.sha256("\0".join(place).encode()).hexdigest()[:16]
+
+
+def is_read_by_spark(step: Transformation) -> bool:
+    """Return whether a step is a source, and no task in slots."""
+    return isinstance(step, SourceTransformation) and not isinstance(step, OwnSourceTransformation)
 
 
 def as_written(parent: Transformation) -> Transformation:

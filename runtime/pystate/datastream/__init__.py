@@ -37,7 +37,6 @@ from pystate.api.functions import (
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
-    SourceFunction,
 )
 from pystate.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from pystate.api.output_tag import OutputTag
@@ -74,6 +73,7 @@ from pystate.api.window.windows import CountWindow, GlobalWindow, TimeWindow, Wi
 from pystate.common.execution_options import RuntimeExecutionMode
 from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.options import CheckpointingMode, ExternalizedCheckpointCleanup, ExternalizedCheckpointRetention
+from pystate.connectors.source import SourceFunction
 from pystate.datastream.async_data_stream import AsyncDataStream
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.checkpoint_storage import (

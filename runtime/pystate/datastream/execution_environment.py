@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pystate.api.job_graph import SourceTransformation, StreamGraph
+from pystate.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
 from pystate.api.json_plan import json_plan
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError
@@ -17,9 +17,10 @@ from pystate.common.options import PipelineOptions
 from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy
+from pystate.connectors.source import Source, SourceFunction
+from pystate.connectors.source_operator import SourceOperator
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.connectors.kafka_source import KafkaSource
-from pystate.datastream.connectors.number_seq import NumberSequenceSource
 from pystate.datastream.execution_settings import ExecutionSettings
 from pystate.datastream.executor import current_executor, for_widest_step
 
@@ -95,29 +96,31 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
 
     def from_source(
         self,
-        source: FileSource | KafkaSource | NumberSequenceSource,
+        source: FileSource | KafkaSource | Source[Any, Any],
         watermark_strategy: WatermarkStrategy | None = None,
         source_name: str = "Source",
         type_info: TypeInformation | None = None,
     ) -> StreamT:
         """Read a source; the elements of a text file source are its lines, those of a Parquet source its rows.
 
-        Those of a Kafka source are what its schema makes of records' values. A `NumberSequenceSource` is read as a
-        collection is.
+        Those of a Kafka source are what its schema makes of records' values. A `Source` of splits, such as
+        `NumberSequenceSource`, runs as a task in slots.
 
         Args:
             source: What to read.
-            watermark_strategy: Gives elements their times, and makes watermarks; None for neither.
+            watermark_strategy: Gives elements their times, and makes watermarks; None for neither but what the source itself
+                says.
             source_name: What people see.
             type_info: The type of the elements, where the source leaves it open.
+
+        Raises:
+            JobGraphError: It is no source.
         """
-        if isinstance(source, NumberSequenceSource):
-            stream = self.from_collection(source.numbers, type_info or Types.LONG())
-            numbers = self._sources[-1]
-            numbers.name, numbers.watermark_strategy = source_name, watermark_strategy
-            return stream
         if isinstance(source, KafkaSource):
             return self._from_kafka(source, watermark_strategy, source_name, type_info)
+        if not isinstance(source, FileSource):
+            declared = type_info or getattr(source, "produced_type", None)
+            return self._add_own_source(source, watermark_strategy, source_name, declared)
         step = SourceTransformation(
             name=source_name,
             frame=lambda: source.to_frame(self.spark),
@@ -236,13 +239,37 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
     def add_source(
         self, source_func: Any, source_name: str = "Custom Source", type_info: TypeInformation | None = None
     ) -> StreamT:
-        """Refuse Flink's old sources.
+        """Run a source function as a task in slots: a `ParallelSourceFunction` in all subtasks, others in one.
+
+        Args:
+            source_func: The function.
+            source_name: What people see.
+            type_info: The type of the elements; without it they travel pickled.
 
         Raises:
-            JobGraphError: Always.
+            JobGraphError: It is no `SourceFunction`.
         """
-        message = f"add_source({source_func!r}): a SourceFunction is Java code of Flink's."
-        raise JobGraphError(message, where=source_name, hint="use env.from_source(...) or env.from_data_frame(...)")
+        if not isinstance(source_func, SourceFunction):
+            message = f"add_source() takes a SourceFunction, not {source_func!r}."
+            hint = "extend pystate.datastream.functions.SourceFunction, or use env.from_source(...) for other sources"
+            raise JobGraphError(message, where=source_name, hint=hint)
+        return self._add_own_source(source_func, None, source_name, type_info)
+
+    def _add_own_source(
+        self, source: Any, strategy: WatermarkStrategy | None, name: str, type_info: TypeInformation | None
+    ) -> StreamT:
+        output_type = type_info or Types.PICKLED_BYTE_ARRAY()
+        operator = SourceOperator(source, output_type)
+        step = OwnSourceTransformation(
+            name=name,
+            bounded=operator.bounded,
+            watermark_strategy=strategy,
+            output_type=output_type,
+            function=operator,
+            non_parallel=not operator.parallel,
+            parallelism=None if operator.parallel else 1,
+        )
+        return self._add_source(step)
 
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> StreamT:
         """Refuse Flink's input formats.

@@ -33,7 +33,6 @@ from pystate.api.functions import (
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
-    SourceFunction,
 )
 from pystate.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from pystate.api.timer_service import TimerService
@@ -42,6 +41,13 @@ from pystate.api.window.functions import (
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowFunction,
+)
+from pystate.connectors.source import (
+    ParallelSourceFunction,
+    RichParallelSourceFunction,
+    RichSourceFunction,
+    SourceContext,
+    SourceFunction,
 )
 
 __all__ = [
@@ -74,6 +80,7 @@ __all__ = [
     "ListCheckpointed",
     "MapFunction",
     "OperatorStateStore",
+    "ParallelSourceFunction",
     "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
@@ -82,8 +89,11 @@ __all__ = [
     "RawKeyedStateOutput",
     "RawOperatorStateOutput",
     "ReduceFunction",
+    "RichParallelSourceFunction",
+    "RichSourceFunction",
     "RuntimeContext",
     "SinkFunction",
+    "SourceContext",
     "SourceFunction",
     "TimerService",
     "WindowFunction",

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pystate.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
+    OwnSourceTransformation,
     SinkKind,
     SinkTransformation,
     StreamGraph,
@@ -139,7 +140,7 @@ def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
 def _is_operator(step: Transformation) -> bool:
     if isinstance(step, SinkTransformation):
         return step.kind is SinkKind.FUNCTION
-    return isinstance(step, (OneInputTransformation, TwoInputTransformation))
+    return isinstance(step, (OneInputTransformation, TwoInputTransformation, OwnSourceTransformation))
 
 
 def _may_keep_state(step: Transformation) -> bool:

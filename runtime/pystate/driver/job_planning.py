@@ -36,7 +36,7 @@ def plan_job(
     parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
     max_parallelism = configuration.get(PipelineOptions.MAX_PARALLELISM)
     uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
-    sources = graph.live_sources()
+    sources = graph.spark_sources()
     types = engine.read_sources(sources)
     for source, elements in zip(sources, types, strict=True):
         check_column_names(elements, source.name)

@@ -188,7 +188,7 @@ def _of_program(vertex: JobVertex, max_parallelism: int | None) -> dict[str, Any
 
 
 def _sources(graph: StreamGraph, uids: Mapping[int, str], snapshot: Snapshot, *, allow: bool) -> Iterator[Fitted]:
-    ours = {uids[id(source)]: source for source in graph.live_sources()}
+    ours = {uids[id(source)]: source for source in graph.spark_sources()}
     position = snapshot.metadata.source_position
     read = []
     if position is not None:

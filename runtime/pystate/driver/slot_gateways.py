@@ -82,6 +82,15 @@ class SlotGateways:
                 self._await_death()
                 raise
 
+    def call(self, index: int, op: str, **arguments: Any) -> Any:
+        """Call one slot, for something that doesn't take long.
+
+        Raises:
+            PystateError: What it answered, or that it is gone.
+        """
+        slot = next(slot for slot in self._slots() if slot.index == index)
+        return slot.control.call(op, **arguments)
+
     def shut_down(self, slots: list[RegisteredSlot], last_word: Callable[[dict[str, Any]], None], *, final: bool) -> None:
         """Tell slots to end, and wait a little.
 

@@ -168,6 +168,10 @@ class SlotPool:
         """Call all slots at the same time and wait for their answers, see `SlotGateways.call_all`."""
         self._gateways.call_all(op, arguments, answered, bounded)
 
+    def call(self, index: int, op: str, **arguments: Any) -> Any:
+        """Call one slot, see `SlotGateways.call`."""
+        return self._gateways.call(index, op, **arguments)
+
     def notify(self, checkpoint_id: int, *, completed: bool) -> Future[bool]:
         """Tell all subtasks what became of a checkpoint, see `CheckpointNotifier.notify`."""
         return self._notifier.notify(checkpoint_id, completed=completed)

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
-from pystate.api.job_graph import SinkKind, SinkTransformation, SourceTransformation, StreamGraph, Transformation
+from pystate.api.job_graph import (
+    OwnSourceTransformation,
+    SinkKind,
+    SinkTransformation,
+    SourceTransformation,
+    StreamGraph,
+    Transformation,
+)
 from pystate.common.configuration import Configuration
 from pystate.common.options import CheckpointingOptions, ExternalizedCheckpointRetention
 from pystate.common.state_settings import StateSettings, is_checkpointing_enabled
@@ -82,6 +89,8 @@ class DeliveryGuarantees:
         loss = self._loss(source)
         if loss is not None:
             return _AT_MOST, loss
+        if isinstance(source, OwnSourceTransformation) and not source.function.keeps_position:
+            return _NONE, "the source's function keeps no position in checkpoints, and begins anew behind a failure"
         if isinstance(function, SinkOperator):
             return self._of_sink(function.sink, source)
         if sink.kind is SinkKind.FOR_EACH_BATCH:

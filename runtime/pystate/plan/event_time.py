@@ -12,6 +12,7 @@ from pystate.api.functions import Function
 from pystate.api.job_graph import (
     OneInputTransformation,
     OperatorKind,
+    OwnSourceTransformation,
     SinkTransformation,
     TimestampsTransformation,
     Transformation,
@@ -51,6 +52,7 @@ class EventTime:
             if isinstance(step, TimestampsTransformation):
                 step.is_read = any(id(child) in self._asking for child in step.children)
             gives = isinstance(step, TimestampsTransformation) and step.is_read
+            gives = gives or isinstance(step, OwnSourceTransformation)  # it may hand elements on with times
             if gives or any(id(parent) in self._having for parent in step.parents):
                 self._having.add(id(step))
 
@@ -86,6 +88,11 @@ def connect_channels(plan: JobPlan) -> None:
 def source_channel(uid: str, edge: OutputSpec, partition: str | None = None) -> str:
     """Return the name of the channel from a source, or from one of its lasting partitions, along an edge."""
     return f"{uid}/{edge.tag}" if partition is None else f"{uid}/{edge.tag}/{partition}"
+
+
+def own_source_channel(uid: str) -> str:
+    """Return the name of the channel on which a source in slots tells its task of its watermarks."""
+    return f"{uid}/source"
 
 
 def whole_channel(channel: str) -> str:

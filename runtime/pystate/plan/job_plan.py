@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from pystate.api.job_graph import SinkTransformation, SourceTransformation
+from pystate.api.job_graph import OperatorKind, SinkTransformation, SourceTransformation
 from pystate.common.errors import JobGraphError
 from pystate.common.stream_guarantee import StreamGuarantee
 from pystate.common.type_info import TypeInformation, TypeKind
@@ -45,7 +45,7 @@ class JobPlan:
     fed by edges of sources and of tasks of any earlier level: what isn't for the next level passes through it.
 
     Attributes:
-        sources: Where the rows come from, in the program's order.
+        sources: Where Spark's rows come from, in the program's order.
         direct_routing: How rows get to the only task of the first level where Spark's own columns feed it; None where
             sources have chains.
         parallelism: That of all tasks that have none of their own.
@@ -78,8 +78,13 @@ class JobPlan:
         return max(task.parallelism for task in self.tasks)
 
     @property
+    def own_sources(self) -> list[TaskSpec]:
+        """The tasks whose head is a source."""
+        return [task for task in self.tasks if task.head is not None and task.head.kind is OperatorKind.SOURCE]
+
+    @property
     def bounded(self) -> bool:
-        """Whether the job ends by itself."""
+        """Whether all that Spark reads has an end."""
         return all(source.step.bounded for source in self.sources)
 
     def task(self, uid: str) -> TaskSpec:

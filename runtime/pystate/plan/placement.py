@@ -11,13 +11,13 @@ from pystate.api.job_graph import (
     Partitioning,
     PartitionTransformation,
     SideOutputTransformation,
-    SourceTransformation,
     StreamGraph,
     TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
     UnionTransformation,
     VirtualTransformation,
+    is_read_by_spark,
     live_children,
 )
 from pystate.plan.chain import needs_slot
@@ -78,12 +78,12 @@ class SourceStages:
         self._stateless: set[int] = set()
         self._leading: dict[int, bool] = {}
         for step in graph.transformations():
-            if isinstance(step, SourceTransformation) or self._is_stateless(step):
+            if is_read_by_spark(step) or self._is_stateless(step):
                 self._stateless.add(id(step))
 
     def __contains__(self, step: Transformation) -> bool:
         """Return whether the step is a source or runs in sources' stages."""
-        return isinstance(step, SourceTransformation) or (id(step) in self._stateless and self._leads_to_shuffle(step))
+        return is_read_by_spark(step) or (id(step) in self._stateless and self._leads_to_shuffle(step))
 
     def _is_stateless(self, step: Transformation) -> bool:
         return (

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from pystate.api.functions import Function
 from pystate.api.job_graph import (
@@ -19,6 +20,7 @@ from pystate.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
     OperatorKind,
+    OwnSourceTransformation,
     Partitioning,
     PartitionTransformation,
     SinkKind,
@@ -28,13 +30,15 @@ from pystate.api.job_graph import (
     Transformation,
     TwoInputTransformation,
     as_written,
+    live_children,
 )
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
 from pystate.common.type_info import TypeInformation, TypeKind, Types
+from pystate.plan.bounded_notices import bounded_notices
 from pystate.plan.chain import CHECKPOINT_MIXINS, Chain, ChainNode, OperatorSpec, function_object
 from pystate.plan.custom_partitions import CustomPartitions
-from pystate.plan.event_time import EventTime, connect_channels
+from pystate.plan.event_time import EventTime, connect_channels, own_source_channel
 from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.plan.output import OutputKind, OutputSpec, Routing
 from pystate.plan.placement import SourceStages, StreamEdge, edges_into
@@ -121,7 +125,7 @@ class JobPlanner:
         """Return the plan.
 
         Args:
-            source_types: The types of the elements of `graph.live_sources()`, as their columns say.
+            source_types: The types of the elements of `graph.spark_sources()`, as their columns say.
 
         Raises:
             JobGraphError: The program has no end, or a shape that can't be run.
@@ -131,7 +135,7 @@ class JobPlanner:
         if not any(isinstance(step, SinkTransformation) for step in steps):
             message = "The job has no sink, nobody would see its results."
             raise JobGraphError(message, hint="end a stream with print(), for_each_batch() or add_sink()")
-        sources = graph.live_sources()
+        sources = graph.spark_sources()
         for source, source_type in zip(sources, source_types, strict=True):
             source.output_type = source.output_type or source_type
         graph.resolve_types()
@@ -146,7 +150,7 @@ class JobPlanner:
         self._build_chains(plan)
         connect_channels(plan)
         plan.explicit_max_parallelism = self._explicit
-        self._warn_of_bounded(plan)
+        self._warnings.extend(bounded_notices(plan))
         plan.warnings = self._warnings
         return plan
 
@@ -162,7 +166,7 @@ class JobPlanner:
             self._place_without_key(step)
         elif isinstance(step, OneInputTransformation) and not isinstance(step.parent, KeyByTransformation):
             self._place_without_key(step)
-        elif isinstance(step, (OneInputTransformation, TwoInputTransformation)):
+        elif isinstance(step, (OneInputTransformation, TwoInputTransformation)) or self._is_live_source(step):
             self._head_task(step)
         else:
             return
@@ -190,11 +194,15 @@ class JobPlanner:
         task.steps.append(step)
         self._task_of[id(step)] = task
 
-    def _head_task(self, step: OneInputTransformation | TwoInputTransformation) -> None:
+    @staticmethod
+    def _is_live_source(step: Transformation) -> TypeGuard[OwnSourceTransformation]:
+        return isinstance(step, OwnSourceTransformation) and bool(live_children(step))
+
+    def _head_task(self, step: OneInputTransformation | TwoInputTransformation | OwnSourceTransformation) -> None:
         uid = self._uids[id(step)]
         descriptors = list(step.descriptors) if isinstance(step, TwoInputTransformation) else []
-        task = self._new_task(uid, step.name, step, step.parents)
-        task.spec.head = OperatorSpec(uid, step.name, step.kind, step.function, descriptors)
+        task = self._new_task(uid, step.name if step.parents else f"Source: {step.name}", step, step.parents)
+        task.spec.head = OperatorSpec(uid, task.spec.name, step.kind, step.function, descriptors)
         task.steps.append(step)
         self._task_of[id(step)] = task
         keys = [read.key for read in task.spec.inputs if read.key is not None]
@@ -213,7 +221,10 @@ class JobPlanner:
         explicit = step.max_parallelism or self._max_parallelism
         if explicit is not None:
             self._set_max_parallelism(spec, explicit)
-        draft = _Draft(spec, [], level=0)
+        draft = _Draft(spec, [], level=0 if step.parents else 1)
+        if not step.parents:
+            timestamped = self._time.goes_to(step.children, step)
+            spec.inputs.append(TaskInput(None, timestamped=timestamped, channels={own_source_channel(uid): None}))
         self._drafts.append(draft)
         for index, root in enumerate(roots):
             edges = list(edges_into(root))
@@ -292,6 +303,7 @@ class JobPlanner:
         edges = [output for chain in chains for output in chain.all_outputs()]
         ways = {(edge.target, edge.input_index, edge.routing) for edge in edges}
         plain = not any(chain.children for chain in chains) and len(edges) == len(chains) and len(ways) == 1
+        plain = plain and all(draft.steps[0].parents for draft in self._drafts)  # else two kinds of tasks are in front
         bare = not any(edge.selector is not None or edge.routing.takes_turns or edge.timestamped for edge in edges)
         decoded = any(source.step.decoder is not None for source in plan.sources)
         if plain and bare and not decoded:
@@ -371,7 +383,9 @@ class JobPlanner:
 
     # -- what the author should know
 
-    def _warn_of_missing_uid(self, step: OneInputTransformation | TwoInputTransformation | SinkTransformation) -> None:
+    def _warn_of_missing_uid(
+        self, step: OneInputTransformation | TwoInputTransformation | SinkTransformation | OwnSourceTransformation
+    ) -> None:
         function = function_object(step.function)
         takes_part = isinstance(function, CHECKPOINT_MIXINS)
         # a plain function on a keyed stream has no context to ask for state
@@ -381,11 +395,3 @@ class JobPlanner:
                 f"The operator {step.name!r} keeps state and has no uid: its state is found again only while the program's "
                 'shape stays the same. Add .uid("...") to it.'
             )
-
-    def _warn_of_bounded(self, plan: JobPlan) -> None:
-        for source in plan.sources:
-            if source.step.bounded and source.step.watches_files and not plan.bounded:
-                self._warnings.append(
-                    f"The source {source.step.name!r} reads a fixed set of files, but the job has sources without an end: "
-                    "files that come later are read too."
-                )

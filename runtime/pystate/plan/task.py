@@ -67,7 +67,9 @@ class TaskSpec:
     def chained_name(self) -> str:
         """The names of all that is chained here, in Flink's form: `Source: words -> Map, Filter -> Sink: Print`."""
         parts = [f"Source: {self.name}"] if self.is_source else []
-        functions = [operator.name for operator in self.operators if operator.kind is not OperatorKind.SINK]
+        parts += [operator.name for operator in self.operators if operator.kind is OperatorKind.SOURCE]
+        ends = (OperatorKind.SINK, OperatorKind.SOURCE)
+        functions = [operator.name for operator in self.operators if operator.kind not in ends]
         sinks = [operator.name for operator in self.operators if operator.kind is OperatorKind.SINK]
         sinks += [output.name for output in self.outputs if output.kind is not OutputKind.EDGE]
         if functions:

@@ -15,6 +15,7 @@ from pystate.testing.harnesses import (
 )
 from pystate.testing.sink_harness import SinkTestHarness
 from pystate.testing.snapshot import OperatorSnapshot
+from pystate.testing.source_harness import SourceTestHarness
 
 __all__ = [
     "BroadcastOperatorTestHarness",
@@ -24,6 +25,7 @@ __all__ = [
     "OperatorTestHarness",
     "SinkTestHarness",
     "ProcessFunctionTestHarnesses",
+    "SourceTestHarness",
     "TwoInputOperatorTestHarness",
     "WindowOperatorTestHarness",
 ]

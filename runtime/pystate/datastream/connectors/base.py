@@ -8,12 +8,10 @@ from typing import Any
 from pystate.common.not_there import not_there
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.sink import Sink
+from pystate.connectors.source import Source
 
 __all__ = ["DeliveryGuarantee", "JavaFunctionWrapper", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
 
-Source = not_there(
-    "Source", "it wraps a Java class of Flink's.", "read with FileSource, or with Spark: env.from_data_frame(...)"
-)
 JavaFunctionWrapper = not_there("JavaFunctionWrapper", "it wraps a Java class of Flink's.", "write the function in Python")
 
 

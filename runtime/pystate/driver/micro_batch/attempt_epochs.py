@@ -124,6 +124,14 @@ class AttemptEpochs:
         self._barriers.await_turn(self._reserve)
         return self._begin_turn(self._tracker.finished_batch, clock)
 
+    def input_available(self) -> None:
+        """Have an epoch take what a source has, as soon as none runs."""
+        with self._lock:
+            self._tracker.input_available = True
+            if self._tracker.running is None:
+                self._tracker.next_timer, self._tracker.input_available = 0, False
+            self._lock.notify_all()
+
     def _reserve(self) -> None:
         """Reserve the number of the next epoch."""
         self._numbers.reserve(self._tracker.finished + 1)
@@ -300,6 +308,12 @@ class AttemptEpochs:
             self._barriers.epoch_finished(epoch)
 
     # -- how far they are
+
+    @property
+    def sources_ended(self) -> bool:
+        """Whether a finished epoch took the last of all sources in slots."""
+        with self._lock:
+            return self._tracker.sources_ended
 
     @property
     def finished(self) -> int | None:

@@ -125,9 +125,10 @@ class MicroBatchEngine:
         self._pool, self._events = EpochSlots(pool), events
         self._slots = SlotDirectory(slots.job_id, slots.attempt, slots.secret, pool.addresses)
         self._logs.rebuild(restored.spark_files, keep_query_id=restored.keep_query_id)
-        plan, environment, sources = self._plan, self._environment, self._metrics.sources
-        has_timers = waits_for_time(plan) and not plan.batch
-        overdue = current_time_ms() if has_timers and restored.with_state else None  # the first epoch tells more
+        plan, environment = self._plan, self._environment
+        own = bool(plan.own_sources)
+        has_timers = (own or waits_for_time(plan)) and not plan.batch
+        overdue = current_time_ms() if has_timers and (own or restored.with_state) else None  # the first epoch tells more
         began, at, failed = self._job_epochs.attempt_started, (restored.epoch, restored.batch_id), events.checkpoints_failed
         self._epochs = began(pool, self._logs, *at, failed, overdue)
         self._without_rows = EpochsWithoutRows(
@@ -135,10 +136,18 @@ class MicroBatchEngine:
         )
         if restored.clock is not None:
             self._without_rows.run_again(restored.clock)
+        if self._frames:
+            self._start_query()
+        if has_timers:
+            self._without_rows.start_clock(self._trigger_interval_ms)
+
+    def _start_query(self) -> None:
+        plan, environment, sources, slots = self._plan, self._environment, self._metrics.sources, self._slots
+        assert slots is not None  # noqa: S101 - `start` has set them
         if plan.batch:  # Spark sorts no stream, so the levels stand behind it, in the only epoch
             frame = staged_frame(plan, self._frames, environment, sources)
         else:
-            frame = streaming_frame(plan, self._frames, self._slots, environment, sources)
+            frame = streaming_frame(plan, self._frames, slots, environment, sources)
         writer = frame.writeStream.foreachBatch(self._run_epoch).option("checkpointLocation", str(self._logs.path))
         writer = writer.queryName(f"{OUR_QUERIES}{self._environment.job_id}-{self._environment.attempt}")
         if plan.batch:
@@ -148,8 +157,6 @@ class MicroBatchEngine:
         else:
             writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
         self._query = self._started(writer)
-        if has_timers:
-            self._without_rows.start_clock(self._trigger_interval_ms)
 
     def _started(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query without adaptive execution, which would run all stages but the last in front of `foreachBatch`.
@@ -169,14 +176,18 @@ class MicroBatchEngine:
                 settings.set(_ADAPTIVE, before)
 
     def look(self) -> None:
-        """Tell the attempt if the query has ended."""
-        query, events = self._query, self._events
-        if query is None or events is None or query.isActive:
+        """Tell the attempt if the query has ended, and the sources in the slots."""
+        query, events, own = self._query, self._events, self._plan.own_sources
+        if events is None or (query is None and not own) or (query is not None and query.isActive):
             return
-        error = query.exception()
+        error = None if query is None else query.exception()
         if error is not None:
             events.engine_failed(JobExecutionError(f"The query failed: {first_line(error)}"), str(error))
-        elif self._plan.batch or not (waits_for_time(self._plan) or hears_of_the_end(self._plan)):
+        elif own and not self._plan.batch and not self._live().sources_ended:
+            return
+        elif not own and not (waits_for_time(self._plan) or hears_of_the_end(self._plan)):
+            events.sources_read()
+        elif self._plan.batch and query is not None:
             events.sources_read()
         elif self._without_rows is not None and self._without_rows.end_event_time():
             events.sources_read()
@@ -190,6 +201,10 @@ class MicroBatchEngine:
         if op == "epoch_prepared":
             prepared = PreparedEpoch.from_plain(arguments["prepared"])
             return self._live().subtask_prepared(arguments["uid"], arguments["subtask"], prepared)
+        if op == "input_available":
+            return self._live().input_available()
+        if op == "source_messages" and self._pool is not None:
+            return self._pool.source_messages(arguments)
         if op == "task_outcome":
             return self._stages.outcome(arguments["stage_id"], arguments["task_attempt_id"]).value
         message = f"The driver does not know the op {op!r}."

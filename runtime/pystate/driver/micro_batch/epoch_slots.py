@@ -29,6 +29,14 @@ class EpochSlots:
         plain = barrier.to_plain()
         self._pool.call_all("snapshot", lambda _: {"barrier": plain})
 
+    def source_messages(self, arguments: dict[str, Any]) -> Any:
+        """Hand a reader's messages to its enumerator, which is in the first slot, and return the answers.
+
+        Raises:
+            PystateError: What the slot answered, or that it is gone.
+        """
+        return self._pool.call(0, "source_messages", **arguments)
+
     def finish_epoch(
         self,
         epoch: int,

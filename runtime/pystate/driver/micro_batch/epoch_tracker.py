@@ -27,6 +27,8 @@ class EpochTracker:
         decided: Whether the running epoch's barrier is decided: all its rows are in, and subtasks are told to finish it.
         next_timer: When the first timer by the clock of all subtasks is due behind the last finished epoch, ms since 1970;
             None where there is none.
+        input_available: A source has something that no epoch has been asked for yet.
+        sources_ended: Whether no source in the slots has more than the last finished epoch took.
         prepared: What each subtask that has got all rows of the running epoch has told of them.
     """
 
@@ -38,6 +40,8 @@ class EpochTracker:
         self.finished = restored_epoch
         self.finished_batch = restored_batch
         self.next_timer = next_timer
+        self.input_available = False
+        self.sources_ended = False
         self.running: int | None = None
         self.decided = False
         self.prepared: dict[SubtaskId, PreparedEpoch] = {}
@@ -116,6 +120,8 @@ class EpochTracker:
             raise ControlError(message)
         self.finished = epoch
         self.finished_batch = batch
-        timers = (share.next_timer for share in self.prepared.values())
+        timers = [0] if self.input_available else [share.next_timer for share in self.prepared.values()]
         self.next_timer = min((timer for timer in timers if timer is not None), default=None)
+        self.input_available = False
+        self.sources_ended = all(share.source_ended is not False for share in self.prepared.values())
         self.running = None

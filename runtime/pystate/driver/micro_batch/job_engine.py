@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import SinkKind, SourceTransformation
+from pystate.common.errors import JobGraphError
 from pystate.common.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.job_status import JobStatus
-from pystate.common.options import CoreOptions, PystateOptions, RestartStrategyType, StateRecoveryOptions
+from pystate.common.options import (
+    CheckpointingOptions,
+    CoreOptions,
+    PystateOptions,
+    RestartStrategyType,
+    StateRecoveryOptions,
+)
 from pystate.common.state_settings import is_checkpointing_enabled
 from pystate.common.type_info import TypeInformation
 from pystate.driver.job_context import JobContext
@@ -93,8 +100,15 @@ class MicroBatchJobEngine:
         """Take note of the job.
 
         Raises:
-            JobGraphError: Two of its sources read the same stream of Spark's.
+            JobGraphError: A source in slots is to repeat epochs; or two of its sources read the same stream of Spark's.
         """
+        own, every_epoch = plan.own_sources, self._job.configuration.get(CheckpointingOptions.EVERY_EPOCH)
+        if own and every_epoch:
+            message = (
+                f"{own.pop().name!r} runs in slots: an epoch of it that is run again need not have the same rows, as "
+                f"{CheckpointingOptions.EVERY_EPOCH.key} wants."
+            )
+            raise JobGraphError(message, hint=f"set {CheckpointingOptions.CHECKPOINTING_INTERVAL.key} instead")
         self._plan = plan
         self._sources = spark_sources(plan, self._frames)
         self.epochs.describe(plan.tasks)

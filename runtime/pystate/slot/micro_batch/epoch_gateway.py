@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import Any
+
+from pystate.common.errors import PystateError
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.micro_batch.epoch_ledger import Asker, TaskOutcome
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
@@ -28,3 +32,15 @@ class DriverEpochGateway(EpochGateway):
             "task_outcome", uid=uid, subtask=subtask, stage_id=asker.stage_id, task_attempt_id=asker.task_attempt_id
         )
         return TaskOutcome(answer)
+
+    def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any]:
+        """Send a reader's messages to its enumerator."""
+        answers: list[Any] = self._gateway.call(
+            "source_messages", uid=uid, subtask=subtask, number=number, messages=messages
+        )
+        return answers
+
+    def input_available(self) -> None:
+        """Say that a source has something."""
+        with contextlib.suppress(PystateError):  # the attempt is over
+            self._gateway.call("input_available")

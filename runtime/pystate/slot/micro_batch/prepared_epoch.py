@@ -22,6 +22,7 @@ class PreparedEpoch:
         rows_read: The rows that the task attempt has read behind its shuffle: the subtask's own, and those that pass.
         rows_in: The subtask's own.
         rows_out: The rows of its output; those of a stream that several steps read count once.
+        source_ended: Of the subtask of a source: whether no element follows; None for all others.
         next_timer: When the subtask's first timer by the clock is due behind it, ms since 1970; None where it has none.
     """
 
@@ -32,6 +33,7 @@ class PreparedEpoch:
     rows_in: int
     rows_out: int
     next_timer: int | None = None
+    source_ended: bool | None = None
 
     @property
     def bringer(self) -> Asker:

@@ -96,5 +96,9 @@ class MicroBatchSlotEngine:
             for uid, task_attempt_id in request["task_attempts"].items():
                 self._subtasks[uid].finish_epoch(request["epoch"], task_attempt_id, barrier)
             return None
+        if op == "source_messages":
+            source = self._subtasks[request["uid"]].source
+            assert source is not None  # noqa: S101 - only a source's subtasks send such
+            return source.answer(request["subtask"], request["number"], request["messages"])
         message = f"A slot does not know the op {op!r}."
         raise ControlError(message)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Generator
-from typing import Protocol
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -21,6 +22,8 @@ from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.micro_batch.epoch_ledger import Asker, ClaimResult, EpochLedger, TaskOutcome
 from pystate.slot.micro_batch.kept_output import KeptOutput
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.slot.operators.source_input import SourceInput
+from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import Subtask, SubtaskGateway
 from pystate.slot.subtask_checkpoints import Upload
 from pystate.snapshot.barrier import CheckpointBarrier
@@ -41,6 +44,12 @@ class EpochGateway(Protocol):
 
     def task_outcome(self, uid: str, subtask: int, asker: Asker) -> TaskOutcome:
         """Ask what became of the Spark task attempt that brought an epoch's rows."""
+
+    def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any]:
+        """Send a reader's messages to its enumerator, and return the answers."""
+
+    def input_available(self) -> None:
+        """Say that a source has something, and no epoch is on its way to take it."""
 
 
 class _Claim:
@@ -96,6 +105,18 @@ class MicroBatchSubtask(Subtask):
         self._filling = self._kept
         self._rows_before = 0
 
+    def open(self, restored: Mapping[str, RestoredOperator] | None = None, checkpoint_id: int | None = None) -> None:
+        """Restore the state and open the functions; a source gets its ways to the driver."""
+        super().open(restored, checkpoint_id)
+        if self.source is not None:
+            uid, index, epochs = self.task.uid, self.index, self._epochs
+            self.source.connect(partial(epochs.source_messages, uid, index), epochs.input_available)
+
+    @property
+    def source(self) -> SourceInput | None:
+        """What the task's head takes from elsewhere than its input; None where it is no source."""
+        return self.chain.operators[-1].source if self.chain.operators else None
+
     def close(self) -> None:
         """Close functions, backend and kept output, once an epoch that waits for calls has given them up."""
         if self.chain.interrupt():
@@ -138,9 +159,12 @@ class MicroBatchSubtask(Subtask):
         self._filling = self._new_output()
         self._rows_before = self.chain.records_in
         is_prepared = False
+        source = self.source
         try:
             with self._user_code():
                 rows_read = self._process(claim, epoch, batches())
+                if source is not None and (self._environment.batch or not end_of_input):
+                    source.take(self.chain.watermarks.valves[0], whole=self._environment.batch)
                 self.chain.advance_watermarks(end_of_input=end_of_input, clock=clock)
                 self.chain.flush_output()
                 for output, row in self.chain.watermarks_out():
@@ -150,9 +174,11 @@ class MicroBatchSubtask(Subtask):
             with self._changed:
                 rows_in = self.chain.records_in - self._rows_before
                 rows_out = self.chain.metrics.rows_out(self._filling.rows_by_tag)
-                timer = self.chain.next_processing_time_timer()
+                timer, ended = self.chain.next_processing_time_timer(), None
+                if source is not None:
+                    timer, ended = source.next_due(timer), source.ended
                 prepared = PreparedEpoch(
-                    epoch, asker.stage_id, asker.task_attempt_id, rows_read, rows_in, rows_out, next_timer=timer
+                    epoch, asker.stage_id, asker.task_attempt_id, rows_read, rows_in, rows_out, timer, ended
                 )
                 self._ledger.prepare()
                 self._prepared = prepared

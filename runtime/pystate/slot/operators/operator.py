@@ -18,6 +18,7 @@ from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.sink_operator import SinkOperator
+from pystate.connectors.source_operator import SourceOperator
 from pystate.plan.chain import OperatorSpec, function_object
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.frozen_task import FrozenOperator
@@ -29,6 +30,7 @@ from pystate.slot.operators.keyed import final_reduce_handler, keyed_process_han
 from pystate.slot.operators.one_input import Emit, callables, stateless_handler
 from pystate.slot.operators.output import Output
 from pystate.slot.operators.sink import sink_handler
+from pystate.slot.operators.source_input import SourceInput
 from pystate.slot.operators.timestamps import TimestampsAndWatermarks
 from pystate.slot.operators.two_input import two_input_handlers
 from pystate.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
@@ -71,6 +73,7 @@ class Operator:
         async_wait: The calls under way, of an operator that has such.
         process_batch: Takes the elements of a batch with their keys and times, of a keyed operator that takes them so. None
             for one that takes them one by one.
+        source: What epochs take, of an operator that is a source.
         touched: Whether the running epoch has handed an element to a function that keeps state in its own fields.
     """
 
@@ -90,6 +93,7 @@ class Operator:
         self.assigner: TimestampsAndWatermarks | None = None
         self.async_wait: AsyncWaitOperator | None = None
         self.process_batch: ProcessKeyedBatch | None = None
+        self.source: SourceInput | None = None
         self.touched = False
         self._context = context
         self._key_groups = key_groups
@@ -255,6 +259,9 @@ class Operator:
     def _parts(self) -> Any:
         return self.state.get_list_state(ListStateDescriptor(LIST_CHECKPOINTED_STATE))
 
+    def _touch(self) -> None:
+        self.touched = True
+
     def _flush_state(self) -> None:
         self.state.finish_epoch()
 
@@ -272,6 +279,9 @@ class Operator:
             where = f"uid {self.spec.uid}"
             descriptors = self.spec.descriptors
             return broadcast_handlers(kind, function, descriptors, output, time, backend, self.timers, self.state, where)
+        if isinstance(function, SourceOperator):
+            self.source = SourceInput(function, output.emit, time, self.spec.uid, self._touch)
+            return [output.emit]
         if kind is OperatorKind.SINK:
             return [sink_handler(callables(kind, function)[0], time, self._watermark)]
         if kind in _KEYED:

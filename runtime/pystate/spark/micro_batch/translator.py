@@ -128,6 +128,9 @@ def frame_without_rows(
     # shuffles without rows would be left out, and the tasks behind them with them
     session.conf.set("spark.sql.adaptive.enabled", "false")
     nothing = spark.sparkContext.emptyRDD
+    if not frames:
+        first = session.createDataFrame(nothing(), from_arrow_schema(levels_of(plan)[0].schema()))
+        return frame_of_levels(plan, first, slots, environment)
     return streaming_frame(plan, [session.createDataFrame(nothing(), frame.schema) for frame in frames], slots, environment)
 
 
@@ -180,6 +183,8 @@ def _routed(frame: DataFrame, level: Level) -> DataFrame:
     for index, _ in enumerate(level.passing, len(level.ports)):
         riding = f"cast(pmod(spark_partition_id(), {level.partitions}) AS INT)"
         routes.append((index, f"array({riding})" if everywhere else riding))
+    if not routes:  # there are but sources in slots
+        routes.append((0, "array(0)" if everywhere else "0"))
     route = _by_port(routes, level, "ARRAY<INT>" if everywhere else "INT")
     if level.is_single and level.ports[0].routing is Routing.KEY:
         return frame.repartitionById(level.partitions, F.expr(route))

@@ -1,0 +1,139 @@
+"""Rows a second of sources in slots beside Spark's into the same job, and the processors' time of an idle job.
+
+    python benchmarks/own_sources.py [ROWS] [PARALLELISM] [IDLE SECONDS]
+
+The job adds the numbers up by their last digit, and ends behind the last one. Rows a second are those between the first and
+the last epoch's output, so that the start of slots doesn't count. The rows of the table:
+
+- collection: `from_collection` of a range, which Spark reads in one partition;
+- NumberSequenceSource, DataGeneratorSource: splits, read in the slots;
+- SourceFunction: a function that hands each number on under the checkpoint lock, in one subtask.
+
+An idle job is one whose `SourceFunction` has nothing, beside one that watches an empty folder with Spark. Counted is the
+time of this process, of Spark's and of the slots.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from keyed_count import machine
+
+from pystate.common import Types
+from pystate.common.configuration import Configuration
+from pystate.common.home import PystateHome
+from pystate.connectors.source import SourceFunction
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.connectors.data_generator import DataGeneratorSource
+from pystate.datastream.connectors.file_system import FileSource
+from pystate.datastream.connectors.number_seq import NumberSequenceSource
+from pystate.datastream.executor import register_executor
+from pystate.driver.embedded import LocalExecutor
+
+LONG = Types.LONG()
+PAIR = Types.TUPLE([LONG, LONG])
+
+
+class Numbers(SourceFunction):
+    """Counts up to an end, or gives nothing until it is cancelled."""
+
+    def __init__(self, end):
+        self.end = end
+        self.running = True
+
+    def run(self, ctx):
+        for number in range(self.end):
+            with ctx.get_checkpoint_lock():
+                ctx.collect(number)
+        while self.end == 0 and self.running:
+            time.sleep(0.2)
+
+    def cancel(self):
+        self.running = False
+
+
+class Times:
+    """When epochs with rows came out."""
+
+    def __init__(self):
+        self.at = []
+
+    def __call__(self, frame, epoch):
+        if not frame.isEmpty():
+            self.at.append(time.monotonic())
+
+
+SOURCES = {
+    "collection": lambda env, rows: env.from_collection(range(rows), LONG),
+    "NumberSequenceSource": lambda env, rows: env.from_source(NumberSequenceSource(0, rows - 1), None, "numbers"),
+    "DataGeneratorSource": lambda env, rows: env.from_source(DataGeneratorSource(int, rows, None, LONG), None, "made"),
+    "SourceFunction": lambda env, rows: env.add_source(Numbers(rows), "function", LONG),
+}
+
+
+def throughput(make, rows):
+    env, times = StreamExecutionEnvironment.get_execution_environment(), Times()
+    pairs = make(env, rows).map(lambda number: (number % 10, number), PAIR)
+    pairs.key_by(lambda pair: pair[0], LONG).reduce(lambda a, b: (a[0], a[1] + b[1])).uid("sum").for_each_batch(times)
+    started = time.monotonic()
+    env.execute("own sources")
+    return time.monotonic() - started, times.at[-1] - times.at[0] if len(times.at) > 1 else None, len(times.at)
+
+
+def processors_s():
+    """Return the processors' time of this process and all its children, s."""
+    tick, parents = os.sysconf("SC_CLK_TCK"), {}
+    used = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                text = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(text[1])
+            used[int(entry.name)] = (int(text[11]) + int(text[12])) / tick
+    mine, grown = {os.getpid()}, True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in mine} - mine
+        mine |= more
+        grown = bool(more)
+    return sum(used.get(pid, 0) for pid in mine)
+
+
+def idle(make, seconds):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    make(env).map(lambda one: one).print()
+    client = env.execute_async("idle")
+    time.sleep(15)  # its start
+    before = processors_s()
+    time.sleep(seconds)
+    used = processors_s() - before
+    client.cancel().result()
+    return used / seconds
+
+
+def main():
+    rows, parallelism, seconds = (int(value) for value in (sys.argv[1:] + ["300000", "2", "20"][len(sys.argv) - 1 :]))
+    root = Path(tempfile.mkdtemp(prefix="pystate-benchmark-"))
+    (root / "in").mkdir()
+    configuration = Configuration({"parallelism.default": str(parallelism), "restart-strategy.type": "none"})
+    executor = LocalExecutor(configuration, PystateHome(root / "home"))
+    register_executor(executor)
+    print(machine())
+    print(f"{rows:,} rows, parallelism {parallelism}\n\n| | epochs | rows/s | whole run, s |\n|---|---|---|---|")
+    for name, make in SOURCES.items():
+        whole, between, epochs = throughput(make, rows)
+        print(f"| {name} | {epochs} | {rows / between if between else rows / whole:,.0f} | {whole:.1f} |", flush=True)
+    print("\n| idle | processors |\n|---|---|")
+    watched = FileSource(str(root / "in"), monitor_interval_ms=1000)
+    for name, make in {
+        "SourceFunction": lambda env: env.add_source(Numbers(0), "function", LONG),
+        "FileSource, each second": lambda env: env.from_source(watched, None, "files"),
+    }.items():
+        print(f"| {name} | {idle(make, seconds):.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

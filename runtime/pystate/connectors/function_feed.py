@@ -1,0 +1,411 @@
+"""A `SourceFunction` at work: its thread, its lock, and the elements that wait for an epoch.
+
+    run(), on its thread -- collect, under the lock --> waiting elements -- take, in an epoch --> the stream
+
+A snapshot holds the function's state and the elements that wait, both as they are under the lock. So the function runs on
+while epochs and checkpoints take their time, and what an epoch took and what the snapshot says agree exactly.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from pystate.api.checkpointed import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    ListCheckpointed,
+)
+from pystate.api.functions import RuntimeContext
+from pystate.api.state import ListState, ListStateDescriptor
+from pystate.common.errors import JobExecutionError, StateError
+from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.source import ReaderOutput, SourceContext, SourceFunction
+from pystate.connectors.source_feed import EpochLimit, SourceFeed
+
+WAITING = "source-waiting-elements"
+"""The name of the list state with elements that the function has handed on and no epoch has taken."""
+
+POSITION = "_default_"
+"""The name of the list state of a `ListCheckpointed` function, as everywhere."""
+
+MOST_WAITING = 10_000
+"""Elements that wait for an epoch until the function waits."""
+
+_OVERSHOOT = 4
+"""So many times that a function may go past it inside of one hold of the lock."""
+
+LOCK_TIMEOUT_S = 10.0
+"""How long a snapshot waits for the checkpoint lock."""
+
+CANCEL_TIMEOUT_S = 2.0
+"""How long a function has to return from `run` once it is cancelled; then its thread is left behind."""
+
+_LINGER_S = 0.005
+_FEW = 20
+"""A function that hands on fewer elements while an epoch lingers is a slow one: the epoch doesn't wait for more."""
+_NO_TIME = -(1 << 63)
+
+
+class SourceClosedError(JobExecutionError):
+    """The attempt is over: there is nobody to take an element. Ends a `run` that doesn't hear of `cancel`."""
+
+
+class _Watermark:
+    """Stands among the elements: a watermark, or None for an idle source."""
+
+    __slots__ = ("mark",)
+
+    def __init__(self, mark: int | None) -> None:
+        self.mark = mark
+
+
+_Item = tuple[Any, int | None]
+
+
+class CheckpointLock(AbstractContextManager["CheckpointLock"]):
+    """What `get_checkpoint_lock` returns: taken when there is room, so that who holds it needn't wait inside.
+
+    Args:
+        await_room: Waits until an element may be handed on.
+    """
+
+    def __init__(self, await_room: Callable[[], None]) -> None:
+        self._await_room = await_room
+        self._lock = threading.RLock()
+        self._owner: int | None = None
+        self._depth = 0
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether the current thread holds it."""
+        return self._owner == threading.get_ident()
+
+    def acquire(self) -> None:
+        """Take it, once there is room for an element."""
+        if not self.is_mine:
+            self._await_room()
+        self.acquire_at_once(-1)
+
+    def acquire_at_once(self, timeout_s: float) -> bool:
+        """Take it whether there is room or not; return whether that was done in time."""
+        if not self._lock.acquire(timeout=timeout_s):
+            return False
+        self._owner = threading.get_ident()
+        self._depth += 1
+        return True
+
+    def release(self) -> None:
+        """Let go.
+
+        Raises:
+            JobExecutionError: This thread doesn't hold it.
+        """
+        if not self.is_mine:
+            message = "The checkpoint lock is released by a thread that does not hold it."
+            raise JobExecutionError(message, hint="write: with ctx.get_checkpoint_lock(): ...")
+        self._depth -= 1
+        if self._depth == 0:
+            self._owner = None
+        self._lock.release()
+
+    def __enter__(self) -> CheckpointLock:
+        """Take it."""
+        self.acquire()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Let go."""
+        self.release()
+
+
+class WaitingElements(SourceContext[Any]):
+    """The elements between a function's thread and the epochs: bounded, so that the function waits where epochs don't.
+
+    Args:
+        most: How many may wait.
+
+    Attributes:
+        lock: The checkpoint lock.
+        wake: Called where an element comes and nobody looks for one.
+    """
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        self.lock = CheckpointLock(self.await_room)
+        self.wake: Callable[[], object] = lambda: None
+        self._most = most
+        self._items: deque[_Item] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._done = False
+        self._error: BaseException | None = None
+        self._freezing = False  # a snapshot wants the lock: who holds it gets room, and nobody else gets the lock
+        self._asleep = False
+
+    # -- the function's side
+
+    def collect(self, element: Any) -> None:
+        """Hand an element on."""
+        self._put(element, None)
+
+    def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
+        """Hand an element on with its time."""
+        self._put(element, timestamp)
+
+    def emit_watermark(self, mark: int) -> None:
+        """Say that no element of an older time follows."""
+        self._put(_Watermark(mark), None)
+
+    def mark_as_temporarily_idle(self) -> None:
+        """Let nobody wait for this subtask."""
+        self._put(_Watermark(None), None)
+
+    def get_checkpoint_lock(self) -> CheckpointLock:
+        """Return the lock."""
+        return self.lock
+
+    def close(self) -> None:
+        """Take no more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def await_room(self) -> None:
+        """Wait until an element may be handed on, and no snapshot waits for the lock."""
+        if len(self._items) < self._most and not (self._closed or self._freezing):  # to be off by a few does no harm
+            return
+        self._await(lambda: not self._freezing and len(self._items) < self._most)
+
+    def _await_room_inside(self) -> None:
+        most = _OVERSHOOT * self._most
+        if len(self._items) >= most or self._closed:
+            self._await(lambda: self._freezing or len(self._items) < most)
+
+    def _await(self, may_go_on: Callable[[], bool]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or may_go_on())
+            if self._closed:
+                message = "The attempt has ended, nobody takes elements any more."
+                raise SourceClosedError(message)
+
+    def _put(self, element: Any, timestamp: int | None) -> None:
+        if self.lock.is_mine:
+            self._await_room_inside()
+            self._items.append((element, timestamp))
+        else:
+            with self.lock:
+                self._items.append((element, timestamp))
+        if self._asleep:
+            self._rouse()
+
+    def ended(self, error: BaseException | None) -> None:
+        """Take note that `run` is over.
+
+        Args:
+            error: What it raised; None where it returned.
+        """
+        with self._changed:
+            self._done, self._error = True, error
+            self._changed.notify_all()
+        self._rouse()
+
+    def _rouse(self) -> None:
+        with self._changed:
+            asleep, self._asleep = self._asleep, False
+            self._changed.notify_all()
+        if asleep:
+            self.wake()
+
+    # -- the epochs' side
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return len(self._items)
+
+    def take(self, most: int) -> list[_Item]:
+        """Take up to so many, the oldest first."""
+        items = self._items
+        taken = [items.popleft() for _ in range(min(most, len(items)))]
+        if taken:
+            with self._changed:
+                self._changed.notify_all()
+        return taken
+
+    def put_back(self, items: list[_Item]) -> None:
+        """Put elements of a snapshot in front, before the function runs."""
+        self._items.extendleft(reversed(items))
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether `run` is over and nothing waits."""
+        return self._done and not self._items
+
+    def check(self) -> None:
+        """Raise what `run` raised, once all that it handed on before is taken."""
+        if self._error is not None and not self._items:
+            raise self._error
+
+    def sleep(self) -> bool:
+        """Have `wake` called when something comes; return whether there is nothing yet."""
+        with self._changed:
+            self._asleep = not (self._items or self._done)
+            return self._asleep
+
+    def await_more(self, timeout_s: float) -> None:
+        """Wait until something comes, or the end, but not for ever."""
+        with self._changed:
+            self._asleep = True
+            self._changed.wait_for(lambda: bool(self._items) or self._done or self._closed, timeout_s)
+            self._asleep = False
+
+    def freeze(self, timeout_s: float) -> None:
+        """Take the lock for a snapshot: the function may hold it while it waits for room, and gets that then.
+
+        Raises:
+            StateError: It holds the lock for too long.
+        """
+        self._set_freezing(freezing=True)
+        if not self.lock.acquire_at_once(timeout_s):
+            self._set_freezing(freezing=False)
+            message = f"The source's function has held the checkpoint lock for {timeout_s:g} s: no snapshot can be taken."
+            raise StateError(message, hint="hold get_checkpoint_lock() per element, and wait for input outside of it")
+
+    def thaw(self) -> None:
+        """Let the function go on."""
+        self.lock.release()
+        self._set_freezing(freezing=False)
+
+    def _set_freezing(self, *, freezing: bool) -> None:
+        with self._changed:
+            self._freezing = freezing
+            self._changed.notify_all()
+
+    def waiting(self) -> list[_Item]:
+        """Return the elements that wait; watermarks come again."""
+        return [item for item in list(self._items) if not isinstance(item[0], _Watermark)]
+
+
+class FunctionFeed(SourceFeed):
+    """One subtask of a `SourceFunction`.
+
+    Args:
+        function: The user's.
+        type_info: The type of its elements.
+        most_waiting: How many elements may wait for an epoch.
+    """
+
+    def __init__(
+        self, function: SourceFunction[Any], type_info: TypeInformation | None, most_waiting: int = MOST_WAITING
+    ) -> None:
+        self._function = function
+        self._type = type_info or Types.PICKLED_BYTE_ARRAY()
+        self.elements = WaitingElements(most_waiting)
+        self._kept: ListState[Any] | None = None
+        self._parts: ListState[Any] | None = None
+        self._thread: threading.Thread | None = None
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        """Let the function take over its position, and find the elements that had waited."""
+        store = context.get_operator_state_store()
+        kept = self._kept = store.get_list_state(ListStateDescriptor(WAITING, Types.TUPLE([Types.LONG(), self._type])))
+        self.elements.put_back([(element, None if at == _NO_TIME else at) for at, element in kept.get()])
+        function = self._function
+        if isinstance(function, CheckpointedFunction):
+            function.initialize_state(context)
+        elif isinstance(function, ListCheckpointed):
+            parts = self._parts = store.get_list_state(ListStateDescriptor(POSITION))
+            if context.is_restored():
+                function.restore_state(list(parts.get()))
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the function; it runs from the first epoch on."""
+        self._function.open(runtime_context)
+
+    def take(self, output: ReaderOutput[Any], limit: EpochLimit, *, wait: bool) -> None:
+        """Hand on what waits, and what comes meanwhile."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="source-function", daemon=True)
+            self._thread.start()
+        elements, collect, last = self.elements, output.collect, False
+        while True:
+            most = limit.rows_left()
+            taken = elements.take(min(most, 1000))
+            for element, timestamp in taken:
+                if isinstance(element, _Watermark):
+                    self._mark(output, element.mark)
+                else:
+                    collect(element, timestamp)
+            elements.check()
+            self.ended = elements.is_at_end
+            if self.ended or most <= 0 or (last and not taken):
+                return
+            if not taken and wait:
+                elements.await_more(1.0)
+            elif not taken:
+                time.sleep(_LINGER_S)
+                last = len(elements) < _FEW
+
+    @staticmethod
+    def _mark(output: ReaderOutput[Any], mark: int | None) -> None:
+        if mark is None:
+            output.mark_idle()
+        else:
+            output.emit_watermark(mark)
+
+    def _run(self) -> None:
+        error: BaseException | None = None
+        try:
+            self._function.run(self.elements)
+        except BaseException as raised:  # told on the subtask's thread, with its trace
+            error = raised
+        self.elements.ended(error)
+
+    def next_due(self, now: int) -> int | None:
+        """Return `now` where something waits; else the function wakes the job."""
+        return None if self.ended or self.elements.sleep() else now
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        """Keep the function's state and what waits, both under the lock."""
+        self.elements.freeze(LOCK_TIMEOUT_S)
+        try:
+            function, kept = self._function, self._kept
+            if isinstance(function, CheckpointedFunction):
+                function.snapshot_state(context)
+            elif isinstance(function, ListCheckpointed) and self._parts is not None:
+                parts = function.snapshot_state(context.get_checkpoint_id(), context.get_checkpoint_timestamp())
+                self._parts.update(parts or [])
+            if kept is not None:
+                waiting = self.elements.waiting()
+                kept.update([(_NO_TIME if at is None else at, element) for element, at in waiting])
+        finally:
+            self.elements.thaw()
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tell the function."""
+        if isinstance(self._function, CheckpointListener):
+            self._function.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tell the function."""
+        if isinstance(self._function, CheckpointListener):
+            self._function.notify_checkpoint_aborted(checkpoint_id)
+
+    def close(self) -> None:
+        """Cancel the function, wait a little for it to return, and close it where it has."""
+        self.elements.wake = lambda: None
+        thread = self._thread
+        try:
+            if thread is not None and not self.ended:
+                self._function.cancel()
+        finally:
+            self.elements.close()
+            if thread is not None:
+                thread.join(CANCEL_TIMEOUT_S)
+            if thread is None or not thread.is_alive():
+                self._function.close()

@@ -1,0 +1,152 @@
+"""Ranges of numbers as splits: what `NumberSequenceSource` and `DataGeneratorSource` are made of.
+
+Source: Flink's IteratorSourceReader, IteratorSourceEnumerator and NumberSequenceSource.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pystate.connectors.source import (
+    InputStatus,
+    ReaderOutput,
+    SourceReader,
+    SourceReaderContext,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+
+_AT_ONCE = 500
+
+
+class NumberSequenceSplit(SourceSplit):
+    """The numbers from one to another, both among them.
+
+    Attributes:
+        name: Its id.
+        current: The next to be read.
+        last: As said; below `current` where all are read.
+    """
+
+    def __init__(self, name: str, current: int, last: int) -> None:
+        self.name = name
+        self.current = current
+        self.last = last
+
+    def split_id(self) -> str:
+        """Return its name."""
+        return self.name
+
+    def to_plain(self) -> list[Any]:
+        """Return name and bounds."""
+        return [self.name, self.current, self.last]
+
+
+def split_range(first: int, last: int, parts: int) -> list[NumberSequenceSplit]:
+    """Return a range in so many parts, of nearly one size; fewer where it has fewer numbers."""
+    count = max(0, last - first + 1)
+    parts = min(parts, count)
+    bounds = [first + count * part // parts for part in range(parts + 1)] if parts else []
+    return [NumberSequenceSplit(str(part), bounds[part], bounds[part + 1] - 1) for part in range(parts)]
+
+
+class RangeEnumerator(SplitEnumerator[NumberSequenceSplit]):
+    """Gives each reader that asks the next part.
+
+    Args:
+        context: Of the enumerator.
+        splits: Those that nobody has.
+    """
+
+    def __init__(self, context: SplitEnumeratorContext[NumberSequenceSplit], splits: Sequence[NumberSequenceSplit]) -> None:
+        self._context = context
+        self._splits = deque(splits)
+
+    def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
+        """Assign a split, or say that there are no more."""
+        del requester_hostname
+        if self._splits:
+            self._context.assign_split(self._splits.popleft(), subtask_id)
+        else:
+            self._context.signal_no_more_splits(subtask_id)
+
+    def snapshot_state(self, checkpoint_id: int) -> list[Any]:
+        """Return the splits that nobody has."""
+        del checkpoint_id
+        return [split.to_plain() for split in self._splits]
+
+
+class RangeReader(SourceReader[Any, NumberSequenceSplit]):
+    """Reads parts one after the other, and asks for the next when it has none.
+
+    Args:
+        context: Of the reader.
+        element: Makes the element of a number; None for the number itself.
+        allowed: Returns how many elements may come at a time; None for no bound.
+        available_at: Returns when the next may come, ms since 1970.
+    """
+
+    def __init__(
+        self,
+        context: SourceReaderContext,
+        element: Callable[[int], Any] | None = None,
+        allowed: Callable[[int], int] | None = None,
+        available_at: Callable[[], int] | None = None,
+    ) -> None:
+        self._context = context
+        self._element = element
+        self._allowed = allowed
+        self._available_at = available_at
+        self._splits: deque[NumberSequenceSplit] = deque()
+        self._asked = False
+        self._no_more = False
+
+    def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
+        """Hand on the next numbers of the first part."""
+        splits, element, collect = self._splits, self._element, output.collect
+        while splits and splits[0].current > splits[0].last:
+            splits.popleft()
+        if not splits:
+            if self._no_more:
+                return InputStatus.END_OF_INPUT
+            if not self._asked:
+                self._asked = True
+                self._context.send_split_request()
+            return InputStatus.NOTHING_AVAILABLE
+        split = splits[0]
+        count = min(_AT_ONCE, split.last - split.current + 1)
+        if self._allowed is not None:
+            count = self._allowed(count)
+            if count <= 0:
+                return InputStatus.NOTHING_AVAILABLE
+        for number in range(split.current, split.current + count):
+            collect(number if element is None else element(number))
+            split.current = number + 1
+        return InputStatus.MORE_AVAILABLE
+
+    def available_at(self) -> int | None:
+        """Return when the rate allows the next element."""
+        return self._available_at() if self._available_at is not None and self._splits else None
+
+    def snapshot_state(self, checkpoint_id: int) -> list[NumberSequenceSplit]:
+        """Return what is left of the parts."""
+        del checkpoint_id
+        return [NumberSequenceSplit(one.name, one.current, one.last) for one in self._splits if one.current <= one.last]
+
+    def add_splits(self, splits: Sequence[NumberSequenceSplit]) -> None:
+        """Take parts to read."""
+        self._splits.extend(splits)
+        self._asked = False
+
+    def notify_no_more_splits(self) -> None:
+        """End behind the parts at hand."""
+        self._no_more = True
+
+
+def restore_split(plain: Any) -> NumberSequenceSplit:
+    """Return the split that `to_plain` made plain."""
+    name, current, last = plain
+    return NumberSequenceSplit(str(name), int(current), int(last))

@@ -1,0 +1,60 @@
+"""A sequence of numbers as a source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.iterator_source import NumberSequenceSplit, RangeEnumerator, RangeReader, restore_split, split_range
+from pystate.connectors.source import Boundedness, Source, SourceReaderContext, SplitEnumerator, SplitEnumeratorContext
+
+_LONG_MAX = (1 << 63) - 1
+
+
+class NumberSequenceSource(Source[int, NumberSequenceSplit]):
+    """The numbers from one to another, both among them; the type is LONG.
+
+    Each subtask reads a part of them in order, so one subtask reads all in order.
+
+    Args:
+        start: The first.
+        end: The last; below `start` there are none.
+
+    Raises:
+        JobGraphError: One is no LONG.
+    """
+
+    produced_type: TypeInformation = Types.LONG()
+
+    def __init__(self, start: int, end: int) -> None:
+        for bound in (start, end):
+            if isinstance(bound, bool) or not isinstance(bound, int) or not -_LONG_MAX - 1 <= bound <= _LONG_MAX:
+                message = f"NumberSequenceSource({start!r}, {end!r}): {bound!r} is no LONG."
+                raise JobGraphError(message)
+        self._start = start
+        self._end = end
+
+    def get_boundedness(self) -> Boundedness:
+        """Return BOUNDED."""
+        return Boundedness.BOUNDED
+
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[NumberSequenceSplit]
+    ) -> SplitEnumerator[NumberSequenceSplit]:
+        """Cut the sequence into a part per subtask."""
+        return RangeEnumerator(context, split_range(self._start, self._end, context.current_parallelism()))
+
+    def restore_enumerator(
+        self, context: SplitEnumeratorContext[NumberSequenceSplit], checkpoint: Any
+    ) -> SplitEnumerator[NumberSequenceSplit]:
+        """Go on with the parts that nobody had."""
+        return RangeEnumerator(context, [restore_split(plain) for plain in checkpoint])
+
+    def create_reader(self, context: SourceReaderContext) -> RangeReader:
+        """Return a reader of parts."""
+        return RangeReader(context)
+
+    def restore_split(self, plain: Any) -> NumberSequenceSplit:
+        """Return a part of a checkpoint."""
+        return restore_split(plain)

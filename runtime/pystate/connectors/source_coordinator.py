@@ -1,0 +1,123 @@
+"""The enumerator of a source at work, in the slot of the source's first subtask.
+
+Readers of all subtasks reach it by messages, which come in epochs only. A barrier stands behind an epoch, when no message is
+under way; what was assigned and not fetched is kept beside the enumerator's own snapshot. So each split is in exactly one
+place of every checkpoint.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from pystate.common.errors import ControlError
+from pystate.connectors.source import Source, SourceSplit, SplitEnumerator, SplitEnumeratorContext
+from pystate.connectors.source_feed import Plain
+
+REGISTER, REQUEST, EVENT = "register", "request", "event"
+SPLIT, NO_MORE = "split", "no more splits"
+
+
+class SourceCoordinator(SplitEnumeratorContext[Any]):
+    """Runs the enumerator.
+
+    Args:
+        source: The user's.
+        parallelism: The number of readers.
+    """
+
+    def __init__(self, source: Source[Any, Any], parallelism: int) -> None:
+        self._source = source
+        self._parallelism = parallelism
+        self._lock = threading.RLock()
+        self._outbox: dict[int, list[Plain]] = {}
+        self._answers: dict[int, tuple[int, list[Plain]]] = {}
+        self._readers: list[int] = []
+        self._enumerator: SplitEnumerator[Any] | None = None
+
+    def start(self, checkpoint: Plain | None) -> None:
+        """Make the enumerator.
+
+        Args:
+            checkpoint: What `snapshot` returned; None for a start from nothing.
+        """
+        with self._lock:
+            if checkpoint is None:
+                self._enumerator = self._source.create_enumerator(self)
+            else:
+                self._enumerator = self._source.restore_enumerator(self, checkpoint[0])
+            self._enumerator.start()
+
+    def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain]:
+        """Take what a reader has sent, and return what there is for it.
+
+        Args:
+            subtask: Whose reader.
+            number: Of these messages; the same again, as where an answer was lost on its way, gets the same answer.
+            messages: As said.
+
+        Raises:
+            ControlError: It hasn't started, or is over.
+        """
+        with self._lock:
+            enumerator = self._enumerator
+            if enumerator is None:
+                message = "The source has no enumerator at work."
+                raise ControlError(message)
+            if number == self._answers.get(subtask, (0, []))[0]:
+                return self._answers[subtask][1]
+            for word, about in messages:
+                if word == REGISTER:
+                    self._readers.append(subtask)
+                    enumerator.add_reader(subtask)
+                elif word == REQUEST:
+                    enumerator.handle_split_request(subtask, about)
+                elif word == EVENT:
+                    enumerator.handle_source_event(subtask, about)
+            answer = self._outbox.pop(subtask, [])
+            self._answers[subtask] = (number, answer)
+            return answer
+
+    def snapshot(self, checkpoint_id: int) -> tuple[Plain, list[Any]]:
+        """Return what the enumerator goes on from, and the splits that it has assigned and nobody has fetched, as plain."""
+        with self._lock:
+            assert self._enumerator is not None  # noqa: S101 - a barrier comes behind the start
+            own = self._enumerator.snapshot_state(checkpoint_id)
+            underway = [about for mail in self._outbox.values() for word, about in mail if word == SPLIT]
+            return [own], underway
+
+    def close(self) -> None:
+        """Close the enumerator."""
+        with self._lock:
+            enumerator, self._enumerator = self._enumerator, None
+            if enumerator is not None:
+                enumerator.close()
+
+    # -- the enumerator's context
+
+    def current_parallelism(self) -> int:
+        """Return the number of readers."""
+        return self._parallelism
+
+    def registered_readers(self) -> list[int]:
+        """Return the subtasks that have called."""
+        return list(self._readers)
+
+    def assign_split(self, split: SourceSplit, subtask: int) -> None:
+        """Put a split into a reader's mail."""
+        self._send(subtask, [SPLIT, split.to_plain()])
+
+    def signal_no_more_splits(self, subtask: int) -> None:
+        """Tell a reader that it gets no more."""
+        self._send(subtask, [NO_MORE, None])
+
+    def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
+        """Send a value to a reader."""
+        self._send(subtask_id, [EVENT, event])
+
+    def _send(self, subtask: int, message: Plain) -> None:
+        if not 0 <= subtask < self._parallelism:
+            text = f"A split enumerator names reader {subtask}; there are {self._parallelism}, from 0 on."
+            raise ControlError(text)
+        with self._lock:
+            self._outbox.setdefault(subtask, []).append(message)

@@ -1,0 +1,148 @@
+"""An own source at work in a slot: the head of its task, which each epoch asks for what there is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pystate.api.checkpointed import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    ListCheckpointed,
+)
+from pystate.api.functions import Function, RuntimeContext
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation
+from pystate.connectors.function_feed import FunctionFeed
+from pystate.connectors.source import Boundedness, ParallelSourceFunction, ReaderOutput, Source, SourceFunction
+from pystate.connectors.source_feed import Coordinate, Plain, SourceFeed
+from pystate.connectors.split_feed import SplitFeed
+
+MOST_ROWS_PER_EPOCH = 100_000
+"""What one epoch takes at most of a subtask. A barrier waits for its epoch, whose output is kept."""
+
+LONGEST_TAKE_S = 0.5
+"""How long one epoch takes what comes; then it goes on with what it has."""
+
+
+class TakeLimit:
+    """Rows and time of one epoch.
+
+    Args:
+        taken: Returns how many elements it has taken.
+        seconds: How long it takes some; None for no bound, on their number neither.
+        rows: How many it takes at most.
+    """
+
+    def __init__(self, taken: Callable[[], int], seconds: float | None, rows: int) -> None:
+        self._taken = taken
+        self._rows = rows
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+
+    def rows_left(self) -> int:
+        """Return how many elements the epoch may take yet."""
+        if self._deadline is None:
+            return self._rows
+        return 0 if time.monotonic() >= self._deadline else max(0, self._rows - self._taken())
+
+
+class SourceOperator(Function, CheckpointedFunction, CheckpointListener):
+    """Runs a `SourceFunction` or a `Source`.
+
+    Args:
+        source: What to run.
+        type_info: The type of its elements.
+
+    Attributes:
+        source: As given.
+        bounded: Whether it says that it has an end. A function doesn't say, and may have one all the same.
+        parallel: Whether it may have more than one subtask.
+
+    Raises:
+        JobGraphError: It is neither.
+    """
+
+    def __init__(self, source: Any, type_info: TypeInformation | None = None) -> None:
+        if not isinstance(source, (SourceFunction, Source)):
+            message = f"{type(source).__name__} is no source: neither a SourceFunction nor a Source."
+            hint = "extend pystate.connectors.source.SourceFunction or Source, or read with Spark: env.from_data_frame(...)"
+            raise JobGraphError(message, hint=hint)
+        self.source = source
+        self.bounded = isinstance(source, Source) and source.get_boundedness() is Boundedness.BOUNDED
+        self.parallel = isinstance(source, (ParallelSourceFunction, Source))
+        self._type = type_info
+        self._feed: SourceFeed | None = None
+
+    @property
+    def feed(self) -> SourceFeed:
+        """The subtask's."""
+        if self._feed is None:  # made where it runs: threads and locks don't travel
+            source = self.source
+            self._feed = FunctionFeed(source, self._type) if isinstance(source, SourceFunction) else SplitFeed(source)
+        return self._feed
+
+    @property
+    def keeps_position(self) -> bool:
+        """Whether it goes on behind a checkpoint where it was."""
+        return isinstance(self.source, (Source, CheckpointedFunction, ListCheckpointed))
+
+    @property
+    def ended(self) -> bool:
+        """Whether no element follows."""
+        return self.feed.ended
+
+    def connect(self, coordinate: Coordinate, wake: Callable[[], object]) -> None:
+        """Take the ways out of the slot.
+
+        Args:
+            coordinate: Leads to the enumerator.
+            wake: Tells the job that an element has come to an idle source.
+        """
+        feed = self.feed
+        if isinstance(feed, SplitFeed):
+            feed.connect(coordinate)
+        elif isinstance(feed, FunctionFeed):
+            feed.elements.wake = wake
+
+    def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain]:
+        """Be the enumerator for a reader; only the first subtask is."""
+        assert isinstance(self.feed, SplitFeed)  # noqa: S101 - others have no readers that ask
+        return self.feed.answer(subtask, number, messages)
+
+    def take(self, output: ReaderOutput[Any], limit: TakeLimit, *, wait: bool = False) -> None:
+        """Hand on what there is; see `SourceFeed.take`."""
+        self.feed.take(output, limit, wait=wait)
+
+    def next_due(self, now: int) -> int | None:
+        """Return when the next epoch is to ask, ms since 1970; None for when the source tells, or never."""
+        return self.feed.next_due(now)
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        """Take over where an earlier attempt was."""
+        self.feed.initialize_state(context)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Make ready."""
+        self.feed.open(runtime_context)
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        """Bring the position behind the last epoch into the state."""
+        self.feed.snapshot_state(context)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tell a function that listens."""
+        if isinstance(self._feed, FunctionFeed):
+            self._feed.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tell a function that listens."""
+        if isinstance(self._feed, FunctionFeed):
+            self._feed.notify_checkpoint_aborted(checkpoint_id)
+
+    def close(self) -> None:
+        """End."""
+        if self._feed is not None:
+            self._feed.close()

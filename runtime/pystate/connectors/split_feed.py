@@ -1,0 +1,187 @@
+"""One subtask of a split-based source at work: its reader, and in the first subtask the enumerator of all."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any
+
+from pystate.api.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
+from pystate.api.functions import RuntimeContext
+from pystate.api.state import ListState, ListStateDescriptor
+from pystate.common.errors import JobGraphError
+from pystate.connectors.source import InputStatus, ReaderOutput, Source, SourceReader, SourceReaderContext
+from pystate.connectors.source_coordinator import EVENT, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
+from pystate.connectors.source_feed import Coordinate, EpochLimit, Plain, SourceFeed
+from pystate.metrics.metric import MetricGroup
+
+SPLITS = "source-reader-splits"
+"""The name of the list state with splits as plain values, each as far as it is read."""
+
+ENUMERATOR = "source-enumerator"
+"""The name of the union list state with the enumerator's snapshot, which the first subtask writes."""
+
+_FIRST_PAUSE_MS = 50
+_LONGEST_PAUSE_MS = 1000
+_TURN_S = 0.02
+
+
+class SplitFeed(SourceFeed, SourceReaderContext):
+    """One subtask of a `Source`.
+
+    Args:
+        source: The user's.
+    """
+
+    def __init__(self, source: Source[Any, Any]) -> None:
+        self._source = source
+        self._coordinator: SourceCoordinator | None = None
+        self._coordinate: Coordinate | None = None
+        self._reader: SourceReader[Any, Any] | None = None
+        self._restored: list[Any] = []
+        self._checkpoint: Plain | None = None
+        self._mail: list[Plain] = []
+        self._sent = 0
+        self._no_more = False
+        self._started = False
+        self._pause_ms = _FIRST_PAUSE_MS
+        self._status = InputStatus.MORE_AVAILABLE
+
+    # -- life
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        """Find the splits that fell to this subtask, and what the enumerator goes on from."""
+        store = context.get_operator_state_store()
+        self._splits: ListState[Any] = store.get_list_state(ListStateDescriptor(SPLITS))
+        self._enumerated: ListState[Any] = store.get_union_list_state(ListStateDescriptor(ENUMERATOR))
+        self._restored = list(self._splits.get())
+        self._checkpoint = next(iter(self._enumerated.get()), None)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Make the reader, and in the first subtask the enumerator."""
+        self._context = runtime_context
+        self._reader = self._source.create_reader(self)
+        if not isinstance(self._reader, SourceReader):
+            message = f"create_reader() of {type(self._source).__name__} returned no SourceReader, but {self._reader!r}."
+            raise JobGraphError(message)
+        if self._restored:
+            self._reader.add_splits([self._source.restore_split(plain) for plain in self._restored])
+        if self.get_index_of_subtask() == 0:
+            self._coordinator = SourceCoordinator(self._source, self.current_parallelism())
+            self._coordinator.start(self._checkpoint)
+        self._mail.append([REGISTER, None])
+
+    def connect(self, coordinate: Coordinate) -> None:
+        """Take the way to the enumerator; the first subtask has it at hand."""
+        self._coordinate = coordinate
+
+    def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain]:
+        """Be the enumerator for a reader."""
+        assert self._coordinator is not None  # noqa: S101 - only the first subtask is asked
+        return self._coordinator.answer(subtask, number, messages)
+
+    def close(self) -> None:
+        """Close reader and enumerator."""
+        reader, self._reader = self._reader, None
+        try:
+            if reader is not None:
+                reader.close()
+        finally:
+            if self._coordinator is not None:
+                self._coordinator.close()
+
+    # -- the reader's context
+
+    def get_index_of_subtask(self) -> int:
+        """Return which subtask this is."""
+        return self._context.get_index_of_this_subtask()
+
+    def current_parallelism(self) -> int:
+        """Return how many there are."""
+        return self._context.get_number_of_parallel_subtasks()
+
+    def metric_group(self) -> MetricGroup:
+        """Return the operator's group."""
+        return self._context.get_metrics_group()
+
+    def send_split_request(self) -> None:
+        """Ask for a split; goes out behind the poll."""
+        self._mail.append([REQUEST, socket.gethostname()])
+
+    def send_source_event_to_coordinator(self, source_event: Any) -> None:
+        """Send a value; goes out behind the poll."""
+        self._mail.append([EVENT, source_event])
+
+    # -- epochs
+
+    def take(self, output: ReaderOutput[Any], limit: EpochLimit, *, wait: bool) -> None:
+        """Poll the reader until it has nothing, or the epoch has enough."""
+        reader = self._reader
+        assert reader is not None  # noqa: S101 - epochs come between open and close
+        if not self._started:
+            self._started = True
+            reader.start()
+        self._exchange(reader)
+        while not self.ended:
+            left = limit.rows_left()
+            if left <= 0:
+                return
+            status = self._status = reader.poll_next(output)
+            news = self._exchange(reader) if self._mail else False
+            if status is InputStatus.END_OF_INPUT:
+                self.ended = True
+            elif limit.rows_left() < left or status is InputStatus.MORE_AVAILABLE:
+                self._pause_ms = _FIRST_PAUSE_MS
+            if status is not InputStatus.NOTHING_AVAILABLE or news:
+                continue
+            if not wait:
+                return
+            time.sleep(_TURN_S)
+            self._exchange(reader)
+
+    def _exchange(self, reader: SourceReader[Any, Any]) -> bool:
+        """Send what there is to send, and take what there is for the reader; return whether there was any."""
+        if self._no_more and not self._mail:
+            return False
+        mail, self._mail = self._mail, []
+        self._sent += 1
+        if self._coordinator is not None:
+            answers = self._coordinator.answer(self.get_index_of_subtask(), self._sent, mail)
+        else:
+            assert self._coordinate is not None  # noqa: S101 - the slot connects it before the first epoch
+            answers = self._coordinate(self._sent, mail)
+        splits = [self._source.restore_split(about) for word, about in answers if word == SPLIT]
+        if splits:
+            reader.add_splits(splits)
+        for word, about in answers:
+            if word == NO_MORE:
+                self._no_more = True
+                reader.notify_no_more_splits()
+            elif word == EVENT:
+                reader.handle_source_events(about)
+        return bool(answers)
+
+    def next_due(self, now: int) -> int | None:
+        """Return when to poll again."""
+        if self.ended or self._reader is None:
+            return None
+        if self._status is not InputStatus.NOTHING_AVAILABLE:
+            return now
+        at = self._reader.available_at()
+        if at is not None:
+            return at
+        pause, self._pause_ms = self._pause_ms, min(2 * self._pause_ms, _LONGEST_PAUSE_MS)
+        return now + pause
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        """Keep the splits, and in the first subtask what the enumerator has."""
+        assert self._reader is not None  # noqa: S101 - barriers come between open and close
+        number = context.get_checkpoint_id()
+        splits = [split.to_plain() for split in self._reader.snapshot_state(number)]
+        if self._coordinator is None:
+            self._enumerated.clear()
+        else:
+            own, underway = self._coordinator.snapshot(number)
+            splits += underway
+            self._enumerated.update([own])
+        self._splits.update(splits)

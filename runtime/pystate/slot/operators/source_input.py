@@ -1,0 +1,117 @@
+"""The input of a task whose head is a source: what an epoch takes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pystate.connectors.source import ReaderOutput
+from pystate.connectors.source_feed import Coordinate
+from pystate.connectors.source_operator import LONGEST_TAKE_S, MOST_ROWS_PER_EPOCH, SourceOperator, TakeLimit
+from pystate.plan.event_time import own_source_channel
+from pystate.slot.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
+from pystate.slot.operators.output import Emit
+from pystate.slot.watermark_valve import WatermarkValve
+
+
+class _Output(ReaderOutput[Any]):
+    """Brings elements into the chain, one after the other.
+
+    Attributes:
+        rows: How many there were.
+        watermark: The highest; None where there was none.
+        idle: Whether the source says that nobody needs to wait for it.
+    """
+
+    def __init__(self, emit: Emit, time: ChainTime) -> None:
+        self._emit = emit
+        self._time = time
+        self.rows = 0
+        self.watermark = MIN_WATERMARK
+        self.idle = False
+
+    def collect(self, record: Any, timestamp: int | None = None) -> None:
+        """Bring an element in."""
+        self.rows += 1
+        self.idle = False
+        self._time.timestamp = timestamp
+        self._emit(record)
+
+    def emit_watermark(self, watermark: int) -> None:
+        """Take a watermark; it counts behind the epoch's elements."""
+        self.watermark = max(self.watermark, watermark)
+        self.idle = False
+
+    def mark_idle(self) -> None:
+        """Have nobody wait."""
+        self.idle = True
+
+    def mark_active(self) -> None:
+        """Have others wait again."""
+        self.idle = False
+
+
+class SourceInput:
+    """Takes the elements of one subtask's source, an epoch at a time.
+
+    Args:
+        source: What it is.
+        emit: Takes the elements.
+        time: Of the chain.
+        uid: The operator's.
+        touch: Called where the running epoch has taken something: the position doesn't go back with a rollback.
+
+    Attributes:
+        most_rows: How many elements an epoch takes at most.
+    """
+
+    def __init__(self, source: SourceOperator, emit: Emit, time: ChainTime, uid: str, touch: Callable[[], object]) -> None:
+        self._source = source
+        self._time = time
+        self._channel = own_source_channel(uid)
+        self._touch = touch
+        self._output = _Output(emit, time)
+        self.most_rows = MOST_ROWS_PER_EPOCH
+
+    @property
+    def ended(self) -> bool:
+        """Whether no element follows."""
+        return self._source.ended
+
+    def connect(self, coordinate: Coordinate, wake: Callable[[], object]) -> None:
+        """Take the ways out of the slot; see `SourceOperator.connect`."""
+        self._source.connect(coordinate, wake)
+
+    def answer(self, subtask: int, number: int, messages: list[Any]) -> list[Any]:
+        """Be the enumerator for a reader; see `SourceOperator.answer`."""
+        return self._source.answer(subtask, number, messages)
+
+    def take(self, valve: WatermarkValve, *, whole: bool) -> None:
+        """Take what there is.
+
+        Args:
+            valve: The task's only input: hears of the watermark.
+            whole: Wait for all that will ever come.
+
+        Raises:
+            Exception: What the user's code raised.
+        """
+        output, before = self._output, self._output.rows
+        limit = TakeLimit(lambda: output.rows - before, None if whole else LONGEST_TAKE_S, self.most_rows)
+        try:
+            self._source.take(output, limit, wait=whole)
+        finally:
+            self._time.timestamp = None
+            if output.rows > before:
+                self._touch()
+        watermark, idle = (MAX_WATERMARK, False) if self.ended else (output.watermark, output.idle)
+        valve.take(self._channel, watermark, idle=idle, now=self._time.clock())
+
+    def next_due(self, timer: int | None) -> int | None:
+        """Return when the next epoch is to ask, ms since 1970; None for when the source tells, or never.
+
+        Args:
+            timer: When one is due for another reason.
+        """
+        due = self._source.next_due(self._time.clock())
+        return timer if due is None or (timer is not None and timer < due) else due

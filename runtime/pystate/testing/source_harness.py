@@ -1,0 +1,171 @@
+"""The test harness of a source of your own: all its subtasks, driven as their slots drive them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pystate.api.job_graph import OperatorKind
+from pystate.common.errors import StateError
+from pystate.common.type_info import TypeInformation
+from pystate.connectors.source_operator import SourceOperator
+from pystate.slot.operators.source_input import SourceInput
+from pystate.testing.harness import MAX_PARALLELISM, HarnessInput, OperatorTestHarness
+from pystate.testing.snapshot import OperatorSnapshot, repartition
+
+_PATIENCE_S = 20.0
+
+
+class _Subtask(OperatorTestHarness):
+    """One subtask."""
+
+    def __init__(self, operator: SourceOperator, coordinate: Any, wake: Callable[[], object], **options: Any) -> None:
+        super().__init__(OperatorKind.SOURCE, operator, [HarnessInput()], **options)
+        self._ways = (coordinate, wake)
+
+    @property
+    def source(self) -> SourceInput:
+        """What epochs take."""
+        source = self._chain.operators[-1].source
+        assert source is not None  # noqa: S101 - the head is a source
+        return source
+
+    def open(self) -> None:
+        """Restore and open."""
+        super().open()
+        self.source.connect(*self._ways)
+
+    def take(self, *, whole: bool) -> None:
+        """Have the running epoch take what there is."""
+        self._begin()
+        self.source.take(self._chain.watermarks.valves[0], whole=whole)
+        self._chain.advance_watermarks()
+
+
+class SourceTestHarness:
+    """All subtasks of a `SourceFunction` or a `Source`.
+
+    `run_epoch` asks each subtask for what it has; `snapshot` returns what a checkpoint behind that epoch holds. A crash is
+    to make another harness with the last snapshots that were taken, of any parallelism.
+
+    Args:
+        source: Returns the source; called for each subtask, as each slot has its own copy.
+        snapshots: What to start from; None for nothing.
+        parallelism: How many subtasks there are.
+        output_type: The type of the elements, None for untyped.
+        rows_per_epoch: How many elements an epoch takes of a subtask at most; None for as many as in a job.
+        options: See `OperatorTestHarness`.
+    """
+
+    def __init__(
+        self,
+        source: Callable[[], Any],
+        snapshots: Sequence[OperatorSnapshot] | None = None,
+        *,
+        parallelism: int = 1,
+        output_type: TypeInformation | None = None,
+        rows_per_epoch: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.woken = 0
+        self._operators = [SourceOperator(source(), output_type) for _ in range(parallelism)]
+        options = {**options, "parallelism": parallelism, "output_type": output_type}
+        self._subtasks = [
+            _Subtask(operator, partial(self._answer, index), self._wake, subtask_index=index, **options)
+            for index, operator in enumerate(self._operators)
+        ]
+        shares = []
+        if snapshots is not None:
+            most = options.get("max_parallelism", MAX_PARALLELISM)
+            shares = repartition(snapshots, snapshots[0].parallelism, parallelism, most)
+        for subtask, share in zip(self._subtasks, shares, strict=False):
+            subtask.initialize_state(share)
+        for subtask in self._subtasks:
+            subtask.open()
+            subtask.source.most_rows = rows_per_epoch or subtask.source.most_rows
+
+    def __enter__(self) -> SourceTestHarness:
+        """Enter."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close."""
+        self.close()
+
+    def run_epoch(self, only: Sequence[int] | None = None, *, whole: bool = False) -> list[Any]:
+        """Run an epoch, and return its elements, those of the first subtask first.
+
+        Args:
+            only: The subtasks that take part; None for all. In a job all do.
+            whole: Wait for all that will ever come, as in BATCH mode.
+        """
+        elements = []
+        for index, subtask in enumerate(self._subtasks):
+            if only is None or index in only:
+                before = len(subtask.extract_output())
+                subtask.take(whole=whole)
+                subtask.end_epoch()
+                elements += subtask.extract_output()[before:]
+        return elements
+
+    def run_until(self, done: Callable[[list[Any]], bool]) -> list[Any]:
+        """Run epochs until all elements so far, which are returned, are as wanted.
+
+        Raises:
+            StateError: They aren't within 20 s.
+        """
+        elements, deadline = self.run_epoch(), time.monotonic() + _PATIENCE_S
+        while not done(elements):
+            if time.monotonic() > deadline:
+                message = f"The source has given {len(elements)} elements in {_PATIENCE_S:g} s, and isn't done."
+                raise StateError(message)
+            elements += self.run_epoch()
+        return elements
+
+    def run_to_end(self) -> list[Any]:
+        """Run epochs until the source says that there is no more, and return all elements."""
+        return self.run_until(lambda _: self.ended)
+
+    def roll_back_in_epoch(self, subtask: int = 0) -> None:
+        """Run an epoch of a subtask half, and undo it, as when a Python worker dies.
+
+        Raises:
+            PystateError: The epoch had taken something, so the job would have to restart from its latest checkpoint.
+        """
+        self._subtasks[subtask].take(whole=False)
+        self._subtasks[subtask].roll_back_epoch()
+
+    @property
+    def ended(self) -> bool:
+        """Whether all subtasks are at their end."""
+        return all(operator.ended for operator in self._operators)
+
+    def current_watermark(self, subtask: int = 0) -> int:
+        """Return a subtask's event time, ms since 1970; -2^63 in the beginning."""
+        return self._subtasks[subtask].current_watermark()
+
+    def next_due(self, subtask: int = 0, now: int = 0) -> int | None:
+        """Return when a subtask wants the next epoch, ms since 1970; None for when it tells, or never."""
+        return self._operators[subtask].next_due(now)
+
+    def snapshot(self, checkpoint_id: int) -> list[OperatorSnapshot]:
+        """Take a snapshot behind the last epoch, of all subtasks."""
+        return [subtask.snapshot(checkpoint_id) for subtask in self._subtasks]
+
+    def notify_of_completed_checkpoint(self, checkpoint_id: int) -> None:
+        """Tell the source that a checkpoint is complete."""
+        for subtask in self._subtasks:
+            subtask.notify_of_completed_checkpoint(checkpoint_id)
+
+    def close(self) -> None:
+        """End the attempt."""
+        for subtask in self._subtasks:
+            subtask.close()
+
+    def _answer(self, subtask: int, number: int, messages: list[Any]) -> list[Any]:
+        return self._operators[0].answer(subtask, number, messages)
+
+    def _wake(self) -> None:
+        self.woken += 1
