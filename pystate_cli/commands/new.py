@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,8 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate_cli.arguments.options import JsonOption, VerboseOption
-from pystate_cli.programs.project_template import module_name, project_files
+from pystate_cli.programs.project_template import filled_in, module_name, project_files
+from pystate_cli.programs.templates.catalog import TEMPLATES, TemplateName
 from pystate_cli.session import Session
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -21,17 +23,25 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 def new(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name, or the path of its folder.")],
+    template: Annotated[
+        TemplateName, typer.Option("--template", metavar="TEMPLATE", help="What the job is: count, files, kafka or windows.")
+    ] = TemplateName.COUNT,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Make a project: a job with state, a test of it that needs no Spark, and its settings."""
+    """Make a project: a job with state, a test of it that needs no Spark, and its settings.
+
+    count counts the words in text files; files writes lines and Parquet exactly once; kafka goes from a topic to another one
+    exactly once; windows has averages per minute of event time.
+    """
     session = Session.of(context)
     folder = Path(name).expanduser().absolute()
     _check(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         message = f"{folder} is there already."
         raise UsageError(message, hint="choose another name")
-    files = project_files(folder.name)
+    chosen = TEMPLATES[template]
+    files = project_files(folder.name, chosen, version("pyspark"))
     for path, text in files.items():
         target = folder / path
         try:
@@ -41,8 +51,8 @@ def new(
             message = f"The project can't be written: {error.strerror}."
             raise UsageError(message, where=str(target)) from error
         session.console.info(f"  {folder.name}/{path}")
-    module = module_name(folder.name)
-    session.console.info(f"\ncd {name}\npython -m pytest\npystate run {module}.py input --once")
+    first_run = filled_in(chosen.first_run, {"module": module_name(folder.name)})
+    session.console.info(f"\ncd {name}\npython -m pytest\n{first_run}")
     if as_json:
         session.console.result_json({"path": str(folder), "files": [str(path) for path in files]})
     else:

@@ -3,95 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-
-_JOB = '''
-"""Counts the words in the text files of a folder, with a state per word.
-
-    pystate run {module}.py                 watch the folder input, until the job is stopped or cancelled
-    pystate run {module}.py input --once    read what is there, and end
-"""
-
-import argparse
-import re
-
-from pystate.common import Duration, Types
-from pystate.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.datastream.connectors.file_system import FileSource, StreamFormat
-
-WORD = re.compile(r"\\w+")
-
-
-class CountWords(KeyedProcessFunction):
-    """Emits (word, how often it was seen so far) for every word."""
-
-    def open(self, runtime_context: RuntimeContext):
-        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-
-    def process_element(self, value, ctx):
-        count = (self.count.value() or 0) + 1
-        self.count.update(count)
-        yield value, count
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", nargs="?", default="input")
-    parser.add_argument("--once", action="store_true", help="end when everything is read")
-    arguments = parser.parse_args()
-
-    env = StreamExecutionEnvironment.get_execution_environment()
-    files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), arguments.folder)
-    if not arguments.once:
-        files = files.monitor_continuously(Duration.of_seconds(1))
-    (
-        env.from_source(files.build(), None, "text files")
-        .flat_map(lambda line: WORD.findall(line.lower()), output_type=Types.STRING())
-        .name("words")
-        .key_by(lambda word: word, key_type=Types.STRING())
-        .process(CountWords(), output_type=Types.TUPLE([Types.STRING(), Types.LONG()]))
-        .name("count words")
-        .uid("count-words")  # the state is found by it in the next version of the program: keep it
-        .print()
-    )
-    env.execute("{name}")
-
-
-if __name__ == "__main__":
-    main()
-'''
-
-_TEST = '''
-"""Tests of the job's function, without Spark: python -m pytest"""
-
-from pystate.common import Types
-from pystate.testing import ProcessFunctionTestHarnesses
-
-from {module} import CountWords
-
-
-def harness():
-    return ProcessFunctionTestHarnesses.for_keyed_process_function(CountWords(), lambda word: word, Types.STRING())
-
-
-def test_each_word_has_a_count_of_its_own():
-    counting = harness()
-
-    counting.process_elements(["a", "b", "a"])
-
-    assert counting.extract_output() == [("a", 1), ("b", 1), ("a", 2)]
-
-
-def test_an_epoch_that_is_rolled_back_leaves_no_trace():
-    counting = harness()
-    counting.process_element("a")
-    counting.end_epoch()
-    counting.process_element("a")
-    counting.roll_back_epoch()
-
-    counting.process_element("a")
-
-    assert counting.extract_output()[-1] == ("a", 2)
-'''
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 _CONF = """
 # The settings of this project; `pystate config` shows all, with their defaults and where each comes from.
@@ -100,20 +13,19 @@ _CONF = """
 "parallelism.default" = 1
 
 "execution.checkpointing.interval" = "10 s"
-"execution.checkpointing.dir" = "${{PYSTATE_HOME}}/checkpoints"
-"execution.checkpointing.savepoint-dir" = "${{PYSTATE_HOME}}/savepoints"
+"execution.checkpointing.dir" = "${PYSTATE_HOME}/checkpoints"
+"execution.checkpointing.savepoint-dir" = "${PYSTATE_HOME}/savepoints"
 "execution.checkpointing.externalized-checkpoint-retention" = "RETAIN_ON_CANCELLATION"
 """
 
 _README = """
 # {name}
 
-A pystate job: `{module}.py` counts the words in the text files of `input`.
+A pystate job: `{module}.py` {about}.
 
-    python -m pytest                        # the job's function, without Spark
+    python -m pytest                        # its parts, without Spark
     pystate doctor                          # can jobs run here?
-    pystate run {module}.py input --once    # read what is there, and end
-    pystate run -d {module}.py              # watch the folder
+{commands}
     pystate watch {name}
     pystate stop {name}                     # end it behind a savepoint, and print its path
     pystate run -d -s SAVEPOINT {module}.py # go on from there, with -p at another parallelism
@@ -127,29 +39,50 @@ pythonpath = .
 testpaths = tests
 """
 
-_INPUT = """
-to be or not to be
-that is the question
-"""
+
+@dataclass(frozen=True)
+class ProjectTemplate:
+    """A kind of project. In its texts `{name}` stands for the project's name, `{module}` for that of its program.
+
+    Attributes:
+        about: What its program does, as the rest of a sentence.
+        job: The program.
+        test: Its test.
+        first_run: The command that runs it for the first time.
+        commands: How it is run, each with a remark.
+        files: More files, by path.
+        settings: More lines of its settings; `{spark}` is Spark's version there.
+    """
+
+    about: str
+    job: str
+    test: str
+    first_run: str
+    commands: tuple[tuple[str, str], ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    settings: str = ""
 
 
-def project_files(name: str) -> dict[str, str]:
+def project_files(name: str, template: ProjectTemplate, spark_version: str = "") -> dict[str, str]:
     """Return the files of a project: path -> text.
 
     Args:
         name: Its name: letters, digits, `-`, `_` and `.`.
+        template: Its kind.
+        spark_version: That of the installed Spark.
     """
     module = module_name(name)
-    words = {"name": name, "module": module}
+    commands = "\n".join(f"    {command} # {remark}" for command, remark in template.commands)
+    words = {"commands": commands, "about": template.about, "spark": spark_version, "name": name, "module": module}
     files = {
-        f"{module}.py": _JOB,
-        f"tests/test_{module}.py": _TEST,
-        "conf/flink-conf.toml": _CONF,
+        f"{module}.py": template.job,
+        f"tests/test_{module}.py": template.test,
+        "conf/flink-conf.toml": _CONF + template.settings,
         "pytest.ini": _PYTEST,
         "README.md": _README,
-        "input/hamlet.txt": _INPUT,
+        **template.files,
     }
-    filled = {path: _filled(text, words) for path, text in files.items()}
+    filled = {path: filled_in(text, words).lstrip("\n") for path, text in files.items()}
     return {**filled, "README.md": _aligned(filled["README.md"])}
 
 
@@ -159,8 +92,12 @@ def module_name(name: str) -> str:
     return f"job_{plain}" if not plain[:1].isalpha() else plain
 
 
-def _filled(text: str, words: dict[str, str]) -> str:
-    return textwrap.dedent(text).lstrip("\n").format(**words)
+def filled_in(text: str, words: Mapping[str, str]) -> str:
+    """Return a text with words for their names in braces; other braces stay."""
+    text = textwrap.dedent(text)
+    for word, value in words.items():
+        text = text.replace(f"{{{word}}}", value)
+    return text
 
 
 def _aligned(text: str) -> str:

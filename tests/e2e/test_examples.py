@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import urllib.request
@@ -9,6 +10,7 @@ from collections import Counter, defaultdict
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from pystate.common.errors import JobCancelledError
@@ -29,6 +31,22 @@ def requests_per_minute(log: str) -> Counter:
         (f"{datetime.strptime(time + ' +0000', '%d/%b/%Y:%H:%M %z'):%Y-%m-%d %H:%M}", api) for time, api in found
     )
     return Counter({(*minute, count): 1 for minute, count in minutes.items()})
+
+
+def test_words_go_from_files_to_lines_and_parquet_files_once(run_job, tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    words = [random.Random(7).choice(["to", "be", "or", "not"]) for _ in range(200)]
+    for index in range(4):
+        (source / f"{index}.txt").write_text(" ".join(words[index * 50 : index * 50 + 50]))
+    module = example("file_pipeline")
+
+    run_job(lambda: module.main(str(source), str(target), once=True)).result()
+    lines = [line for file in target.glob("lines/**/counts*.json") for line in file.read_text().splitlines()]
+    tables = [pq.read_table(file).to_pylist() for file in target.glob("parquet/**/counts*.parquet")]
+    expected = Counter((word, number) for word, count in Counter(words).items() for number in range(1, count + 1))
+    assert Counter(tuple(json.loads(line)) for line in lines) == expected
+    assert Counter((row["word"], row["count"]) for table in tables for row in table) == expected
 
 
 def test_requests_per_minute_of_the_log_that_is_shipped(run_job):

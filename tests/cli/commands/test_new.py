@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 from pystate.common.configuration import load_configuration
 from pystate.common.home import PystateHome
 from pystate_cli.programs.project_template import module_name
+from pystate_cli.programs.templates.catalog import TemplateName
 from tests.jobmanager.harness import PYTHON_PATH
 
 
@@ -29,6 +31,50 @@ def test_the_test_of_a_new_project_passes(pystate, tmp_path):
     done = run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout
     assert "2 passed" in done.stdout
+
+
+@pytest.mark.parametrize("template", [name.value for name in TemplateName if name is not TemplateName.COUNT])
+def test_the_test_of_each_template_passes_and_its_settings_are_read(pystate, tmp_path, monkeypatch, template):
+    code, _, err = pystate("new", "my-job", "--template", template)
+
+    project = tmp_path / "my-job"
+    assert code == 0, err
+    done = run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+    monkeypatch.chdir(project)
+    assert load_configuration(home=PystateHome()).notices == []
+    readme = (project / "README.md").read_text()
+    commands = [line for line in readme.splitlines() if line.startswith("    ") and " # " in line]
+    assert len({line.index("  # ") for line in commands}) == 1, "remarks stand below each other"
+    assert f"    {err.splitlines()[-1]} " in "\n".join(commands), "the first command is one of the page"
+    for path in (path for path in project.rglob("*") if path.suffix in (".py", ".md", ".toml")):
+        assert not re.search(r"\{(module|name|spark|about|commands)\}", path.read_text("utf-8"))
+
+
+def test_a_template_that_is_not_there(pystate):
+    code, _, err = pystate("new", "my-job", "--template", "streams")
+    assert code == 2
+    assert "'count', 'files', 'kafka', 'windows'" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("template", "arguments"), [("windows", ("input", "--once")), ("files", ("input", "output", "--once"))]
+)
+def test_the_job_of_a_template_runs(pystate, tmp_path, own_home, template, arguments):
+    pystate("new", "my-job", "--template", template)
+
+    project = tmp_path / "my-job"
+    done = run(project, "my_job.py", *arguments, PYSTATE_HOME=str(own_home))
+
+    assert done.returncode == 0, done.stderr
+    if template == "windows":
+        assert "('12:00', 'kitchen', 21.0)" in done.stdout
+    else:
+        lines = [line for file in project.glob("output/lines/**/balances*.json") for line in file.read_text().splitlines()]
+        assert '{"account": "alice", "bookings": 2, "cents": 1000}' in lines
+        assert len(lines) == 5
 
 
 def test_the_settings_and_the_plan_of_a_new_project(pystate, tmp_path, monkeypatch):

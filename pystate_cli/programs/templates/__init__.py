@@ -1,0 +1,1 @@
+"""The projects that `pystate new` makes, one module each."""
