@@ -5,8 +5,8 @@
 Without a URL a PostgreSQL of this machine is started (`apt-get install postgresql`); its files are in memory where the
 machine has `/dev/shm`, so the figures compare the ways, and say nothing of disks. Each turn writes all rows in each way, in
 turn, with a checkpoint for each 10,000 rows; the writer and the committer are driven as a slot drives them, without Spark.
-"Visible" is the time from the first row of a checkpoint until another connection sees it, at a rate that fills a checkpoint
-interval evenly: it is the interval, and the commit.
+Visible: a row each millisecond goes into the exactly-once sink, with a checkpoint each interval; the time of a row is that
+from its `write` until another connection has seen it behind the commit.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from pathlib import Path
 import sqlalchemy
 
 PER_CHECKPOINT = 10_000
+INTERVALS = (0.1, 0.5, 1.0)
 WAYS = ("exactly-once", "upsert", "plain")
 
 
@@ -67,6 +68,34 @@ def run(way, url, rows):
     return rows / seconds, commits
 
 
+def visible(url, interval_s, seconds=4.0):
+    """Return the milliseconds from record to visible of each row."""
+    from pystate.testing import SinkTestHarness
+
+    table, sink = sink_of("exactly-once", url)
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+    times, waiting, checkpoint = [], [], 1
+    with SinkTestHarness(sink) as harness, engine.connect() as reader:
+        harness.open()
+        reader.exec_driver_sql(f"TRUNCATE {table}")
+        begin = time.perf_counter()
+        until, boundary = begin + seconds, begin + interval_s
+        while time.perf_counter() < until:
+            waiting.append(time.perf_counter())
+            harness.process_element((len(times) + len(waiting), "word", 0.5))
+            time.sleep(0.001)
+            if time.perf_counter() >= boundary:
+                harness.snapshot(checkpoint)
+                harness.notify_of_completed_checkpoint(checkpoint)
+                checkpoint += 1
+                seen, now = reader.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar(), time.perf_counter()
+                assert seen == len(times) + len(waiting), "lost, or doubled"
+                times += [1000 * (now - written) for written in waiting]
+                waiting, boundary = [], boundary + interval_s
+    engine.dispose()
+    return times
+
+
 @contextlib.contextmanager
 def database(url):
     if url is not None:
@@ -95,12 +124,17 @@ def main():
                 rate, seconds = run(way, url, arguments.rows)
                 rates[way].append(rate)
                 commits[way] += seconds
+        times = {interval: visible(url, interval) for interval in INTERVALS}
     print("| way | rows/s, median | beside plain | of a checkpoint of 10,000 rows: flush and commit, ms, median |")
     print("|---|---|---|---|")
     plain = statistics.median(rates["plain"])
     for way in WAYS:
         rate = statistics.median(rates[way])
         print(f"| {way} | {rate:,.0f} | {rate / plain:.2f} | {statistics.median(commits[way]) * 1000:.0f} |")
+    print("\n| checkpoint interval, ms | from record to visible, ms: median | largest |")
+    print("|---|---|---|")
+    for interval, found in times.items():
+        print(f"| {interval * 1000:.0f} | {statistics.median(found):.0f} | {max(found):.0f} |")
 
 
 if __name__ == "__main__":

@@ -247,6 +247,38 @@ def test_upserts_and_deletes_are_exactly_once_as_well(url, table):
     assert rows(url, table) == [("a", 2), ("c", 2)]
 
 
+@pytest.mark.parametrize("keys", [(), ("word",)])
+def test_many_rows_go_at_once_and_the_last_of_a_key_counts(url, table, keys):
+    make_table(url, table, ", PRIMARY KEY (word)" if keys else "")
+    elements = [(f"w{number % 700 if keys else number}", number if number % 3 else None) for number in range(1803)]
+    with opened(sink_of(url, table, *keys, batch_size=1500)) as harness:
+        harness.process_elements(elements)
+        harness.snapshot(1)
+        harness.notify_of_completed_checkpoint(1)
+    assert rows(url, table) == sorted(dict(elements).items())
+
+
+def test_a_refused_row_is_found_among_many(postgres_server, table):
+    url = postgres_server.url
+    make_table(url, table, " CHECK (number <> 1234)")
+    with opened(sink_of(url, table, batch_size=1500)) as harness:
+        harness.process_elements([(f"w{number}", number) for number in range(1803)])
+        harness.snapshot(1)
+        with pytest.raises(CommitError, match=r"the row \('w1234', 1234\) of table"):
+            harness.notify_of_completed_checkpoint(1)
+    assert rows(url, table) == []
+
+
+def test_a_table_that_can_not_roll_back_is_refused(mariadb_url, table):
+    execute(mariadb_url, f"CREATE TABLE {table} (word VARCHAR(50), number INTEGER) ENGINE=MyISAM")
+    with opened(sink_of(mariadb_url, table)) as harness:
+        harness.process_elements([("a", 1)])
+        harness.snapshot(1)
+        with pytest.raises(CommitError, match="MyISAM"):
+            harness.notify_of_completed_checkpoint(1)
+    assert rows(mariadb_url, table) == []
+
+
 def test_a_statement_of_ones_own(url, table):
     make_table(url, table)
     sql = f"INSERT INTO {table} (word, number) VALUES ('100% ?' /* ? */, ?) -- ?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import ConfigurationError
@@ -14,6 +14,16 @@ from pystate.connectors.sql.values import for_driver
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+
+
+_MOST_PARAMETERS = 48
+"""Of one statement with several rows: psycopg keeps what it made of a statement with at most 50."""
+
+_LONGEST_STATEMENT = 4000
+"""In characters, for the same reason."""
+
+_SAME_KEY = "21000"
+"""PostgreSQL's SQLSTATE of an INSERT that would change a row twice."""
 
 
 class RowWriter:
@@ -36,6 +46,7 @@ class RowWriter:
         sql = target.write_sql(self._backend, quote)
         self._parameters = count_parameters(sql, self._backend)
         self._write = driver_sql(sql, self._backend, engine.dialect.paramstyle)
+        self._at_once, self._write_many = self._many(quote) if self._backend == "postgresql" else (0, "")
         deletes = target.delete_sql(quote) if target.key_places else ""
         self._delete = driver_sql(deletes, self._backend, engine.dialect.paramstyle)
 
@@ -49,9 +60,11 @@ class RowWriter:
         for batch in _batches(operations, self._batch_size):
             for deletes, run in itertools.groupby(batch, key=lambda operation: operation[0]):
                 rows = [for_driver(values, self._backend) for _, values in run]
-                if not deletes:
+                if deletes:
+                    connection.exec_driver_sql(self._delete, rows)
+                else:
                     self._check(rows[0])
-                connection.exec_driver_sql(self._delete if deletes else self._write, rows)
+                    self._insert(connection, rows)
             count += len(batch)
         return count
 
@@ -95,6 +108,48 @@ class RowWriter:
             finally:
                 connection.rollback()
         return None
+
+    def _many(self, quote: Callable[[str], str]) -> tuple[int, str]:
+        """Return how many rows go into one statement, and it: PostgreSQL takes them faster than one by one."""
+        count = _MOST_PARAMETERS // max(1, self._parameters)
+        while count > 1:
+            sql = self._target.rows_sql(self._backend, quote, count)
+            if sql is None:
+                break
+            made = driver_sql(sql, self._backend, self.engine.dialect.paramstyle)
+            if len(made) <= _LONGEST_STATEMENT:
+                return count, made
+            count //= 2
+        return 0, ""
+
+    def _insert(self, connection: Connection, rows: list[tuple[object, ...]]) -> None:
+        """Write rows: several to a statement, and the rest one by one."""
+        count = self._at_once
+        whole = len(rows) - len(rows) % count if count else 0
+        if whole and not self._insert_many(connection, rows[:whole]):
+            whole = 0
+        if rows[whole:]:
+            connection.exec_driver_sql(self._write, rows[whole:])
+
+    def _insert_many(self, connection: Connection, rows: list[tuple[object, ...]]) -> bool:
+        """Write rows; return False, and write nothing, where a statement had two of one key, which none may change twice."""
+        from sqlalchemy import exc
+
+        starts = range(0, len(rows), self._at_once)
+        statements = [tuple(itertools.chain.from_iterable(rows[start : start + self._at_once])) for start in starts]
+        if not self._target.key_places:
+            connection.exec_driver_sql(self._write_many, statements)
+            return True
+        point = connection.begin_nested()
+        try:
+            connection.exec_driver_sql(self._write_many, statements)
+        except exc.DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) != _SAME_KEY:
+                raise
+            point.rollback()
+            return False
+        point.commit()
+        return True
 
     def _check(self, row: tuple[object, ...]) -> None:
         if len(row) != self._parameters:

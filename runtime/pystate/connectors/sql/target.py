@@ -36,6 +36,11 @@ class SqlTarget(ABC):
     def write_sql(self, backend: str, quote: Callable[[str], str]) -> str:
         """Return the statement that writes a row, with question marks for its values."""
 
+    def rows_sql(self, backend: str, quote: Callable[[str], str], count: int) -> str | None:
+        """Return the statement that writes so many rows, of different keys, at once; None where there is none."""
+        del backend, quote, count
+        return None
+
     @abstractmethod
     def delete_sql(self, quote: Callable[[str], str]) -> str:
         """Return the statement that deletes a row by its key."""
@@ -110,8 +115,13 @@ class TableTarget(SqlTarget):
         Raises:
             ConfigurationError: Nothing is known of how this kind of database does it.
         """
+        return self.rows_sql(backend, quote, 1)
+
+    def rows_sql(self, backend: str, quote: Callable[[str], str], count: int) -> str:
+        """Return the INSERT of so many rows; see `write_sql`."""
         names, marks = ", ".join(map(quote, self.columns)), ", ".join("?" * len(self.columns))
-        insert = f"INSERT INTO {self._name(quote)} ({names}) VALUES ({marks})"  # noqa: S608 - names are quoted
+        rows = ", ".join([f"({marks})"] * count)
+        insert = f"INSERT INTO {self._name(quote)} ({names}) VALUES {rows}"  # noqa: S608 - names are quoted
         if not self.keys:
             return insert
         others = [quote(column) for column in self.columns if column not in self.keys]
