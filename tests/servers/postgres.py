@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.processes import children, kill
 from tests.servers.nginx import free_port
 
 _USER = "pystate"
@@ -75,20 +76,27 @@ class Postgres:
 
     def start(self) -> None:
         """Run it, until it answers."""
-        command = [*self._command("postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True)
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not self._answers():
-            assert self._process.poll() is None, self._log.read_text()
             assert time.monotonic() < deadline, self._log.read_text()
+            if self._process is None:
+                command = [*self._command("postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
+                with self._log.open("wb") as log:
+                    self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+            if self._process.poll() is not None:
+                # sessions of the one that was killed may take a moment to be gone
+                assert "pre-existing shared memory block" in self._log.read_text(), self._log.read_text()
+                self._process = None
             time.sleep(0.05)
 
     def kill(self) -> None:
         """Kill it and all its sessions, as a machine that loses power."""
         assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGKILL)
+        sessions = children(self._process.pid)
+        self._process.kill()
         self._process.wait(30)
+        for pid in sessions:
+            kill(pid)
         self._process = None
 
     def stop(self) -> None:
