@@ -138,3 +138,12 @@ def test_the_end_of_an_epoch_whose_attempt_is_over_touches_no_checkpoint_of_the_
         with pytest.raises(AttemptOverError):
             late()
     assert captured == []
+
+
+def test_a_source_that_has_something_brings_an_epoch_about(bench):
+    one = bench()
+    one.epoch(0)
+    thread, got = clock(one)
+    one.attempt.input_available()
+    thread.join(10)
+    assert got[0].epoch == 1

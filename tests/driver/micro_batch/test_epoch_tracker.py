@@ -85,3 +85,33 @@ def test_what_one_epoch_was_told_counts_for_no_other(tracker):
     tracker.finish(5, 3)
     tracker.begin(6)
     assert tracker.unprepared() == tracker.missing() == [A0, A1]
+
+
+def end(tracker, epoch, *shares):
+    tracker.begin(epoch)
+    for subtask, (timer, ended) in zip((A0, A1), shares, strict=True):
+        tracker.prepare(subtask, PreparedEpoch(epoch, 3, 0, 1, 1, 1, next_timer=timer, source_ended=ended))
+    tracker.decide(epoch)
+    tracker.subtasks_finished(epoch)
+    tracker.finish(epoch, 2)
+
+
+def test_sources_are_at_their_end_when_all_of_them_say_so(tracker):
+    assert not tracker.sources_ended
+    end(tracker, 5, (100, False), (None, None))
+    assert (tracker.sources_ended, tracker.next_timer) == (False, 100)
+    end(tracker, 6, (None, True), (None, None))
+    assert (tracker.sources_ended, tracker.next_timer) == (True, None)
+
+
+def test_input_that_comes_while_an_epoch_runs_makes_the_next_one_due(tracker):
+    tracker.begin(5)
+    tracker.input_available = True
+    for subtask in (A0, A1):
+        tracker.prepare(subtask, share(5))
+    tracker.decide(5)
+    tracker.subtasks_finished(5)
+    tracker.finish(5, 2)
+    assert (tracker.next_timer, tracker.input_available) == (0, False)
+    end(tracker, 6, (None, None), (None, None))
+    assert tracker.next_timer is None
