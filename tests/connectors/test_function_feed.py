@@ -16,6 +16,7 @@ from pystate.connectors.source_operator import SourceOperator
 from pystate.slot.chain_time import MAX_WATERMARK
 from pystate.testing import SourceTestHarness
 from tests.connectors.own_sources import Blocking, Counter, InOneHold, MovesFirst, Raising, Timed
+from tests.waiting import wait_until
 
 LONG = Types.LONG()
 
@@ -98,6 +99,21 @@ def test_a_function_that_never_pauses_waits_for_the_epochs():
     thread.join(10)
     assert stopped
     assert stopped[0] <= len(seen) + 101
+
+
+def test_large_elements_wait_in_smaller_numbers():
+    class Large(Counter):
+        def run(self, ctx):
+            while self.running:
+                ctx.collect(b"x" * 1_000_000)
+                self.offset += 1
+
+    function = Large(0)
+    with SourceTestHarness(lambda: function) as harness:
+        harness.run_until(lambda elements: len(elements) > 50)
+        wait_until(lambda: function.offset > 50)
+        assert len(harness.run_epoch()) <= 67 + 33  # 64 MiB, and none less than a chunk of those that wait
+        assert len(harness._operators[0].feed.elements) <= 34
 
 
 def test_an_exception_comes_out_behind_the_elements_in_front_of_it():

@@ -26,6 +26,7 @@ from pystate.api.functions import RuntimeContext
 from pystate.api.state import ListState, ListStateDescriptor
 from pystate.common.errors import JobExecutionError, StateError
 from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.element_sizes import MEASURE_EVERY, ElementSizes
 from pystate.connectors.source import ReaderOutput, SourceContext, SourceFunction
 from pystate.connectors.source_feed import EpochLimit, SourceFeed
 
@@ -37,6 +38,9 @@ POSITION = "_default_"
 
 MOST_WAITING = 10_000
 """Elements that wait for an epoch until the function waits."""
+
+MOST_WAITING_BYTES = 32 << 20
+"""The same in bytes, by a sample of the elements."""
 
 _OVERSHOOT = 4
 """So many times that a function may go past it inside of one hold of the lock."""
@@ -139,7 +143,9 @@ class WaitingElements(SourceContext[Any]):
     def __init__(self, most: int = MOST_WAITING) -> None:
         self.lock = CheckpointLock(self.await_room)
         self.wake: Callable[[], object] = lambda: None
-        self._most = most
+        self._limit = self._most = most
+        self._sizes = ElementSizes(MOST_WAITING_BYTES)
+        self._put_in = 0
         self._items: deque[_Item] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -195,6 +201,10 @@ class WaitingElements(SourceContext[Any]):
                 raise SourceClosedError(message)
 
     def _put(self, element: Any, timestamp: int | None) -> None:
+        if not self._put_in % MEASURE_EVERY:
+            self._sizes.measure(element)
+            self._most = self._sizes.bound(self._limit)
+        self._put_in += 1
         if self.lock.is_mine:
             self._await_room_inside()
             self._items.append((element, timestamp))

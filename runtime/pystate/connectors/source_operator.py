@@ -24,6 +24,9 @@ from pystate.connectors.split_feed import SplitFeed
 MOST_ROWS_PER_EPOCH = 100_000
 """What one epoch takes at most of a subtask. A barrier waits for its epoch, whose output is kept."""
 
+MOST_BYTES_PER_EPOCH = 64 << 20
+"""The same in bytes, by a sample of the elements."""
+
 LONGEST_TAKE_S = 0.5
 """How long one epoch takes what comes; then it goes on with what it has."""
 
@@ -34,10 +37,10 @@ class TakeLimit:
     Args:
         taken: Returns how many elements it has taken.
         seconds: How long it takes some; None for no bound, on their number neither.
-        rows: How many it takes at most.
+        rows: Returns how many it takes at most.
     """
 
-    def __init__(self, taken: Callable[[], int], seconds: float | None, rows: int) -> None:
+    def __init__(self, taken: Callable[[], int], seconds: float | None, rows: Callable[[], int]) -> None:
         self._taken = taken
         self._rows = rows
         self._deadline = None if seconds is None else time.monotonic() + seconds
@@ -45,8 +48,8 @@ class TakeLimit:
     def rows_left(self) -> int:
         """Return how many elements the epoch may take yet."""
         if self._deadline is None:
-            return self._rows
-        return 0 if time.monotonic() >= self._deadline else max(0, self._rows - self._taken())
+            return self._rows()
+        return 0 if time.monotonic() >= self._deadline else max(0, self._rows() - self._taken())
 
 
 class SourceOperator(Function, CheckpointedFunction, CheckpointListener):

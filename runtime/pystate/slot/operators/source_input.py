@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pystate.connectors.element_sizes import MEASURE_EVERY, ElementSizes
 from pystate.connectors.source import ReaderOutput
 from pystate.connectors.source_feed import Coordinate
-from pystate.connectors.source_operator import LONGEST_TAKE_S, MOST_ROWS_PER_EPOCH, SourceOperator, TakeLimit
+from pystate.connectors.source_operator import (
+    LONGEST_TAKE_S,
+    MOST_BYTES_PER_EPOCH,
+    MOST_ROWS_PER_EPOCH,
+    SourceOperator,
+    TakeLimit,
+)
 from pystate.plan.event_time import own_source_channel
 from pystate.slot.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
 from pystate.slot.operators.output import Emit
@@ -19,6 +26,7 @@ class _Output(ReaderOutput[Any]):
 
     Attributes:
         rows: How many there were.
+        sizes: How large, about.
         watermark: The highest; None where there was none.
         idle: Whether the source says that nobody needs to wait for it.
     """
@@ -27,11 +35,14 @@ class _Output(ReaderOutput[Any]):
         self._emit = emit
         self._time = time
         self.rows = 0
+        self.sizes = ElementSizes(MOST_BYTES_PER_EPOCH)
         self.watermark = MIN_WATERMARK
         self.idle = False
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Bring an element in."""
+        if not self.rows % MEASURE_EVERY:
+            self.sizes.measure(record)
         self.rows += 1
         self.idle = False
         self._time.timestamp = timestamp
@@ -97,7 +108,8 @@ class SourceInput:
             Exception: What the user's code raised.
         """
         output, before = self._output, self._output.rows
-        limit = TakeLimit(lambda: output.rows - before, None if whole else LONGEST_TAKE_S, self.most_rows)
+        seconds = None if whole else LONGEST_TAKE_S
+        limit = TakeLimit(lambda: output.rows - before, seconds, lambda: output.sizes.bound(self.most_rows))
         try:
             self._source.take(output, limit, wait=whole)
         finally:

@@ -1,0 +1,38 @@
+"""About how large the elements of a source are, so that what waits and what an epoch takes is bounded in bytes, too."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from typing import Any
+
+MEASURE_EVERY = 64
+"""One element in so many is measured: that takes as long as all the rest of its way."""
+
+_WEIGHT = 0.25
+
+
+class ElementSizes:
+    """A running average of pickled sizes.
+
+    Args:
+        most_bytes: How much there may be at once.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._average = 0.0
+
+    def measure(self, element: Any) -> None:
+        """Take an element's size into the average."""
+        try:
+            size = len(pickle.dumps(element, protocol=5))
+        except Exception:  # whoever sends it on says why it can't be sent
+            size = sys.getsizeof(element)
+        self._average = size if self._average == 0 else (1 - _WEIGHT) * self._average + _WEIGHT * size
+
+    def bound(self, most: int) -> int:
+        """Return how many elements there may be at once, at least one, where `most` are the limit for small ones."""
+        if self._average * most <= self._most_bytes:
+            return most
+        return max(1, int(self._most_bytes / self._average))
