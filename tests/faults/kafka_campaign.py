@@ -35,7 +35,7 @@ from pystate.datastream.state import ValueStateDescriptor
 from tests.faults.campaign import OPTIONS, victims_of
 from tests.faults.processes import kill
 
-KINDS = ("slot", "broker", "worker", "daemon", "slot")
+KINDS = ("slot", "broker", "worker", "daemon")
 KEYS = 5
 LONGEST_PAUSE_S = 1.5
 
@@ -79,20 +79,22 @@ class Outside:
     """What a reader of committed records sees.
 
     Attributes:
+        parse: Makes key and number of a value.
         seen: By key, how far it counts.
     """
 
     kafka: Any
     topic: str
+    parse: Callable[[str], tuple[str, int]] = lambda text: (text.partition(":")[0], int(text.partition(":")[2]))
     seen: Counter[str] = field(default_factory=Counter)
 
     def look(self) -> Counter[str]:
         """Read all; fails where it is no continuation of what was seen before."""
         now: Counter[str] = Counter()
         for message in self.kafka.read(self.topic):
-            word, _, number = message.value().decode().partition(":")
+            word, number = self.parse(message.value().decode())
             now[word] += 1
-            assert int(number) == now[word], f"{word}: {number} stands where {now[word]} should be"
+            assert number == now[word], f"{word}: {number} stands where {now[word]} should be"
         gone = self.seen - now
         assert not gone, f"records that were visible are gone: {gone}"
         self.seen = now

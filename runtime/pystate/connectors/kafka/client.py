@@ -12,8 +12,9 @@ BOOTSTRAP_SERVERS = "bootstrap.servers"
 REQUEST_TIMEOUT_S = 30.0
 """How long one question to the brokers may take."""
 
-_QUIET = {"log_level": 2}
-"""A broker that is away is told by errors of calls; librdkafka would say it on stderr once a second besides."""
+_OURS = {"log_level": 2, "reconnect.backoff.max.ms": 2000}
+"""A broker that is away is told by errors of calls; librdkafka would say it on stderr once a second besides. One that comes
+back is found soon: a commit waits for it."""
 
 
 class KafkaConnectorError(JobExecutionError):
@@ -35,7 +36,7 @@ def kafka_client(module: str = "confluent_kafka") -> Any:
 
 def client_settings(properties: Mapping[str, str], **own: Any) -> dict[str, Any]:
     """Return the settings of a client: ours, and above them those of the author's."""
-    return {**_QUIET, **own, **properties}
+    return {**_OURS, **own, **properties}
 
 
 def new_client(kind: str, settings: Mapping[str, Any], where: str) -> Any:
