@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.errors import CommitError, PystateError
-from pystate.connectors.kafka.markers import MARKER_TOPIC
+from pystate.connectors.kafka import markers as markers_module
+from pystate.connectors.kafka.markers import MARKER_TOPIC, Markers, marker_partition
 from pystate.testing import SinkTestHarness
 from tests.connectors.kafka.sinks import builder, values
 
@@ -158,6 +159,36 @@ def test_a_broker_that_dies_in_a_transaction_is_waited_for(kafka):
             harness.notify_of_completed_checkpoint(number)
     assert killed
     assert values(kafka, topic) == ["a:1", "a:2"]
+
+
+def test_markers_behind_a_transaction_of_another_are_waited_for(kafka, monkeypatch):
+    from confluent_kafka import Producer
+
+    topic, asked, end = kafka.new_topic(), [], Markers._end
+    with opened(builder(kafka, topic).build()) as harness:
+        harness.process_elements(["a:1"])
+        snapshot = harness.snapshot(1)
+        harness.notify_of_completed_checkpoint(1)
+    mine = f"kafka-sink-{'0' * 32}-operator-0"
+    assert {message.key() for message in kafka.read(MARKER_TOPIC)} >= {mine.encode()}
+    other = Producer({"bootstrap.servers": kafka.address, "transactional.id": "other", "log_level": 2})
+    other.init_transactions(30)
+    other.begin_transaction()
+    other.produce(MARKER_TOPIC, key="other", value="0", partition=marker_partition(mine))
+    other.flush(30)
+
+    def ends(self, partition):
+        asked.append(partition)
+        if len(asked) == 2:
+            other.abort_transaction(30)
+        return end(self, partition)
+
+    monkeypatch.setattr(Markers, "_end", ends)
+    monkeypatch.setattr(markers_module, "REQUEST_TIMEOUT_S", 1.0)
+    with opened(builder(kafka, topic).build(), snapshot) as harness:
+        assert len(asked) >= 2
+        assert harness.get_metrics()["alreadyCommittedCommittables"] == 1
+    assert values(kafka, topic) == ["a:1"]
 
 
 def test_a_topic_that_is_not_there_fails_the_job(kafka):

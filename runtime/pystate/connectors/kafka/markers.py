@@ -96,9 +96,9 @@ class Markers:
             since_ms: When the oldest committable was made that is asked for, ms since 1970.
 
         Raises:
-            KafkaConnectorError: The topic can't be read to its end; or it doesn't reach back so far, so that nobody knows.
+            KafkaException: The topic can't be read to its end by now.
+            KafkaConnectorError: It doesn't reach back so far, so that nobody knows.
         """
-        client = kafka_client()
         settings = client_settings(
             self._properties,
             **{
@@ -109,12 +109,8 @@ class Markers:
                 "auto.offset.reset": "error",
             },
         )
-        try:
-            with closing(new_client("Consumer", settings, self._where)) as consumer:
-                return self._read(consumer, transactional_id, since_ms - CLOCK_SLACK_MS)
-        except client.KafkaException as error:
-            message = f"The markers in {self._topic!r} can't be read: {reason(error)}."
-            raise KafkaConnectorError(message, where=self._where) from error
+        with closing(new_client("Consumer", settings, self._where)) as consumer:
+            return self._read(consumer, transactional_id, since_ms - CLOCK_SLACK_MS)
 
     def _read(self, consumer: Any, transactional_id: str, since_ms: int) -> set[str]:
         client = kafka_client()
@@ -130,8 +126,8 @@ class Markers:
         place, deadline, key = begin, time.monotonic() + 2 * REQUEST_TIMEOUT_S, transactional_id.encode()
         while place < end:
             if time.monotonic() > deadline:
-                message = f"The markers in {self._topic!r} can't be read to their end: another transaction is open."
-                raise KafkaConnectorError(message, where=self._where)
+                message = f"the markers in {self._topic!r} can't be read to their end: another transaction is open"
+                raise client.KafkaException(client.KafkaError(client.KafkaError._TIMED_OUT, message))  # noqa: SLF001
             message_or_none = consumer.poll(_POLL_S)
             if message_or_none is None:
                 continue
@@ -155,6 +151,8 @@ class Markers:
         try:
             kept_ms = int(asked[resource].result(REQUEST_TIMEOUT_S)["retention.ms"].value)
         except client.KafkaException as error:
+            if error.args[0].code() != client.KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise
             _LOG.warning("How long %s keeps markers can't be asked: %s", self._topic, reason(error))
             return
         if 0 <= kept_ms < self._clock_ms() - since_ms:
