@@ -1,8 +1,8 @@
-"""Kafka to state to Kafka, exactly once: numbers the records of each key.
+"""Kafka to state to Kafka and to Parquet, exactly once: numbers the records of each key.
 
     pip install 'pystate[kafka]'
     pystate run -Dspark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION \
-        examples/kafka_pipeline.py localhost:9092 words counts
+        examples/kafka_pipeline.py localhost:9092 words counts [/data/counts]
 
 VERSION is that of the installed Spark; `pystate doctor` prints it. Feed it and look at it from outside:
 
@@ -10,7 +10,8 @@ VERSION is that of the installed Spark; `pystate doctor` prints it. Feed it and 
     kafka-console-consumer.sh --bootstrap-server localhost:9092 --topic counts --isolation-level read_committed
 
 Each line of `counts` is JSON: a word, and how often it has come. However often the job fails, is rescaled, stopped and
-resumed: a reader of committed records sees 1, 2, 3, ... of each word, in this order.
+resumed: a reader of committed records sees 1, 2, 3, ... of each word, in this order. With a folder behind the topics the
+same rows also go to Parquet files there, which appear when their checkpoint completes.
 """
 
 import sys
@@ -19,6 +20,7 @@ from pystate.common import Row, Types, WatermarkStrategy
 from pystate.common.serialization import SerializationSchema, SimpleStringSchema
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors import DeliveryGuarantee
+from pystate.datastream.connectors.file_system import FileSink
 from pystate.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
@@ -26,6 +28,7 @@ from pystate.datastream.connectors.kafka import (
     KafkaSource,
 )
 from pystate.datastream.formats.json import JsonRowSerializationSchema
+from pystate.datastream.formats.parquet import ParquetBulkWriters
 
 COUNTED = Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()])
 
@@ -49,7 +52,7 @@ class WordAsKey(SerializationSchema):
         return element.word.encode()
 
 
-def main(servers: str, words: str, counts: str) -> None:
+def main(servers: str, words: str, counts: str, folder: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     source = (
         KafkaSource.builder()
@@ -77,10 +80,13 @@ def main(servers: str, words: str, counts: str) -> None:
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "words").uid("words")
     counted = stream.key_by(lambda word: word, key_type=Types.STRING()).process(CountWords(), COUNTED).uid("count")
     counted.sink_to(sink).uid("counts")
+    if folder is not None:
+        files = FileSink.for_bulk_format(folder, ParquetBulkWriters.for_row_type(COUNTED)).build()
+        counted.sink_to(files).uid("files")
     env.execute("kafka pipeline")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit("usage: kafka_pipeline.py BROKERS TOPIC_OF_WORDS TOPIC_OF_COUNTS")
+    if len(sys.argv) not in (4, 5):
+        sys.exit("usage: kafka_pipeline.py BROKERS TOPIC_OF_WORDS TOPIC_OF_COUNTS [FOLDER]")
     main(*sys.argv[1:])

@@ -20,7 +20,7 @@ from tests import hypothesis_profiles
 from tests.common.odd_files import no_hang, no_new_files, not_regular  # noqa: F401 - fixtures
 from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
-from tests.servers.kafka_broker import spark_jars
+from tests.servers.kafka_broker import kafka, spark_jars  # noqa: F401 - a fixture: one broker for all tests of a process
 from tests.slow_selection import SlowSelection, read_selection
 
 TEST_CORES = 10

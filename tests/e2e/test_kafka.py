@@ -25,9 +25,7 @@ from pystate.datastream.connectors.kafka import (
 from pystate.datastream.formats.json import JsonRowDeserializationSchema
 from pystate.datastream.functions import KeyedProcessFunction
 from pystate.datastream.state import ValueStateDescriptor
-from tests.servers.kafka_broker import kafka, spark_jars
-
-__all__ = ["kafka"]
+from tests.servers.kafka_broker import spark_jars
 
 pytestmark = pytest.mark.skipif(
     not spark_jars(), reason="there is no connector of Spark's to Kafka here: run `make servers`"

@@ -6,9 +6,7 @@ import pytest
 
 from tests.faults.kafka_campaign import HEADER, run_kafka_campaign
 from tests.faults.processes import needs_proc
-from tests.servers.kafka_broker import kafka, spark_jars
-
-__all__ = ["kafka"]
+from tests.servers.kafka_broker import spark_jars
 
 pytestmark = [
     needs_proc,

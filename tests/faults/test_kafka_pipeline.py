@@ -8,16 +8,15 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.e2e.test_command_line import Shell
 from tests.faults.kafka_campaign import Outside
 from tests.faults.processes import kill, needs_proc
 from tests.faults.test_killed_drivers import Job
-from tests.servers.kafka_broker import kafka, spark_jars
+from tests.servers.kafka_broker import spark_jars
 from tests.waiting import wait_until
-
-__all__ = ["kafka"]
 
 pytestmark = [
     needs_proc,
@@ -37,12 +36,13 @@ class Pipeline(Job):
         self.kafka = kafka
         self.words, self.counts = kafka.new_topic(2, "words"), kafka.new_topic(2, "counts")
         self.outside = Outside(kafka, self.counts, lambda text: (json.loads(text)["word"], json.loads(text)["count"]))
+        self.files = root / "files"
         self.sent: Counter[str] = Counter()
         self.chance = random.Random(1)
         self.options += ["-D", f"spark.jars={','.join(spark_jars())}"]
 
     def start(self, *options):
-        arguments = ["-d", *self.options, *options, EXAMPLE, self.kafka.address, self.words, self.counts]
+        arguments = ["-d", *self.options, *options, EXAMPLE, self.kafka.address, self.words, self.counts, self.files]
         self.id = self.shell("run", *arguments).stdout.strip()
         self.directory = self.shell.home / "jobs" / self.id
         return self
@@ -54,6 +54,13 @@ class Pipeline(Job):
 
     def all_came_out(self):
         return self.outside.look() == self.sent
+
+    def all_in_files(self):
+        rows = [
+            tuple(row.values()) for path in self.files.rglob("part-*") for row in pq.ParquetFile(path).read().to_pylist()
+        ]
+        assert len(rows) == len(set(rows)), "no count is there twice"
+        return set(rows) == {(word, count + 1) for word, total in self.sent.items() for count in range(total)}
 
 
 @pytest.fixture
@@ -83,4 +90,5 @@ def test_driver_job_manager_and_broker_are_killed_and_the_job_rescaled(pipeline)
     pipeline.start("-p", "3", "-s", path)
     pipeline.feed()
     wait_until(pipeline.all_came_out, 180)
+    wait_until(pipeline.all_in_files)
     assert pipeline.kafka.open_transactions(pipeline.counts) == []

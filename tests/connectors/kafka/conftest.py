@@ -1,3 +1,0 @@
-from tests.servers.kafka_broker import kafka
-
-__all__ = ["kafka"]
