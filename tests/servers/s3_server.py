@@ -69,7 +69,7 @@ class S3Server:
         if self.failures and self.fails(asked):
             status = self.failures.pop(0)
             environment["wsgi.input"].read(int(environment.get("CONTENT_LENGTH") or 0))
-            code = {403: "AccessDenied", 501: "NotImplemented"}.get(status, "ServiceUnavailable")
+            code = {403: "AccessDenied", 404: "NoSuchUpload", 501: "NotImplemented"}.get(status, "ServiceUnavailable")
             start_response(f"{status} Failed", [("Content-Type", "application/xml")])
             body = f"<Error><Code>{code}</Code><Message>told to fail</Message></Error>".encode()
             return [] if asked.startswith("HEAD") else [body]

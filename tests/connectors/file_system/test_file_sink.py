@@ -94,7 +94,8 @@ def test_by_default_buckets_are_hours(tmp_path):
     assert re.fullmatch(r"2023-11-1[45]--\d\d", next(tmp_path.iterdir()).name)
 
 
-def test_a_file_that_stays_open_is_gone_on_with(tmp_path):
+@pytest.mark.parametrize("attempt", [0, 1])  # of another job that starts from it as from a savepoint, and of the same one
+def test_a_file_that_stays_open_is_gone_on_with(tmp_path, attempt):
     sink = lines(tmp_path)
     with opened(sink) as harness:
         harness.process_elements(["a"])
@@ -105,7 +106,7 @@ def test_a_file_that_stays_open_is_gone_on_with(tmp_path):
         harness.notify_of_completed_checkpoint(2)
         assert not visible(tmp_path)
         harness.process_elements(["lost"])
-    with opened(sink, snapshot, attempt=1) as harness:
+    with opened(sink, snapshot, attempt=attempt) as harness:
         harness.process_elements(["c"])
         harness.end_input()
         harness.snapshot(3)
