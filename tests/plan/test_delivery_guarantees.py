@@ -107,6 +107,7 @@ def of(sink, options, *, batch=False, **found):
         (SinkKind.FOR_EACH_BATCH, {"execution.checkpointing.every-epoch": "true"}, AT_LEAST, "if the driver dies"),
         (SinkKind.COLLECT, CHECKPOINTS, EXACTLY, "until a checkpoint holds them"),
         (SinkKind.COLLECT, RESTARTS_ALONE, AT_MOST, "fails instead"),
+        (SinkKind.COLLECT, {**CHECKPOINTS, **NO_RESTART, **RETAINED}, AT_LEAST, "handed over at once"),
     ],
 )  # fmt: skip
 def test_a_source_that_is_read_again_leaves_it_to_job_and_sink(sink, options, guarantee, why):

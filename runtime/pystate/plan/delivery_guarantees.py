@@ -60,6 +60,7 @@ class DeliveryGuarantees:
         self._uids = uids
         self._every_epoch = bool(configuration.get(CheckpointingOptions.EVERY_EPOCH)) and not graph.batch
         self._checkpoints = is_checkpointing_enabled(configuration) and not graph.batch
+        self._restarts = restart_strategy(configuration).restarts_at_all
         self._recovery = self._recovery_of(configuration)
 
     def all(self) -> list[StreamGuarantee]:
@@ -72,7 +73,7 @@ class DeliveryGuarantees:
         ]
 
     def _recovery_of(self, configuration: Configuration) -> Recovery:
-        restarts = restart_strategy(configuration).restarts_at_all
+        restarts = self._restarts
         if not self._checkpoints:
             return Recovery.START if restarts else Recovery.NO_MORE
         in_memory = StateSettings.of(configuration).in_memory_only
@@ -147,6 +148,8 @@ class DeliveryGuarantees:
     def _of_results(self) -> Verdict:
         if self._recovery is Recovery.START:
             return _AT_MOST, "there are no checkpoints: a job that would begin anew fails instead, once results were taken"
+        if not self._restarts:  # nothing is held back where no attempt follows
+            return _AT_LEAST, "handed over at once, and again by a job that is started from this one's checkpoint"
         return _EXACTLY, "held back until a checkpoint holds them"
 
 
