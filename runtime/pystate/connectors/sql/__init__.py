@@ -5,6 +5,7 @@ from pystate.connectors.sql.errors import SqlError
 from pystate.connectors.sql.execution import SqlExecutionOptions
 from pystate.connectors.sql.lookup import AsyncSqlLookup, SqlLookup
 from pystate.connectors.sql.sink import ExactlyOnceSqlSink, SqlSink, SqlSinkBuilder
+from pystate.connectors.sql.source import SqlSource
 from pystate.connectors.sql.target import StatementTarget, TableTarget
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "SqlLookup",
     "SqlSink",
     "SqlSinkBuilder",
+    "SqlSource",
     "StatementTarget",
     "TableTarget",
 ]
