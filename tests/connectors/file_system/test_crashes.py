@@ -166,7 +166,7 @@ def test_what_is_seen_is_what_complete_checkpoints_hold(tmp_path_factory, disk, 
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(policy=st.sampled_from(sorted(POLICIES)), ops=st.lists(OPS, max_size=30))
 def test_what_is_seen_is_what_complete_checkpoints_hold_at_length(tmp_path_factory, disk, policy, ops):
     play(Job(tmp_path_factory.mktemp("files") / "out", policy), disk, ops)
