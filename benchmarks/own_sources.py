@@ -9,6 +9,9 @@ the last epoch's output, so that the start of slots doesn't count. The rows of t
 - NumberSequenceSource, DataGeneratorSource: splits, read in the slots;
 - SourceFunction: a function that hands each number on under the checkpoint lock, in one subtask.
 
+The same sources are then taken by one subtask alone, without Spark and without a second task (`slot` in the place of ROWS
+does this only).
+
 An idle job is one whose `SourceFunction` has nothing, beside one that watches an empty folder with Spark. Counted is the
 time of this process, of Spark's and of the slots.
 """
@@ -31,6 +34,7 @@ from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.connectors.number_seq import NumberSequenceSource
 from pystate.datastream.executor import register_executor
 from pystate.driver.embedded import LocalExecutor
+from pystate.testing import SourceTestHarness
 
 LONG = Types.LONG()
 PAIR = Types.TUPLE([LONG, LONG])
@@ -82,6 +86,24 @@ def throughput(make, rows):
     return time.monotonic() - started, times.at[-1] - times.at[0] if len(times.at) > 1 else None, len(times.at)
 
 
+def in_a_slot(make, rows):
+    with SourceTestHarness(make, output_type=LONG) as harness:
+        started, used = time.perf_counter(), time.process_time()
+        assert len(harness.run_epoch(whole=True)) == rows
+        return rows / (time.perf_counter() - started), rows / (time.process_time() - used)
+
+
+def slot_table(rows):
+    print(f"\n| one subtask, {rows:,} rows | rows/s | rows per processor's second |\n|---|---|---|")
+    for name, make in {
+        "NumberSequenceSource": lambda: NumberSequenceSource(0, rows - 1),
+        "DataGeneratorSource": lambda: DataGeneratorSource(int, rows),
+        "SourceFunction": lambda: Numbers(rows),
+    }.items():
+        wall, processor = in_a_slot(make, rows)
+        print(f"| {name} | {wall:,.0f} | {processor:,.0f} |", flush=True)
+
+
 def processors_s():
     """Return the processors' time of this process and all its children, s."""
     tick, parents = os.sysconf("SC_CLK_TCK"), {}
@@ -115,6 +137,10 @@ def idle(make, seconds):
 
 
 def main():
+    if sys.argv[1:] == ["slot"]:
+        print(machine())
+        slot_table(1_000_000)
+        return
     rows, parallelism, seconds = (int(value) for value in (sys.argv[1:] + ["300000", "2", "20"][len(sys.argv) - 1 :]))
     root = Path(tempfile.mkdtemp(prefix="pystate-benchmark-"))
     (root / "in").mkdir()
@@ -126,6 +152,7 @@ def main():
     for name, make in SOURCES.items():
         whole, between, epochs = throughput(make, rows)
         print(f"| {name} | {epochs} | {rows / between if between else rows / whole:,.0f} | {whole:.1f} |", flush=True)
+    slot_table(1_000_000)
     print("\n| idle | processors |\n|---|---|")
     watched = FileSource(str(root / "in"), monitor_interval_ms=1000)
     for name, make in {
