@@ -184,7 +184,7 @@ def test_an_idle_source_runs_no_epochs_and_wakes_the_job_and_is_drained(run_job,
         env.execute("waits")
 
     job = run_job(program)
-    job.wait_for(lambda: (job.master.engine.progress()["epoch"] or -1) >= 0)
+    job.wait_for(lambda: job.master.engine.progress()["epoch"] == 0)  # which found nothing
     before = job.master.engine.progress()["epoch"]
     for number in range(1, 3):
         sign.touch()
