@@ -58,6 +58,7 @@ def run(panes, backend, slides, per_pane, elements):
     from pystate.api.window.functions import WindowFunction
     from pystate.common import Types
     from pystate.slot.operators import operator
+    from pystate.slot.operators.windowing.aligned_windows import is_aligned
     from pystate.slot.operators.windowing.window_operator import WindowOperator
     from pystate.testing import WindowOperatorTestHarness
 
@@ -79,6 +80,7 @@ def run(panes, backend, slides, per_pane, elements):
             return [(key, inputs[0])]
 
     operator.WindowOperator = with_panes(WindowOperator, slides * SLIDE, SLIDE) if panes else WindowOperator
+    operator.is_aligned = (lambda operation: False) if panes else is_aligned
     pair, chosen = Types.TUPLE([Types.LONG(), Types.LONG()]), random.Random(1)
     harness = WindowOperatorTestHarness(
         SlidingEventTimeWindows(slides * SLIDE, SLIDE),
