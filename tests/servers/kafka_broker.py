@@ -66,7 +66,8 @@ class KafkaBroker:
         self._log = folder / "log.txt"
         self._process: subprocess.Popen[bytes] | None = None
         self._names = itertools.count(1)
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # 16 bytes, of which the first is 0: an id that begins with a dash would be taken for an option
+        cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         subprocess.run(
             [*self._java("kafka.tools.StorageTool"), "format", "-t", cluster, "-c", str(self._settings)],
             check=True,
