@@ -14,6 +14,7 @@ from pystate.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from pystate.common.type_info import Types
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.file_system import file_writer
+from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import (
     BucketAssigner,
     FileSink,
@@ -359,3 +360,13 @@ def test_it_says_its_guarantee_and_has_its_older_name(tmp_path):
     older = StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
     written(older.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build(), "a")
     assert len(files(tmp_path)) == 1
+
+
+def test_a_sink_hears_its_streams_type_and_stays_as_it_is_for_another_stream(tmp_path):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    built = StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    typed = env.from_collection([("a", 1)], Types.TUPLE([Types.STRING(), Types.INT()])).add_sink(built)
+    plain = env.from_collection([("a", 1)]).sink_to(built)
+    for ending in (typed, plain):
+        written(ending._transformation.function.sink, ("a", 1))
+    assert visible(tmp_path) == Counter(["(a,1)", "('a', 1)"])
