@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from pystate.common.errors import CommitError, JobGraphError, PystateError
+from pystate.common.errors import CommitError, JobGraphError, PystateError, RestoreError
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.sink import Committer, Sink, SinkWriter
 from pystate.testing import SinkTestHarness
@@ -60,6 +61,26 @@ def test_what_a_checkpoint_holds_is_committed_when_a_job_starts_from_it(tmp_path
         with opened(sink, second) as harness:
             assert sink.lines() == Counter("ab")
             assert harness.get_metrics()["alreadyCommittedCommittables"] == 1
+
+
+def test_what_a_snapshot_holds_is_committed_whatever_its_numbers_are(tmp_path):
+    sink = FolderSink(tmp_path)
+    with opened(sink) as harness:
+        harness.process_element("a")
+        snapshot = harness.snapshot(57)
+    with opened(sink, replace(snapshot, checkpoint_id=0)):
+        assert sink.lines() == Counter("a")
+
+
+def test_committables_of_a_sink_that_has_no_committer_any_more_are_refused(tmp_path):
+    with opened(FolderSink(tmp_path)) as harness:
+        nothing_written = harness.snapshot(1)
+        harness.process_element("a")
+        snapshot = harness.snapshot(2)
+    with pytest.raises(RestoreError, match="holds 1 committables, and Plain has no committer") as refused:
+        opened(Plain(), snapshot)
+    assert "another uid" in refused.value.hint
+    opened(Plain(), nothing_written).close()
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 3)])
@@ -209,7 +230,7 @@ class Plain(Sink):
                 self.held = [*getattr(self, "held", []), element]
 
             def flush(self, end_of_input):
-                sink.written += self.held
+                sink.written += getattr(self, "held", [])
                 self.held = []
 
         return Writer()

@@ -24,7 +24,7 @@ from pystate.api.checkpointed import (
 from pystate.api.functions import RuntimeContext, SinkFunction
 from pystate.api.state import ListState, ListStateDescriptor
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CommitError, JobGraphError
+from pystate.common.errors import CommitError, JobGraphError, RestoreError
 from pystate.common.sink_options import SinkOptions
 from pystate.connectors.committables import Committables
 from pystate.connectors.sink import (
@@ -109,6 +109,8 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
             self._kept: ListState[Any] = store.get_list_state(ListStateDescriptor(COMMITTABLES))
             for _, of_subtask in self._kept.get():
                 self._committables.restore(of_subtask)
+        elif COMMITTABLES in store.get_registered_state_names():
+            self._refuse(store.get_list_state(ListStateDescriptor(COMMITTABLES)))
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Commit what the checkpoint holds that the job starts from, and make the writer."""
@@ -121,7 +123,7 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
         if isinstance(self.sink, SupportsCommitter):
             self._committer = self.sink.create_committer(context)
             if self._restored_id is not None:
-                self._commit(self._restored_id)
+                self._commit(None)  # all that is restored is complete, whatever numbers other jobs have given
         if isinstance(self.sink, SupportsWriterState) and self._restored_id is not None:
             self._writer = self.sink.restore_writer(context, self._recovered)
         else:
@@ -174,6 +176,21 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Commit what the checkpoint holds, and what older ones do."""
         self._commit(checkpoint_id)
+
+    def _refuse(self, kept: ListState[Any]) -> None:
+        """Refuse committables that nobody would ever commit: the sink had a committer, and has none any more.
+
+        Raises:
+            RestoreError: There are some.
+        """
+        count = sum(len(committables) for _, of_subtask in kept.get() for _, committables in of_subtask)
+        if count:
+            message = f"The snapshot holds {count} committables, and {type(self.sink).__name__} has no committer for them."
+            hint = (
+                "resume with the sink that wrote them; once that job was stopped all is committed, and another sink can take "
+                "its place under another uid, with --allowNonRestoredState"
+            )
+            raise RestoreError(message, hint=hint)
 
     def _flush(self) -> None:
         assert self._writer is not None  # noqa: S101 - the operator is open

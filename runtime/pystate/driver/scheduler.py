@@ -232,6 +232,8 @@ class Scheduler:
         failure = failure_dict(error, stack_trace)
         if isinstance(error, CorruptSnapshotError) and self._job.coordinator.give_up_latest():
             self._say("The job goes back to the checkpoint before.")
+            if self._commits:
+                self._say("WARNING: Its sinks had committed what stands between the two: that becomes visible once more.")
             delay_ms: int | None = 0
         else:
             delay_ms = self._failures.delay_ms(error, stack_trace)
