@@ -46,6 +46,9 @@ class Step(Enum):
     ACKNOWLEDGED = "acknowledged"  # it has said so
     NOTIFY = "notify"  # a function is about to be told that a checkpoint is complete
     RESTORE = "restore"  # state is about to be restored, and functions to be opened
+    COMMIT = "commit"  # a sink is about to commit what a checkpoint holds, or the one that the job starts from
+    COMMITTABLE = "committable"  # its committer is about to take the next committable: it is in the middle of them
+    COMMITTED = "committed"  # it is visible, and nobody knows yet
     METADATA = "metadata"  # the driver is about to write `_metadata`
     METADATA_WRITTEN = "metadata-written"  # it is written, and nobody knows yet
     TELL = "tell"  # the driver is about to notify the slots
@@ -104,13 +107,19 @@ _IN_SLOTS = {
     Step.NOTIFY: _Point("pystate.slot.operator_chain:OperatorChain", "notify_checkpoint_complete"),
     Step.RESTORE: _Point("pystate.slot.keyed_snapshots:KeyedSnapshots", "restore"),
 }
+_IN_SINKS = {
+    Step.COMMIT: _Point("pystate.connectors.committables:Committables", "commit"),
+    Step.COMMITTABLE: _Point("pystate.connectors.committables:_Request", "get_committable"),
+    Step.COMMITTED: _Point("pystate.connectors.committables:Committables", "commit", behind=True),
+}
 _IN_DRIVERS = {
     Step.METADATA: _Point("pystate.snapshot.storage:SnapshotLocation", "write_metadata"),
     Step.METADATA_WRITTEN: _Point("pystate.snapshot.storage:SnapshotLocation", "write_metadata", behind=True),
     Step.TELL: _Point("pystate.driver.slot_pool:SlotPool", "notify"),
 }
-POINTS = {**_IN_SLOTS, **_IN_DRIVERS}
+POINTS = {**_IN_SLOTS, **_IN_SINKS, **_IN_DRIVERS}
 IN_SLOTS = tuple(_IN_SLOTS)
+IN_SINKS = tuple(_IN_SINKS)
 IN_DRIVERS = tuple(_IN_DRIVERS)
 
 

@@ -13,7 +13,7 @@ import pytest
 from pystate.common.errors import JobCancelledError, UserFunctionError
 from pystate.driver import registered_slot
 from pystate.spark.slot_job import SlotJob
-from tests.faults.injection import IN_SLOTS, POINTS, Action, Faults, Step, strike_in_driver
+from tests.faults.injection import IN_DRIVERS, IN_SLOTS, POINTS, Action, Faults, Step, strike_in_driver
 from tests.faults.processes import is_gone, is_slot, kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, check_tallies, counting, state_in
 from tests.waiting import wait_until
@@ -74,7 +74,7 @@ def kill_at(faults, job, watched, step, monkeypatch):
 
 
 SOME_STEPS = [Step.FLUSHED, Step.UPLOAD, Step.METADATA_WRITTEN]
-ALL_STEPS = [step for step in (Step.ELEMENT, *POINTS) if step is not Step.RESTORE]
+ALL_STEPS = [step for step in (Step.ELEMENT, *IN_SLOTS, *IN_DRIVERS) if step is not Step.RESTORE]
 
 
 @pytest.mark.parametrize(

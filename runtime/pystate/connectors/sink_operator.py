@@ -187,8 +187,8 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
         if count:
             message = f"The snapshot holds {count} committables, and {type(self.sink).__name__} has no committer for them."
             hint = (
-                "resume with the sink that wrote them; once that job was stopped all is committed, and another sink can take "
-                "its place under another uid, with --allowNonRestoredState"
+                "resume with the sink that wrote them; once that job was stopped all is committed, and another sink can "
+                "take its place under another uid, with --allowNonRestoredState"
             )
             raise RestoreError(message, hint=hint)
 
