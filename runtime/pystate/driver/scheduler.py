@@ -231,9 +231,8 @@ class Scheduler:
         self._say(f"Attempt {self._number} failed: {error}\n{bounded_trace(stack_trace)}")
         failure = failure_dict(error, stack_trace)
         if isinstance(error, CorruptSnapshotError) and self._job.coordinator.give_up_latest():
-            self._say("The job goes back to the checkpoint before.")
-            if self._commits:
-                self._say("WARNING: Its sinks had committed what stands between the two: that becomes visible once more.")
+            again = " WARNING: What its sinks had committed since becomes visible once more." if self._commits else ""
+            self._say(f"The job goes back to the checkpoint before.{again}")
             delay_ms: int | None = 0
         else:
             delay_ms = self._failures.delay_ms(error, stack_trace)
