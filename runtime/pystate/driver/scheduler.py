@@ -39,6 +39,7 @@ from pystate.snapshot.snapshot import Snapshot
 
 _END_KNOWN_S = 60.0
 """How long an attempt that only commits waits until it is known how the job ends: whoever asked for the end tells."""
+_WRITTEN_AGAIN = " WARNING: What its sinks had committed since becomes visible once more."
 
 
 class Scheduler:
@@ -231,8 +232,7 @@ class Scheduler:
         self._say(f"Attempt {self._number} failed: {error}\n{bounded_trace(stack_trace)}")
         failure = failure_dict(error, stack_trace)
         if isinstance(error, CorruptSnapshotError) and self._job.coordinator.give_up_latest():
-            again = " WARNING: What its sinks had committed since becomes visible once more." if self._commits else ""
-            self._say(f"The job goes back to the checkpoint before.{again}")
+            self._say(f"The job goes back to the checkpoint before.{_WRITTEN_AGAIN if self._commits else ''}")
             delay_ms: int | None = 0
         else:
             delay_ms = self._failures.delay_ms(error, stack_trace)
