@@ -5,6 +5,7 @@
 Reads the lines of text files as they come to INPUT_DIR, and numbers them in the order of each first word.
 """
 
+import os
 import sys
 import uuid
 from pathlib import Path
@@ -42,7 +43,10 @@ class LinesWriter(CommittingSinkWriter):
         if not lines:
             return []
         name = uuid.uuid4().hex
-        (self.folder / f".{name}.pending").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        with (self.folder / f".{name}.pending").open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
         return [name]  # whoever commits it finds the file by it
 
 

@@ -118,7 +118,6 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "pipeline.vertex-name-include-index-prefix": "the plan has one form, see `pystate info`",
     "source.reader.": "Spark reads the sources; what an epoch reads at most is pystate.source.max-bytes-per-epoch",
     "source.file.": "Spark reads the sources; what an epoch reads at most is pystate.source.max-bytes-per-epoch",
-    "sink.committer.retries": "there are no two-phase sinks yet",
     "collect-sink.": _INNER,
     # Python
     "python.fn-execution.": f"{_PROCESS}, there are no bundles",
