@@ -11,7 +11,7 @@ import pytest
 from pystate.common import Types
 from pystate.common.errors import JobCancelledError
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
-from pystate.connectors.sql import SqlSink
+from pystate.connectors.sql import SqlConnectionOptions, SqlSink, SqlSource
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
 from tests.connectors.sql.databases import connected, execute, make_table, rows
@@ -138,3 +138,22 @@ def test_nothing_is_visible_in_front_of_its_checkpoint(run_job, tmp_path):
     job.savepoint(tmp_path / "savepoints", stop=True)
     job.result()
     assert check_table(url, "words") == Counter(watched.pairs)
+
+
+def test_the_rows_of_a_query_go_through_a_job(run_job, tmp_path):
+    url = f"sqlite:///{tmp_path}/database"
+    make_table(url, "words")
+    make_table(url, "copies")
+    execute(url, *(f"INSERT INTO words VALUES ('w{number}', {number})" for number in range(50)))
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        query = "SELECT word, number FROM words WHERE number BETWEEN ? AND ? ORDER BY number"
+        row = Types.ROW_NAMED(["word", "number"], [Types.STRING(), Types.INT()])
+        source = SqlSource(SqlConnectionOptions(url), query, row, partition_bounds=(0, 49), partitions=4)
+        words = env.from_source(source, source_name="words").uid("words")
+        words.sink_to(SqlSink.builder().set_url(url).set_table("copies").set_columns("word", "number").build()).uid("copies")
+        env.execute("copying")
+
+    run_job(program, OPTIONS).result()
+    assert rows(url, "copies") == rows(url, "words")
