@@ -140,6 +140,8 @@ class Moody(Committer):
                 request.update_and_retry_later(f"{request.get_committable()}!")
             elif mood == "retry":
                 request.retry_later()
+            elif mood == "busy":
+                request.retry_later(TimeoutError("the lock is held"))
             elif mood == "known":
                 request.signal_failed_with_known_reason(ValueError("too old"))
             elif mood == "unknown":
@@ -194,6 +196,8 @@ def test_too_many_tries_fail_the_job(tmp_path):
     with pytest.raises(CommitError, match="after 3 retries") as failed:
         committed(tmp_path, ["retry"] * 9, **{"sink.committer.retries": 3})
     assert "sink.committer.retries" in str(failed.value.hint)
+    with pytest.raises(CommitError, match="after 1 retries: TimeoutError: the lock is held"):
+        committed(tmp_path, ["busy"] * 9, **{"sink.committer.retries": 1})
 
 
 @pytest.mark.parametrize(("mood", "said"), [("unknown", "odd"), ("raises", "no connection")])

@@ -24,11 +24,13 @@ class _Request(CommitRequest[Any]):
         dropped: It can't be committed, and the job goes on.
         error: Why the job can't go on.
         known: It was committed before.
+        why: Why the last try was in vain, where its committer says.
     """
 
     def __init__(self, committable: Any) -> None:
         self.committable = committable
         self.retries = 0
+        self.why: BaseException | None = None
         self.begin()
 
     def begin(self) -> None:
@@ -57,9 +59,10 @@ class _Request(CommitRequest[Any]):
         """Have the job fail."""
         self.error = error
 
-    def retry_later(self) -> None:
+    def retry_later(self, reason: BaseException | None = None) -> None:
         """Ask for another try."""
         self.again = True
+        self.why = reason
 
     def update_and_retry_later(self, committable: Any) -> None:
         """Ask for another try with another committable."""
@@ -84,6 +87,12 @@ class Committables:
         for name in (*names, "failedCommittables", "retriedCommittables"):
             self._counters[name] = group.counter(name)
         group.gauge("pendingCommittables", lambda: len(self))
+
+    @property
+    def why(self) -> BaseException | None:
+        """Why the oldest of them had to be tried again; None where nobody says."""
+        waiting = (request.why for number in sorted(self._waiting) for request in self._waiting[number])
+        return next(waiting, None)
 
     def add(self, checkpoint_id: int, committables: Sequence[Any]) -> None:
         """Keep what is to be committed once a checkpoint is complete."""

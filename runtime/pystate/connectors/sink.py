@@ -160,8 +160,12 @@ class CommitRequest(ABC, Generic[CommittableT]):
         """Say that it can't be committed, and that the job can't go on: it fails, and tries again behind its checkpoint."""
 
     @abstractmethod
-    def retry_later(self) -> None:
-        """Ask for another try a little later; `sink.committer.retries` says how many there are until the job fails."""
+    def retry_later(self, reason: BaseException | None = None) -> None:
+        """Ask for another try a little later; `sink.committer.retries` says how many there are until the job fails.
+
+        Args:
+            reason: What people are told then (ours; Flink's takes none).
+        """
 
     @abstractmethod
     def update_and_retry_later(self, committable: CommittableT) -> None:

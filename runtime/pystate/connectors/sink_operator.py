@@ -23,6 +23,7 @@ from pystate.api.checkpointed import (
 )
 from pystate.api.functions import RuntimeContext, SinkFunction
 from pystate.api.state import ListState, ListStateDescriptor
+from pystate.common.bounded_text import bounded_text, first_line
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CommitError, JobGraphError, RestoreError
 from pystate.common.sink_options import SinkOptions
@@ -208,9 +209,11 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
         while self._committables.commit(self._committer, checkpoint_id, self._where):
             retries += 1
             if retries > self._retries:
-                message = f"The sink could not commit after {self._retries} retries."
+                why = self._committables.why
+                said = "." if why is None else f": {type(why).__name__}: {first_line(why)}"
+                message = bounded_text(f"The sink could not commit after {self._retries} retries{said}")
                 hint = f"raise {SinkOptions.COMMITTER_RETRIES.key}, once what it writes to answers again"
-                raise CommitError(message, where=self._where, hint=hint)
+                raise CommitError(message, where=self._where, hint=hint) from why
             self._sleep(RETRY_DELAY_S)
 
     def _check(self, writer: SinkWriter[Any]) -> None:

@@ -187,7 +187,7 @@ class Request:
     def signal_already_committed(self):
         self.said.append("already")
 
-    def retry_later(self):
+    def retry_later(self, reason=None):
         self.said.append("retry")
 
     def signal_failed_with_unknown_reason(self, error):

@@ -135,7 +135,7 @@ class KafkaCommitter(WriteAheadCommitter):
                 request.signal_failed_with_unknown_reason(KafkaConnectorError(message, where=self._where))
                 return True
             _LOG.warning("A transaction of %s is tried again: %s", transactional_id, reason(error))
-            request.retry_later()
+            request.retry_later(KafkaConnectorError(reason(error), where=self._where))
             return True
         except BaseException:
             self._drop(transactional_id)

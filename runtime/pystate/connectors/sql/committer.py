@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from pystate.common.errors import CommitError
 from pystate.connectors.sink import CommitRequest
 from pystate.connectors.sql.commit_table import CommitTable
 from pystate.connectors.sql.errors import Failure, failure_of, words_of
@@ -87,8 +88,9 @@ class SqlCommitter(WriteAheadCommitter):
         failure = failure_of(error)
         if failure in (Failure.CONFLICT, Failure.LOST):
             # a COMMIT that was done all the same is found by its marker
-            _LOG.warning("A commit is tried again: %s (%s)", words_of(error, self._password), failure.name)
-            request.retry_later()
+            said = words_of(error, self._password)
+            _LOG.warning("A commit is tried again: %s (%s)", said, failure.name)
+            request.retry_later(CommitError(said))
             return True
         if failure is Failure.ROW and not has_marker and self._is_committed(commit_id):
             request.signal_already_committed()
