@@ -1,0 +1,168 @@
+"""What the campaign of sinks runs between: sources that give words, and targets that an outside reader looks at.
+
+A target says how its sink is made, what a reader sees, in the order in which it sees it, and what is left behind. What a new
+sink needs for the campaign is a class here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from pystate.common import Types
+from pystate.common.serialization import Encoder
+from pystate.connectors.sink import Sink
+from pystate.connectors.source import SourceFunction
+from pystate.datastream import CheckpointedFunction, ListStateDescriptor
+from pystate.datastream.connectors.file_system import FileSink, FileSource, OutputFileConfig, RollingPolicy
+from tests.connectors.file_system.faulty_disk import files, hidden
+from tests.connectors.folder_sink import FolderSink
+from tests.faults.workload import Watched
+
+Part = list[tuple[str, int]]
+"""Words and their counts, in the order in which a reader finds them."""
+
+
+class Target(Protocol):
+    """Where a job writes to."""
+
+    def sink(self) -> Sink[Any]:
+        """Make the sink of words with their counts."""
+
+    def parts(self) -> list[Part]:
+        """Read what is visible, as another process does; in each part, elements of one word are in their order."""
+
+    def left(self) -> list[str]:
+        """Return what isn't visible, of a job that has ended, though the sink promises to clean up."""
+
+
+def _pairs(text: str) -> Part:
+    pairs = (line.strip("()").split(",") for line in text.splitlines())
+    return [(word.strip("'"), int(count)) for word, count in pairs]
+
+
+class FolderTarget:
+    """The sink of the tests: files that are moved from one folder to another."""
+
+    def __init__(self, root: Path) -> None:
+        self.made = FolderSink(root / "out")
+
+    def sink(self) -> Sink[Any]:
+        """Make the sink."""
+        return self.made
+
+    def parts(self) -> list[Part]:
+        """Read the folder."""
+        return [_pairs(path.read_text()) for path in self.made.root.glob("visible/*")]
+
+    def left(self) -> list[str]:
+        """Return nothing: what dead writers have begun stays where it is."""
+        return []
+
+
+class FileTarget:
+    """`FileSink` with rows of text.
+
+    Args:
+        root: A folder.
+        policy: When files end.
+    """
+
+    def __init__(self, root: Path, policy: RollingPolicy | None = None) -> None:
+        self.root = root / "out"
+        self.policy = RollingPolicy.on_checkpoint_rolling_policy() if policy is None else policy
+
+    def sink(self) -> Sink[Any]:
+        """Make the sink."""
+        builder = FileSink.for_row_format(str(self.root), Encoder.simple_string_encoder()).with_rolling_policy(self.policy)
+        return builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(".txt").build()).build()
+
+    def parts(self) -> list[Part]:
+        """Read the files as Spark does."""
+        return [_pairs(path.read_text()) for path in files(self.root)]
+
+    def left(self) -> list[str]:
+        """Return the files that are still in progress."""
+        return [path.name for path in hidden(self.root)]
+
+
+class Feed(Protocol):
+    """Where words come from."""
+
+    def stream(self, env: Any) -> Any:
+        """Return the stream of words."""
+
+    def feed(self, seen: int, chance: Any) -> None:
+        """Give more, where so many elements are visible by now."""
+
+    def rest(self) -> Callable[[Counter[str]], bool]:
+        """End the feeding; return what says whether words with how often each was counted are all that was given."""
+
+
+class FileFeed:
+    """A folder that files are put into."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.watched = Watched(root, seed)
+
+    def stream(self, env: Any) -> Any:
+        """Return the stream of words."""
+        source = FileSource(str(self.watched.folder), monitor_interval_ms=1000, max_files_per_epoch=2)
+        return env.from_source(source, None, "words")
+
+    def feed(self, seen: int, chance: Any) -> None:
+        """Add files, not faster than they are read."""
+        if self.watched.words.total() - seen < 1000:
+            self.watched.add(chance.randrange(1, 4))
+
+    def rest(self) -> Callable[[Counter[str]], bool]:
+        """Compare with all files."""
+        return lambda counted: counted == self.watched.words
+
+
+def word_at(offset: int) -> str:
+    """Return the word with a number: what a `Generator` gives."""
+    return f"word-{offset * offset % 53}"
+
+
+class Generator(SourceFunction, CheckpointedFunction):
+    """Gives words for ever, some hundreds a second; its offset is operator state."""
+
+    def __init__(self) -> None:
+        self.offset = 0
+        self.running = True
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("offset", Types.LONG()))
+        self.offset = next(iter(self.state.get()), 0)
+
+    def snapshot_state(self, context):
+        self.state.update([self.offset])
+
+    def run(self, ctx):
+        while self.running:
+            with ctx.get_checkpoint_lock():
+                ctx.collect(word_at(self.offset))
+                self.offset += 1
+            time.sleep(0.005)
+
+    def cancel(self):
+        self.running = False
+
+
+class GeneratorFeed:
+    """A source in a slot."""
+
+    def stream(self, env: Any) -> Any:
+        """Return the stream of words."""
+        return env.add_source(Generator(), "words", Types.STRING()).uid("words")
+
+    def feed(self, seen: int, chance: Any) -> None:
+        """Do nothing: it feeds itself."""
+
+    def rest(self) -> Callable[[Counter[str]], bool]:
+        """Compare with the words of the first offsets: none is missing in between."""
+        return lambda counted: counted == Counter(map(word_at, range(counted.total()))) and counted.total() > 0

@@ -1,0 +1,64 @@
+"""The campaign of `sink_campaign.py` for each pair of source and sink: short, and as long as `--campaign-kills` says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.processes import needs_proc
+from tests.faults.sink_campaign import HEADER, Reader, SinkCampaign
+from tests.faults.sink_targets import FileFeed, FileTarget, FolderTarget, GeneratorFeed
+
+pytestmark = [needs_proc, pytest.mark.timeout(300)]
+
+FEEDS = {"files": FileFeed, "generator": lambda root, seed: GeneratorFeed()}
+TARGETS = {"folder": FolderTarget, "FileSink": FileTarget}
+PAIRS = [(feed, target) for feed in FEEDS for target in TARGETS]
+
+
+def run(run_job, spark, tmp_path, pair, *, kills, seed):
+    feed, target = pair
+    made = FEEDS[feed](tmp_path, seed), TARGETS[target](tmp_path)
+    campaign = SinkCampaign(run_job, spark, tmp_path, f"{feed} to {target}", *made, seed)
+    try:
+        report = campaign.run(kills)
+    finally:
+        print(f"\n{HEADER}\n{campaign.report.to_markdown()}")
+    assert report.kills.total() >= kills
+
+
+class Shown:
+    """A target that shows what it is told to."""
+
+    def parts(self):
+        return self.shown
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        ([[("a", 1), ("a", 2)], [("b", 1)]], "early"),  # there is no checkpoint at all
+        ([[("a", 1)], [("a", 3)]], "lost"),
+        ([[("a", 1), ("a", 2)], [("a", 2)]], "doubled"),
+        ([[("a", 2), ("a", 1)]], "stands behind"),
+    ],
+)
+def test_the_reader_sees_what_is_wrong(tmp_path, shown, said):
+    target = Shown()
+    target.shown = shown
+    with pytest.raises(AssertionError, match=said):
+        Reader(target, tmp_path).look()
+
+
+@pytest.mark.parametrize(
+    "pair", [PAIRS[0], *(pytest.param(pair, marks=pytest.mark.slow) for pair in PAIRS[1:])], ids=" to ".join
+)
+def test_a_pair_in_short(run_job, spark, tmp_path, pair):
+    run(run_job, spark, tmp_path, pair, kills=3, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("pair", PAIRS, ids=" to ".join)
+def test_a_pair_at_length(run_job, spark, tmp_path, request, pair):
+    kills, seed = (request.config.getoption(f"--campaign-{name}") for name in ("kills", "seed"))
+    run(run_job, spark, tmp_path, pair, kills=kills, seed=seed)
