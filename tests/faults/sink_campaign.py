@@ -209,8 +209,10 @@ class SinkCampaign:
                 self.report.kills[card] += 1
 
     def _strike(self, step: Step, action: Action, during: Callable[[], None]) -> None:
-        # COMMITTABLE is passed once for each committable of each subtask: the second is in the middle
-        self._faults.arm(step, action, after=self._chance.randrange(2))
+        # COMMITTABLE is passed once for each committable of each subtask: the second is in the middle. RESTORE is
+        # passed once by each subtask of an attempt, of which there may be one.
+        after = self._chance.randrange(2)
+        self._faults.arm(step, action, after=0 if step is Step.RESTORE else after)
         try:
             during()
             self.report.kills[f"{action.value} at {step.value}"] += len(self._faults.struck(step))
