@@ -21,7 +21,7 @@ _TYPES = "values are written by their Python type; there is no Kryo and no Avro 
 _ENDED = "there is no history server and no result store; ended jobs stay for jobstore.expiration-time"
 _ZOOKEEPER = "there is no ZooKeeper; high-availability.type = filesystem keeps leases and records in storageDir"
 _EVENT_TIME = "watermarks advance at the end of each epoch"
-_QUERYABLE = "there is no queryable state server; `pystate state read` reads snapshots"
+_QUERYABLE = "an event loop does the network's work; query-threads bounds what is answered at once"
 _KERBEROS = "Spark logs in (spark.kerberos.keytab and .principal), and for checkpoints on HDFS the ticket of kinit counts"
 _LISTENERS = "listeners are Java classes; GET /jobs/:jobid and `pystate wait` tell of a job's state"
 _INNER = "it is an inner setting of Flink's own processes"
@@ -275,10 +275,12 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "traces.report-events-as-spans": _TRACES,
     "trace.reporter.": _TRACES,
     "trace.reporters": _TRACES,
-    "query.client.": _QUERYABLE,
-    "query.proxy.": _QUERYABLE,
-    "query.server.": _QUERYABLE,
-    "queryable-state.": _QUERYABLE,
+    "query.client.network-threads": _QUERYABLE,
+    "query.proxy.network-threads": _QUERYABLE,
+    "query.server.network-threads": _QUERYABLE,
+    "queryable-state.client.network-threads": _QUERYABLE,
+    "queryable-state.proxy.network-threads": _QUERYABLE,
+    "queryable-state.server.network-threads": _QUERYABLE,
     # files
     "fs.overwrite-files": "sinks write new files only",
     "fs.output.always-create-directory": "sinks make the folders they need",

@@ -29,6 +29,7 @@ from pystate.common.option_types import (
     PortRangeType,
     StringType,
 )
+from pystate.common.queryable_state_options import QueryableStateOptions
 from pystate.common.rocksdb_metric_options import RocksDBNativeMetricOptions
 from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.common.security_options import SecurityOptions
@@ -508,6 +509,7 @@ OPTION_GROUPS: tuple[type, ...] = (
     PythonOptions,
     ExecutionOptions,
     SinkOptions,
+    QueryableStateOptions,
     ClientOptions,
     RestOptions,
     SecurityOptions,

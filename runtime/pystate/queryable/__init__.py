@@ -1,0 +1,1 @@
+"""Queryable state: looking into a running job. See `docs/queryable-state.md`."""
