@@ -246,6 +246,7 @@ class StateDescriptor(ABC):
         self.name = name
         self.type_info = type_info
         self._ttl_config: StateTtlConfig | None = None
+        self._queryable_state_name: str | None = None
 
     @property
     @abstractmethod
@@ -274,6 +275,39 @@ class StateDescriptor(ABC):
             message = f"The time to live of state {self.name!r} must be a StateTtlConfig, not {ttl_config!r}."
             raise StateError(message, hint="write StateTtlConfig.new_builder(Time.hours(1)).build()")
         self._ttl_config = ttl_config if ttl_config.is_enabled() else None
+
+    def set_queryable(self, queryable_state_name: str) -> None:
+        """Let the state be read from outside while the job runs; call it before the state is asked for. Keyed state only.
+
+        It takes effect with `queryable-state.enable = true`. See `docs/queryable-state.md`.
+
+        Args:
+            queryable_state_name: What clients ask for, one name in the job.
+
+        Raises:
+            StateError: This is no name, or the state has another one.
+        """
+        if not isinstance(queryable_state_name, str) or not queryable_state_name:
+            message = f"The queryable name of state {self.name!r} must be a non-empty string, not {queryable_state_name!r}."
+            raise StateError(message)
+        check_text(queryable_state_name, "the queryable name of a state", StateError)
+        if self._queryable_state_name not in (None, queryable_state_name):
+            message = f"State {self.name!r} is queryable as {self._queryable_state_name!r} already."
+            raise StateError(message, hint="call set_queryable once")
+        self._queryable_state_name = queryable_state_name
+
+    @property
+    def queryable_state_name(self) -> str | None:
+        """The name by which the state is read from outside; None where it isn't."""
+        return self._queryable_state_name
+
+    def is_queryable(self) -> bool:
+        """Return whether the state can be read from outside."""
+        return self._queryable_state_name is not None
+
+    def get_queryable_state_name(self) -> str | None:
+        """Return the name by which the state is read from outside; None where it isn't."""
+        return self._queryable_state_name
 
     def __eq__(self, other: object) -> bool:
         """Compare by kind, name, types, time to live, and what else makes a difference to the state."""

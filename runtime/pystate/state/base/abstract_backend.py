@@ -20,6 +20,7 @@ from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import VOID, NamespaceSerializer
 from pystate.state.base.overlay import EpochOverlay, OverlayState
 from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
+from pystate.state.base.queryable_states import QueryableStateInfo
 from pystate.state.base.timer_schema import TimerSchema
 from pystate.state.base.ttl.cleanup import EntryFilter, snapshot_filter
 
@@ -39,7 +40,16 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         ValueError: There are no such key groups.
     """
 
-    __slots__ = ("_handles", "_overlays", "_queues", "_visitor", "configuration", "key_context", "working_directory")
+    __slots__ = (
+        "_handles",
+        "_overlays",
+        "_queryable",
+        "_queues",
+        "_visitor",
+        "configuration",
+        "key_context",
+        "working_directory",
+    )
 
     def __init__(
         self,
@@ -56,6 +66,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         self.configuration = Configuration() if configuration is None else configuration
         self._handles: dict[str, InternalKvState] = {}
         self._queues: dict[str, KeyGroupedPriorityQueue] = {}
+        self._queryable: dict[str, QueryableStateInfo] = {}
         self._overlays: dict[str, EpochOverlay] = {}  # of all that was declared, by the names of states
         self._visitor = KeyVisitor(self.key_context, self.limit_epoch)
 
@@ -85,6 +96,8 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         self, descriptor: StateDescriptor, namespaces: NamespaceSerializer = VOID
     ) -> InternalKvState:
         known = self._handles.get(descriptor.name)
+        if descriptor.queryable_state_name is not None:
+            self._register_queryable(descriptor.queryable_state_name, descriptor, namespaces)
         if known is None:
             return self._declared(descriptor, namespaces)
         if known.descriptor != descriptor:
@@ -95,6 +108,18 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
             message = f"State {descriptor.name!r} is declared in namespaces of two types, {types}."
             raise StateDeclarationError(message, hint="give one of them another name")
         return known
+
+    def _register_queryable(self, name: str, descriptor: StateDescriptor, namespaces: NamespaceSerializer) -> None:
+        known = self._queryable.get(name)
+        if known is None:
+            self._queryable[name] = QueryableStateInfo.of(descriptor, namespaces, self.key_codec.key_type)
+        elif known.state_name != descriptor.name:
+            message = f"Two states are queryable as {name!r}: {known.state_name!r} and {descriptor.name!r}."
+            raise StateDeclarationError(message, hint="give set_queryable another name for one of them")
+
+    @override
+    def queryable_states(self) -> dict[str, QueryableStateInfo]:
+        return dict(self._queryable)
 
     def _declared(self, descriptor: StateDescriptor, namespaces: NamespaceSerializer) -> InternalKvState:
         if descriptor.name in self._queues:
@@ -153,6 +178,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         """Forget what was declared, and the running epoch."""
         self._drop_epochs()
         self._handles.clear()
+        self._queryable.clear()
         self._queues.clear()
         self._overlays.clear()
 

@@ -18,11 +18,12 @@ One thread owns the backend. Only `KeyedStateSnapshot`'s methods may be called f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
+from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.metrics.sample import MetricSample
 from pystate.state.base.key_context import InternalKeyContext
@@ -32,8 +33,10 @@ from pystate.state.base.native import NativeSnapshot, NativeSource, unreadable_n
 from pystate.state.base.snapshot import KeyedStateSnapshot
 
 if TYPE_CHECKING:
+    from pystate.state.base.committed_view import CommittedView
     from pystate.state.base.internal_state import InternalKvState
     from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
+    from pystate.state.base.queryable_states import QueryableStateInfo
     from pystate.state.base.timer_schema import TimerSchema
 
 
@@ -230,6 +233,19 @@ class KeyedStateBackend(ABC):
             StateError: The backend isn't empty.
         """
         raise unreadable_native(["other"], type(self).__name__)
+
+    def queryable_states(self) -> Mapping[str, QueryableStateInfo]:
+        """Return the declared states that can be read from outside, by their queryable names; from any thread."""
+        return {}
+
+    def committed_view(self) -> CommittedView:
+        """Return a view of the queryable states as the last flushed epoch has left them. Costs nothing by their size.
+
+        Raises:
+            StateError: The backend has no views.
+        """
+        message = f"{type(self).__name__} can't show its state to readers from outside."
+        raise StateError(message, hint="set queryable-state.enable = false, or take the state backend hashmap or rocksdb")
 
     def metric_samples(self) -> Sequence[MetricSample]:
         """Return what the backend measures of itself, without an operator. Called from any thread, about once a second."""

@@ -30,6 +30,7 @@ from pystate.state.hashmap.snapshot import HashMapSnapshot, RawEntries
 from pystate.state.hashmap.table import StateTable, TableView
 from pystate.state.hashmap.timers import TimerForm
 from pystate.state.hashmap.ttl_sweep import IncrementalCleanup, incremental_cleanup
+from pystate.state.hashmap.views import HashMapView, HashMapViews, ViewedTable
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
     per state; while snapshots are open, flushes go to layers over the frozen tables.
     """
 
-    __slots__ = ("_cleanups", "_lock", "_open", "_records", "_registered")
+    __slots__ = ("_cleanups", "_lock", "_open", "_records", "_registered", "_views")
 
     def __init__(
         self,
@@ -72,6 +73,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
         )
         self._cleanups: list[IncrementalCleanup] = []
         self._records = 0
+        self._views = HashMapViews()
         self._open: set[HashMapSnapshot] = set()
         self._lock = threading.Lock()  # guards _open: snapshots are released on other threads
 
@@ -153,6 +155,16 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
     def _forget(self, snapshot: HashMapSnapshot) -> None:
         with self._lock:
             self._open.discard(snapshot)
+
+    @override
+    def committed_view(self) -> HashMapView:
+        wanted = {queryable.state_name: queryable.schema for queryable in self.queryable_states().values()}
+        tables = {
+            name: ViewedTable(registered.store.table, wanted[name])
+            for name, registered in self._registered.declared()
+            if name in wanted
+        }
+        return self._views.open(tables)
 
     @override
     def restore(self, sources: Iterable[BinaryIO]) -> None:

@@ -19,6 +19,8 @@ MAX_LAYERS = 4
 GroupTable = dict[Hashable, Any]
 Layer = dict[int, GroupTable]
 
+_MISSING = object()
+
 
 class StateTable:
     """Key group -> key -> stored value, with frozen views.
@@ -26,13 +28,15 @@ class StateTable:
     Attributes:
         base: A dict per key group of the range.
         layers: Newer values, oldest first; the last one is open for writing, the others are frozen.
+        replaced: Where what is replaced is kept for readers on other threads, see `views`; None where nobody reads.
     """
 
-    __slots__ = ("base", "layers", "stores_objects")
+    __slots__ = ("base", "layers", "replaced", "stores_objects")
 
     def __init__(self, key_groups: KeyGroupRange) -> None:
         self.base: Layer = {group: {} for group in range(key_groups.start, key_groups.end + 1)}
         self.layers: list[Layer] = []
+        self.replaced: GroupTable | None = None
         self.stores_objects = True
 
     def get(self, key: Hashable, key_group: int) -> Any:
@@ -46,8 +50,22 @@ class StateTable:
 
     known = get
 
+    def peek(self, key: Hashable, key_group: int) -> Any:
+        """Return the stored value, from any thread; None where there is none."""
+        for layer in reversed(tuple(self.layers)):  # a copy: the owner merges layers meanwhile
+            group = layer.get(key_group)
+            stored = _MISSING if group is None else group.get(key, _MISSING)
+            if stored is not _MISSING:
+                return stored
+        return self.base[key_group].get(key)
+
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
         """Store (key, value) pairs; None removes. `key_groups` has the key group of each key."""
+        if self.replaced is not None:
+            changes = list(changes)
+            for key, _ in changes:
+                if key not in self.replaced:
+                    self.replaced[key] = self.get(key, key_groups[key])
         if self.layers:
             top = self.layers[-1]
             for key, stored in changes:
@@ -69,6 +87,13 @@ class StateTable:
 
         While a view may be open, the value is copied the first time; later calls return that copy.
         """
+        replaced = self.replaced
+        if replaced is not None and key not in replaced:
+            stored = self.get(key, key_group)
+            if stored is None:
+                replaced[key] = None
+                return None
+            self.put(key, key_group, copy(stored))  # which keeps the other in `replaced`
         base = self.base[key_group]
         if not self.layers:
             return base.get(key)

@@ -38,6 +38,7 @@ from pystate.state.rocksdb.table import RocksDBTable
 from pystate.state.rocksdb.tables import RocksDBTables
 from pystate.state.rocksdb.timer_table import RocksDBTimerTable
 from pystate.state.rocksdb.ttl_sweep import SweepCleanup, sweep_cleanup
+from pystate.state.rocksdb.views import RocksDBView
 
 
 class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
@@ -201,6 +202,17 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
     def restore_native(self, sources: Sequence[NativeSource]) -> int | None:
         self._check_usable()
         return self._restore.native(sources)
+
+    @override
+    def committed_view(self) -> RocksDBView:
+        self._check_usable()
+        wanted = {queryable.state_name: queryable.schema for queryable in self.queryable_states().values()}
+        families = {
+            name: (table.family, wanted[name])
+            for name, table in self._tables.declared()
+            if name in wanted and table.family is not None
+        }
+        return RocksDBView(self._tables.database, families, self.key_codec)
 
     @override
     def state_names(self) -> list[str]:

@@ -69,6 +69,39 @@ class FrozenRows:
             self._rows.seek_to_first()
             yield from _rest_of(self._rows)
 
+    def get(self, row: bytes) -> bytes | None:
+        """Return the value of a row; None where there is none.
+
+        Raises:
+            StateError: RocksDB can't read it.
+        """
+        rows = self._rows
+        with self._lock, _explained(self._what, self._where):
+            rows.seek(row)
+            if rows.key() == row:
+                value: bytes = rows.value()
+                return value
+            rows.status()
+            return None
+
+    def starting_with(self, prefix: bytes, after: bytes | None = None) -> Generator[tuple[bytes, bytes], None, None]:
+        """Iterate over the rows whose keys begin with a prefix, behind one of them where that is given.
+
+        Exhaust or close it soon: others wait.
+
+        Raises:
+            StateError: RocksDB can't read a row.
+        """
+        rows = self._rows
+        with self._lock, _explained(self._what, self._where):
+            rows.seek(prefix if after is None else after)
+            if after is not None and rows.key() == after:
+                rows.next()
+            for row, value in _rest_of(rows):
+                if not row.startswith(prefix):
+                    return
+                yield row, value
+
 
 class Database:
     """A database. It lives until its owner and all that `retain` it have called `release`; then its folder is removed.
