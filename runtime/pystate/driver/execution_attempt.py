@@ -27,6 +27,7 @@ from pystate.common.errors import (
 )
 from pystate.common.options import CheckpointingOptions, PystateOptions
 from pystate.driver.engine import Engine
+from pystate.driver.queryable.kv_state_locations import KvStateLocations
 from pystate.driver.resource_manager import ResourceManager, ResourceWatch
 from pystate.driver.restored_job import RestoredJob
 from pystate.driver.slot_calls import CHECKPOINT_CALLS, answer_slot_call
@@ -77,6 +78,7 @@ class ExecutionAttempt:
         metrics: Takes what slots measure.
         waits: Takes a sentence for people: what is waited for.
         ends_deployed: Returns how the attempt ends once all state is restored, where that is all it is for; else None.
+        kv_states: Takes where queryable state is; None where nobody asks.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class ExecutionAttempt:
         metrics: SlotMetrics,
         waits: Callable[[str], object],
         ends_deployed: Callable[[], AttemptEnd | None] = lambda: None,
+        kv_states: KvStateLocations | None = None,
     ) -> None:
         self._resources = resources
         self._plan = plan
@@ -106,6 +109,7 @@ class ExecutionAttempt:
         self._metrics = metrics
         self._waits = waits
         self._ends_deployed = ends_deployed
+        self._kv_states = KvStateLocations() if kv_states is None else kv_states
         self._slot_count = plan.width
         self._pool = SlotPool(
             environment.job_id,
@@ -168,6 +172,7 @@ class ExecutionAttempt:
             self._ended.notify_all()
         if end.outcome is not AttemptOutcome.FINISHED:
             self._coordinator.attempt_over(self._pool, job_ends=self._job_ends)
+        self._kv_states.attempt_over()
         self._pool.fail("the attempt ended")
 
     def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
@@ -178,6 +183,10 @@ class ExecutionAttempt:
             return None
         if op in CHECKPOINT_CALLS:
             return answer_slot_call(self._coordinator, op, arguments)
+        if op == "kv_states":
+            host, port = arguments["address"]
+            number, states = self._environment.attempt, arguments["states"]
+            return self._kv_states.register(number, arguments["index"], (str(host), int(port)), states)
         return self._engine.handle_slot_call(op, arguments)
 
     @property
@@ -221,6 +230,7 @@ class ExecutionAttempt:
             watch.wait(lambda: self._end is not None)
         self._scratch.mkdir(parents=True)
         self._metrics.begin_attempt(self._environment.attempt)
+        self._kv_states.begin_attempt(self._environment.attempt, self._pool.description.secret)
         self._pool.start()
         self._allocation.start()
         restored = self._restored
@@ -245,6 +255,7 @@ class ExecutionAttempt:
             self.end(end)
             return
         self._engine.start(self._pool, self)
+        self._kv_states.attempt_runs(self._environment.attempt)
         on_running()
 
     def _resource_watch(self) -> ResourceWatch | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.common.configuration import Configuration
 from pystate.common.home import JobDirectory
+from pystate.driver.queryable.kv_state_locations import KvStateLocations
 from pystate.driver.status import JobStatusStore
 from pystate.job_folder.driver_term import DriverTerm
 
@@ -25,6 +26,7 @@ class JobContext:
         term: This driver's right to run it.
         coordinator: Its checkpoints.
         say: Takes a sentence for people: warnings, restarts.
+        kv_states: Where its queryable states are.
     """
 
     job_id: str
@@ -35,6 +37,7 @@ class JobContext:
     term: DriverTerm
     coordinator: CheckpointCoordinator
     say: Callable[[str], None]
+    kv_states: KvStateLocations = field(default_factory=KvStateLocations)
 
     def waits(self, sentence: str) -> None:
         """Say what the job waits for, here and in its status."""

@@ -296,6 +296,7 @@ class Scheduler:
             metrics=self._metrics.slots,
             waits=self._job.waits,
             ends_deployed=partial(self._ends_deployed, snapshot),
+            kv_states=self._job.kv_states,
         )
         with self._lock:
             self._attempt = attempt

@@ -20,12 +20,14 @@ from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.file_system_settings import initialize
 from pystate.common.option_types import ANY_PORT
+from pystate.common.queryable_state_options import QueryableStateOptions
 from pystate.common.user_frames import user_frame
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.engine import SlotContext, SlotEngineFactory
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.local_backup import local_roots
 from pystate.slot.metrics_reporter import SlotMetricsReporter
+from pystate.slot.queryable.queryable_slot import QueryableSlot
 from pystate.slot.restore_progress import RestoreProgress
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask import Subtask
@@ -89,6 +91,7 @@ class SlotProcess:
         self._local_roots: list[str] = []
         self._subtasks: dict[str, Subtask] = {}
         self._progress = RestoreProgress()
+        self._queryable: QueryableSlot | None = None
         self._metrics = SlotMetricsReporter(self._subtasks)
         remove_dead_folders(description.job_id, description.attempt)
         self._directory = tempfile.mkdtemp(prefix=f"{folder_prefix(description.job_id)}{description.attempt}-{index}-")
@@ -122,6 +125,8 @@ class SlotProcess:
         finally:
             self._engine.close()
             self._control.close()
+            if self._queryable is not None:
+                self._queryable.close()
             for subtask in self._subtasks.values():
                 # a user's close() may fail; the slot ends all the same, and says so in the log
                 try:
@@ -165,6 +170,8 @@ class SlotProcess:
             try:
                 told = {"restored": self._progress.done, "metrics": self._metrics.report()}
                 client.call("heartbeat", slot=self._index, attempt=self._description.attempt, **told)
+                if self._queryable is not None:
+                    self._queryable.tell_of_late_ones()
                 alive = os.getppid() == parent
             except ControlError:
                 alive = False
@@ -204,6 +211,11 @@ class SlotProcess:
             subtask.open(restored, deployment.restored_checkpoint_id)
             opened[task.uid] = subtask
         self._subtasks.update(opened)
+        if configuration.get(QueryableStateOptions.ENABLE_QUERYABLE_STATE_PROXY_SERVER):
+            self._queryable = QueryableSlot(
+                self._index, opened, configuration, self._gateway, self._description.secret, self._control.host
+            )
+            self._queryable.tell()
         self._engine.serve(opened)
 
 

@@ -9,11 +9,13 @@ from typing import Protocol
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
 from pystate.common.options import StateBackendOptions
+from pystate.common.queryable_state_options import QueryableStateOptions
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.operator_chain import OperatorChain, OutputSink
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask_checkpoints import CheckpointResponder, SubtaskCheckpointCoordinator, Upload
 from pystate.slot.user_code import UserCode
+from pystate.state.base.committed_states import CommittedStates
 
 
 class SubtaskGateway(CheckpointResponder, Protocol):
@@ -37,6 +39,7 @@ class Subtask:
     Attributes:
         chain: The operators.
         checkpoints: The subtask's part of checkpoints.
+        versions: What can be read of its state from outside; None where nothing can.
     """
 
     def __init__(
@@ -50,13 +53,17 @@ class Subtask:
     ) -> None:
         self.task = task
         self.index = index
+        configuration = Configuration(environment.configuration)
         self.chain = OperatorChain(task, index, environment, sink)
+        backend, readable = self.chain.backend, configuration.get(QueryableStateOptions.ENABLE_QUERYABLE_STATE_PROXY_SERVER)
+        self.versions = CommittedStates(backend.committed_view) if readable and backend is not None else None
         self.checkpoints = SubtaskCheckpointCoordinator(
             self.chain,
             gateway,
             upload,
             self.fail,
-            asynchronous=Configuration(environment.configuration).get(StateBackendOptions.ASYNC_SNAPSHOTS),
+            asynchronous=configuration.get(StateBackendOptions.ASYNC_SNAPSHOTS),
+            versions=self.versions,
         )
         self._gateway = gateway
         self._changed = threading.Condition()
@@ -74,6 +81,8 @@ class Subtask:
 
     def close(self) -> None:
         """Close the functions and the backend."""
+        if self.versions is not None:
+            self.versions.close()
         self.chain.close()
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> bool:

@@ -19,6 +19,7 @@ from pystate.snapshot.memory_storage import snapshot_location
 from pystate.snapshot.metadata import TaskState
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.state.base.committed_states import CommittedStates
 
 Upload = Callable[[Callable[[], None]], object]
 """Runs something on another thread, one after the other."""
@@ -46,6 +47,7 @@ class SubtaskCheckpointCoordinator:
         responder: Whom to tell.
         upload: Runs the asynchronous part of a snapshot on another thread.
         asynchronous: Whether there is one: state is written while elements go on.
+        versions: What can be read of the state from outside; None where nothing can.
         fail: Fails the task with an error and the user's stack trace.
     """
 
@@ -57,8 +59,10 @@ class SubtaskCheckpointCoordinator:
         fail: Callable[[PystateError, str], None],
         *,
         asynchronous: bool,
+        versions: CommittedStates | None = None,
     ) -> None:
         self._chain = chain
+        self._versions = versions
         self._uid = chain.task.uid
         self._index = chain.subtask
         self._where = chain.task.place_of(chain.subtask)
@@ -82,6 +86,8 @@ class SubtaskCheckpointCoordinator:
             with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
                 self._fail(failure, trace)
             return
+        if self._versions is not None and not barrier.savepoint:  # no job goes back to a savepoint by itself
+            self._versions.barrier(barrier.checkpoint_id, barrier.trigger_timestamp)
         sync_ms = int((time.perf_counter() - started) * 1000)
         if self._asynchronous:
             self._upload(lambda: self._write(barrier, frozen, start_delay_ms, sync_ms))
@@ -91,6 +97,8 @@ class SubtaskCheckpointCoordinator:
     def ended(self, checkpoint_id: int, *, completed: bool) -> bool:
         """Take note of how a checkpoint ended; return whether a function wants to know. May be called from any thread."""
         self._chain.checkpoint_ended(checkpoint_id, completed=completed)
+        if self._versions is not None:
+            self._versions.checkpoint_ended(checkpoint_id, completed=completed)
         return self._chain.listens
 
     def tell_later(self, checkpoint_id: int, *, completed: bool) -> None:

@@ -26,7 +26,7 @@ from pystate.common.time import Time
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.committed_view import CommittedView
 from pystate.state.base.namespaces import VOID, KeyNamespaceSerializer, NamespaceSerializer
-from tests.state.conftest import MAX_PARALLELISM, BackendHarness, ManualClock
+from tests.state.conftest import MAX_PARALLELISM, SPILLING, BackendHarness, ManualClock
 
 KEYS = [f"key-{n}" for n in range(6)]
 NAMESPACES = KeyNamespaceSerializer(Types.LONG())
@@ -181,6 +181,8 @@ class Run:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_view_shows_the_moment_it_was_made_whatever_comes_later(harness: BackendHarness, seed: int) -> None:
+    if harness.backend_name == SPILLING and seed:
+        pytest.skip("each spill takes its time, and is no matter of views")
     run = Run(harness, seed)
     for name in run.descriptors:
         run.state(name, KEYS[0], 0 if name == "windowed" else None)

@@ -108,6 +108,8 @@ class MicroBatchSubtask(Subtask):
     def open(self, restored: Mapping[str, RestoredOperator] | None = None, checkpoint_id: int | None = None) -> None:
         """Restore the state and open the functions; a source gets its ways to the driver."""
         super().open(restored, checkpoint_id)
+        if self.versions is not None:
+            self.versions.begin(self._ledger.finished, checkpoint_id)
         if self.source is not None:
             uid, index, epochs = self.task.uid, self.index, self._epochs
             self.source.connect(partial(epochs.source_messages, uid, index), epochs.input_available)
@@ -223,6 +225,8 @@ class MicroBatchSubtask(Subtask):
                 self._ledger.finish()
                 self._claim = self._prepared = None
                 finished = True
+                if self.versions is not None:
+                    self.versions.epoch_finished(epoch)
                 if barrier is not None:
                     self.checkpoints.take(barrier)
             finally:

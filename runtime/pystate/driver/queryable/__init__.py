@@ -1,0 +1,1 @@
+"""Queryable state in the driver: where states are, and the proxy that clients ask."""
