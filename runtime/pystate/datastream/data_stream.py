@@ -50,6 +50,12 @@ from pystate.datastream.execution_environment import ExecutionEnvironment
 from pystate.datastream.interval_joins import IntervalJoin
 from pystate.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from pystate.datastream.partitionable_stream import PartitionableStream, checked_function, without_key
+from pystate.datastream.queryable_state_stream import (
+    DiscardingSink,
+    QueryableStateFunction,
+    QueryableStateStream,
+    queryable_descriptor,
+)
 from pystate.datastream.step_settings import StepSettings
 from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
@@ -384,6 +390,24 @@ class KeyedStream(DataStream):
     def _accumulate(self, kind: aggregation.AccumulateType, field: int | str) -> DataStream:
         check_field(field, self.get_type(), kind.name.lower())
         return self.reduce(FieldAggregation(kind, field))
+
+    def as_queryable_state(self, queryable_state_name: str, state_descriptor: Any = None) -> QueryableStateStream:
+        """Keep the last element of each key, or what they are reduced to, as state that clients read while the job runs.
+
+        Args:
+            queryable_state_name: What clients ask for; one name in the job.
+            state_descriptor: A `ReducingStateDescriptor` or `ValueStateDescriptor`; None for a value of the stream's type.
+
+        Raises:
+            JobGraphError: It is neither.
+        """
+        descriptor = queryable_descriptor(queryable_state_name, state_descriptor, self.get_type())
+        kept = self.process(QueryableStateFunction(descriptor), self.get_type())
+        kept.name(f"Queryable state: {queryable_state_name}")
+        kept.add_sink(DiscardingSink()).name(f"Queryable state: {queryable_state_name}")
+        key_by = self._transformation
+        key_type = key_by.key_type if isinstance(key_by, KeyByTransformation) else None
+        return QueryableStateStream(kept.transformation, descriptor, key_type)
 
     def window(self, window_assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Cut each key's elements into windows."""

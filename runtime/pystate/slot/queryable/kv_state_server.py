@@ -65,10 +65,12 @@ def _bounded(answers: list[StateAnswer]) -> list[Any]:
     """Return answers as plain data; those that make the whole too large come without what they found."""
     left, plain = MAX_ANSWER_BYTES, []
     for answer in answers:
-        left -= _size(answer)
-        if left < 0:
+        size = _size(answer)
+        if size > left:
             message = "Ask for fewer keys, or fewer entries of a map or list, at a time."
             answer = StateAnswer(QueryOutcome.TOO_LARGE, version=answer.version, message=message)
+        else:
+            left -= size
         plain.append(answer.to_plain())
     return plain
 
