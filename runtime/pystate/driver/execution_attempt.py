@@ -12,7 +12,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.bounded_text import first_line
@@ -27,7 +26,7 @@ from pystate.common.errors import (
 )
 from pystate.common.options import CheckpointingOptions, PystateOptions
 from pystate.driver.engine import Engine
-from pystate.driver.queryable.kv_state_locations import KvStateLocations
+from pystate.driver.job_context import JobContext
 from pystate.driver.resource_manager import ResourceManager, ResourceWatch
 from pystate.driver.restored_job import RestoredJob
 from pystate.driver.slot_calls import CHECKPOINT_CALLS, answer_slot_call
@@ -71,14 +70,12 @@ class ExecutionAttempt:
         plan: What to run.
         environment: The job, as subtasks see it.
         restored: The state to start from.
-        coordinator: Makes checkpoints.
+        job: Makes checkpoints, hears what is waited for, and where queryable state is.
         engine: Brings the records.
         scratch: A folder of this attempt alone.
         startup_timeout_s: How long slots may take to register.
         metrics: Takes what slots measure.
-        waits: Takes a sentence for people: what is waited for.
         ends_deployed: Returns how the attempt ends once all state is restored, where that is all it is for; else None.
-        kv_states: Takes where queryable state is; None where nobody asks.
     """
 
     def __init__(
@@ -88,28 +85,26 @@ class ExecutionAttempt:
         plan: JobPlan,
         environment: JobEnvironment,
         restored: RestoredJob,
-        coordinator: CheckpointCoordinator,
+        job: JobContext,
         engine: Engine,
         scratch: Path,
         *,
         startup_timeout_s: float,
         metrics: SlotMetrics,
-        waits: Callable[[str], object],
         ends_deployed: Callable[[], AttemptEnd | None] = lambda: None,
-        kv_states: KvStateLocations | None = None,
     ) -> None:
         self._resources = resources
         self._plan = plan
         self._environment = environment
         self._restored = restored
-        self._coordinator = coordinator
+        self._coordinator = job.coordinator
         self._engine = engine
         self._scratch = scratch
         self._startup_timeout_s = startup_timeout_s
         self._metrics = metrics
-        self._waits = waits
+        self._waits = job.waits
         self._ends_deployed = ends_deployed
-        self._kv_states = KvStateLocations() if kv_states is None else kv_states
+        self._kv_states = job.kv_states
         self._slot_count = plan.width
         self._pool = SlotPool(
             environment.job_id,

@@ -289,14 +289,12 @@ class Scheduler:
             plan,
             environment,
             restored,
-            self._job.coordinator,
+            self._job,
             engine,
             folder,
             startup_timeout_s=self._job.configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000,
             metrics=self._metrics.slots,
-            waits=self._job.waits,
             ends_deployed=partial(self._ends_deployed, snapshot),
-            kv_states=self._job.kv_states,
         )
         with self._lock:
             self._attempt = attempt
