@@ -316,7 +316,7 @@ def _client(entry: dict[str, Any], timeout: float, token: str | None) -> RestCli
     """Return a client of a home's own job manager, by what that one has left in the home."""
     tls = None
     if entry.get("scheme") == "https":
-        from pystate_cli.client.rest_security import tls_with
+        from pystate.common.rest_client_security import tls_with
 
         tls = tls_with(entry["ca"])
     return RestClient(entry["address"], entry["port"], timeout=timeout, token=token, instance=entry["instance"], tls=tls)
@@ -334,7 +334,7 @@ def _remote_client(
     """Return a client of a job manager that is not found by the home."""
     if configuration is None:
         return RestClient(host, port, timeout=timeout, token=token, instance=instance)
-    from pystate_cli.client.rest_security import configured_tls, configured_token
+    from pystate.common.rest_client_security import configured_tls, configured_token
 
     tls, rest_token = configured_tls(configuration), configured_token(configuration)
     return RestClient(host, port, timeout=timeout, token=token, instance=instance, rest_token=rest_token, tls=tls)

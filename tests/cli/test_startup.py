@@ -23,7 +23,7 @@ OWN = (
     "pystate_cli.tables.fitted_table",
     "pystate_cli.views.job_list",
     "pystate_cli.views.measured",
-    "pystate_cli.client.rest_security",
+    "pystate.common.rest_client_security",
 )
 
 REST_ONLY = [

@@ -120,7 +120,12 @@ def hang_up(connection: Peer) -> None:
         twin.shutdown(socket.SHUT_RDWR)
 
 
-def _listening(host: str, ports: range) -> socket.socket:
+def listening_socket(host: str, ports: range) -> socket.socket:
+    """Return a socket that listens on the first port that is free.
+
+    Raises:
+        ControlError: None is.
+    """
     for port in ports:
         try:
             return socket.create_server((host, port), backlog=_BACKLOG)
@@ -171,7 +176,7 @@ class AuthenticatedListener:
         self._exhausted = False
         self._said_at = -_SAID_EVERY_SECONDS
         if path is None:
-            self._socket = _listening(host, ports)
+            self._socket = listening_socket(host, ports)
             self.address: Address = (host, int(self._socket.getsockname()[1]))
         else:
             self._socket = socket.socket(socket.AF_UNIX)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import secrets
 import socket
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
@@ -15,8 +14,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pystate.common.bounded_text import shown
 from pystate.common.errors import PystateError
-from pystate.common.home import PystateHome, write_file_atomically
-from pystate.common.tokens import read_home_token
 
 MAX_BODY_BYTES = 4 << 20
 """Of a submission, which only the owner of the home may send."""
@@ -40,20 +37,6 @@ class RequestTooLargeError(PystateError):
 
 class RequestTooSlowError(PystateError):
     """The body of a request has not arrived in time."""
-
-
-def home_token(home: PystateHome) -> str:
-    """Return the token of a home, made at first use; only its owner can read it.
-
-    Raises:
-        DamagedTokenError: What stands there can't be one.
-    """
-    known = read_home_token(home.token)
-    if known is not None:
-        return known
-    token = secrets.token_hex(32)
-    write_file_atomically(home.token, f"{token}\n".encode(), mode=0o600)
-    return token
 
 
 class RequestGuard:

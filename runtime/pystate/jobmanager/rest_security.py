@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
-import socket
-import ssl
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +10,8 @@ from starlette.datastructures import Headers
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError
+from pystate.common.loopback import is_loopback
+from pystate.common.rest_certificate import rest_certificate
 from pystate.common.security_options import SecurityOptions, unauthenticated_warning
 from pystate.common.service_options import RestOptions
 from pystate.common.tokens import read_token
@@ -47,18 +46,7 @@ class RestSecurity:
         path = get(options.REST_TOKEN_FILE)
         token = None if path is None else read_token(path, options.REST_TOKEN_FILE.key)
         allowed = get(options.REST_ALLOW_UNAUTHENTICATED)
-        if not get(options.SSL_REST_ENABLED):
-            return RestSecurity(home_token, token, allow_unauthenticated=allowed)
-        certificate, key = get(options.SSL_REST_CERTIFICATE), get(options.SSL_REST_KEY)
-        if certificate is None or key is None:
-            message = "TLS needs a certificate and its private key."
-            hint = f"set {options.SSL_REST_CERTIFICATE.key} and {options.SSL_REST_KEY.key}"
-            raise ConfigurationError(message, where=options.SSL_REST_ENABLED.key, hint=hint)
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_no_password)
-        except (OSError, ValueError) as error:
-            message = f"The certificate {certificate} with the key {key} can't be used: {error}."
-            raise ConfigurationError(message, where=options.SSL_REST_CERTIFICATE.key) from error
+        certificate, key = rest_certificate(configuration) or (None, None)
         return RestSecurity(home_token, token, certificate, key, allow_unauthenticated=allowed)
 
     @property
@@ -116,17 +104,3 @@ class RestSecurity:
         known = [token for token in (self.home_token, self.token) if token is not None]
         # all are compared, so that the time it takes says nothing
         return any([hmac.compare_digest(shown, token.encode()) for token in known])
-
-
-def is_loopback(address: str) -> bool:
-    """Return whether only this machine can reach an address."""
-    try:
-        found = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)
-    except OSError:
-        return False
-    return bool(found) and all(ipaddress.ip_address(str(entry[4][0]).split("%")[0]).is_loopback for entry in found)
-
-
-def _no_password() -> str:
-    message = "the key is encrypted"
-    raise ValueError(message)

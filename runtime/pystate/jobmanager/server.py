@@ -26,6 +26,7 @@ import pystate
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, write_file_atomically, write_json
+from pystate.common.home_token import home_token
 from pystate.common.job_manager_entry import REWRITE_SECONDS, DamagedAddressError, is_damaged, read_job_manager
 from pystate.common.private_home import close_to_others
 from pystate.common.processes import started_at, this_machine
@@ -39,7 +40,6 @@ from pystate.jobmanager.high_availability.lease import LeaseTerms
 from pystate.jobmanager.high_availability.standby import StandbyJobManager
 from pystate.jobmanager.high_availability.storage import HighAvailabilityStorage, shared_storage
 from pystate.jobmanager.job_store import JobStoreTerms
-from pystate.jobmanager.request_guard import home_token
 from pystate.jobmanager.rest.app import create_app
 from pystate.jobmanager.rest_connections import RestConnections, RestListener
 from pystate.jobmanager.rest_security import RestSecurity

@@ -1,0 +1,143 @@
+"""Sends each read to the slot that has its key, and puts the answers together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from pystate.common.control import Address
+from pystate.driver.queryable.kv_state_locations import KvStateLocation
+from pystate.driver.queryable.slot_channel import SlotChannel, SlotUnreachableError
+from pystate.queryable.messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
+
+_AGREE_SECONDS = 0.5
+_AGREE_PAUSE = 0.005
+_COMPARED = {Consistency.CHECKPOINTED: "checkpoint_id", Consistency.LIVE: "epoch"}
+_VERSION = 3
+"""Where an answer as plain data says of which it is."""
+
+
+class Locations(Protocol):
+    """Where a job's queryable states are."""
+
+    def states(self) -> list[QueryableState]:
+        """Return all states that are known."""
+
+    def locate(self, name: str) -> KvStateLocation | QueryOutcome:
+        """Return where a state is; UNKNOWN_STATE or NOT_SERVING where it is nowhere."""
+
+
+class ReadRouter:
+    """Asks slots. For the proxy's event loop alone.
+
+    Args:
+        locations: Where states are.
+        connections_per_slot: How many requests a slot answers at once.
+    """
+
+    def __init__(self, locations: Locations, connections_per_slot: int = 1) -> None:
+        self._locations = locations
+        self._per_slot = connections_per_slot
+        self._channels: dict[tuple[bytes, Address], list[SlotChannel]] = {}
+        self._attempt = -1
+
+    async def read(self, consistency: Consistency, reads: Sequence[StateRead]) -> list[Any]:
+        """Return the answers to reads in their order, as plain data.
+
+        All that a subtask answers is of one version. Where subtasks differ in it, those that are behind are asked again
+        for a while: checkpoints complete, and epochs end, a moment apart.
+        """
+        answers: list[Any] = [None] * len(reads)
+        locations: dict[str, KvStateLocation | QueryOutcome] = {}
+        wanted: dict[Address, list[int]] = {}
+        secret = b""
+        for place, read in enumerate(reads):
+            location = locations.get(read.name)
+            if location is None:
+                location = locations[read.name] = self._locations.locate(read.name)
+            if isinstance(location, QueryOutcome):
+                answers[place] = StateAnswer(location).to_plain()
+                continue
+            self._forget_before(location.attempt)
+            secret = location.secret
+            wanted.setdefault(location.addresses[location.subtask_of(read.key)], []).append(place)
+        if len(reads) == 1 and wanted:
+            ((address, places),) = wanted.items()
+            await self._ask(address, secret, consistency, places, reads, answers)
+        elif wanted:
+            await self._ask_all(secret, consistency, wanted, reads, answers)
+        return answers
+
+    def close(self) -> None:
+        """Hang up."""
+        for channels in self._channels.values():
+            for channel in channels:
+                channel.close()
+        self._channels.clear()
+
+    def _forget_before(self, attempt: int) -> None:
+        """Hang up on the slots of an attempt that is over."""
+        if attempt != self._attempt:
+            self.close()
+            self._attempt = attempt
+
+    async def _ask_all(
+        self,
+        secret: bytes,
+        consistency: Consistency,
+        wanted: dict[Address, list[int]],
+        reads: Sequence[StateRead],
+        answers: list[Any],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        deadline, ask = loop.time() + _AGREE_SECONDS, wanted
+        fresh = {address: places for address, places in wanted.items() if all(reads[one].cursor is None for one in places)}
+        while True:
+            asked = (self._ask(address, secret, consistency, places, reads, answers) for address, places in ask.items())
+            await asyncio.gather(*asked)
+            ask = _behind(fresh, answers, _COMPARED[consistency])
+            if not ask or loop.time() > deadline:
+                return
+            await asyncio.sleep(_AGREE_PAUSE)
+
+    async def _ask(
+        self,
+        address: Address,
+        secret: bytes,
+        consistency: Consistency,
+        places: Sequence[int],
+        reads: Sequence[StateRead],
+        answers: list[Any],
+    ) -> None:
+        channel = self._channel(address, secret)
+        try:
+            found = await channel.ask(consistency.value, [reads[place].to_plain() for place in places])
+        except SlotUnreachableError:
+            message = "The slot that has the key doesn't answer."
+            found = [StateAnswer(QueryOutcome.NOT_SERVING, message=message).to_plain()] * len(places)
+        for place, answer in zip(places, found, strict=True):
+            answers[place] = answer
+
+    def _channel(self, address: Address, secret: bytes) -> SlotChannel:
+        channels = self._channels.setdefault((secret, address), [])
+        channels[:] = [channel for channel in channels if not channel.is_lost]
+        best = min(channels, key=lambda one: one.load, default=None)
+        if best is None or (best.load and len(channels) < self._per_slot):
+            best = SlotChannel(address, secret)
+            channels.append(best)
+        return best
+
+
+def _behind(wanted: dict[Address, list[int]], answers: Sequence[Any], field: str) -> dict[Address, list[int]]:
+    """Return which slots have answered from an older version than others."""
+    versions = {address: list(_versions(map(answers.__getitem__, places), field)) for address, places in wanted.items()}
+    newest = max((version for found in versions.values() for version in found), default=0)
+    return {address: wanted[address] for address, found in versions.items() if found and min(found) < newest}
+
+
+def _versions(answers: Iterable[Any], field: str) -> Iterator[int]:
+    for answer in answers:
+        version = answer[_VERSION]
+        if version is not None:
+            yield -1 if version[field] is None else int(version[field])

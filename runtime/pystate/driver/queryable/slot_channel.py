@@ -1,0 +1,187 @@
+"""The proxy's connection to one slot's server of queryable state, for the proxy's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgpack
+
+from pystate.common.control import Address, connect
+from pystate.common.errors import ControlError
+from pystate.queryable.frames import NO_MESSAGE, FrameReader, FrameTooLargeError
+from pystate.queryable.messages import MAX_ANSWER_BYTES, QueryOutcome
+
+_HEAD = struct.Struct("!i")
+_OF_THE_ANSWER = 4 << 20
+"""What an answer has beside the bytes of values."""
+_CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 10.0
+_MOST_TOGETHER = 256
+"""So many reads of several requests are asked for together."""
+
+Answers = list[Any]
+"""`StateAnswer`s as plain data."""
+
+
+class SlotUnreachableError(Exception):
+    """The slot doesn't answer: it is gone, or going."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    consistency: str
+    reads: list[Any]
+    answers: asyncio.Future[Answers]
+    alone: bool = False
+
+
+class SlotChannel(asyncio.Protocol):
+    """One connection, on which one request after the other is asked, as slots answer them.
+
+    Those that come while one is under way go together in the next one, so that a busy slot is asked less often.
+
+    Args:
+        address: Where the slot answers.
+        secret: What both sides prove.
+    """
+
+    def __init__(self, address: Address, secret: bytes) -> None:
+        self._address = address
+        self._secret = secret
+        self._loop = asyncio.get_running_loop()
+        self._reader = FrameReader(MAX_ANSWER_BYTES + _OF_THE_ANSWER)
+        self._waiting: deque[_Asked] = deque()
+        self._asked: list[_Asked] = []
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self.is_lost = False
+        self._opening = self._loop.create_task(self._open())
+
+    @property
+    def load(self) -> int:
+        """How many requests wait."""
+        return len(self._waiting) + len(self._asked)
+
+    def ask(self, consistency: str, reads: list[Any]) -> asyncio.Future[Answers]:
+        """Return what becomes the answers, in the order of the reads.
+
+        Args:
+            consistency: A value of `Consistency`.
+            reads: `StateRead`s as plain data.
+
+        Raises:
+            SlotUnreachableError: By the future.
+        """
+        answers: asyncio.Future[Answers] = self._loop.create_future()
+        if self.is_lost:
+            answers.set_exception(SlotUnreachableError())
+            return answers
+        self._waiting.append(_Asked(consistency, reads, answers))
+        self._send()
+        return answers
+
+    def close(self) -> None:
+        """Hang up; what waits fails."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._lose()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask what has waited for it."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of a stream socket
+        self._transport = transport
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has arrived."""
+        self._reader.feed(data)
+        try:
+            while (payload := self._reader.next_frame()) is not None:
+                self._receive(msgpack.unpackb(payload, strict_map_key=False, unicode_errors="surrogatepass"))
+        except (FrameTooLargeError, SlotUnreachableError, *NO_MESSAGE):
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail what waits."""
+        self._lose()
+
+    async def _open(self) -> None:
+        try:
+            connecting = await self._loop.run_in_executor(None, self._connect)
+            if self.is_lost:
+                connecting.close()
+            else:
+                await self._loop.create_connection(lambda: self, sock=connecting)
+        except (ControlError, OSError):
+            self._lose()
+        if self.is_lost and self._transport is not None:
+            self._transport.abort()
+
+    def _connect(self) -> socket.socket:
+        with connect(self._address, self._secret, timeout=_CONNECT_SECONDS) as connection:
+            connecting = socket.socket(fileno=os.dup(connection.fileno()))
+        connecting.setblocking(False)
+        if connecting.family != socket.AF_UNIX:
+            connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connecting
+
+    def _send(self) -> None:
+        """Ask for what waits, if nothing is asked for at the moment."""
+        if self._transport is None or self._asked or self.is_lost:
+            return
+        count = 0
+        while self._waiting:
+            asked = self._waiting[0]
+            if asked.answers.cancelled():
+                self._waiting.popleft()
+                continue
+            count += len(asked.reads)
+            if self._asked and not self._go_together(self._asked[0], asked, count):
+                break
+            self._asked.append(self._waiting.popleft())
+        if not self._asked:
+            return
+        reads = [read for asked in self._asked for read in asked.reads]
+        payload = msgpack.packb({"op": "read", "consistency": self._asked[0].consistency, "reads": reads})
+        self._transport.write(_HEAD.pack(len(payload)) + payload)
+        self._deadline = self._loop.call_later(_ANSWER_SECONDS, self.close)
+
+    @staticmethod
+    def _go_together(first: _Asked, next_one: _Asked, count: int) -> bool:
+        alone = first.alone or next_one.alone
+        return not alone and first.consistency == next_one.consistency and count <= _MOST_TOGETHER
+
+    def _receive(self, reply: Any) -> None:
+        asked, self._asked = self._asked, []
+        if self._deadline is not None:
+            self._deadline.cancel()
+        try:
+            if not reply["ok"] or len(reply["value"]) != sum(len(one.reads) for one in asked):
+                raise SlotUnreachableError
+            answers = iter(reply["value"])
+            for one in asked:
+                mine = [next(answers) for _ in one.reads]
+                if len(asked) > 1 and any(answer[0] == QueryOutcome.TOO_LARGE.value for answer in mine):
+                    self._waiting.appendleft(replace(one, alone=True))  # others may have taken its room
+                elif not one.answers.done():
+                    one.answers.set_result(mine)
+        except BaseException:
+            self._asked = asked
+            raise
+        self._send()
+
+    def _lose(self) -> None:
+        self.is_lost = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+        for one in (*self._asked, *self._waiting):
+            if not one.answers.done():
+                one.answers.set_exception(SlotUnreachableError())
+        self._asked = []
+        self._waiting.clear()

@@ -1,0 +1,51 @@
+"""What a client proves, and how it speaks TLS, where its caller doesn't say: as commands do."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+
+from pystate.common.configuration import Configuration, load_configuration
+from pystate.common.errors import ConfigurationError
+from pystate.common.home import PystateHome
+from pystate.common.rest_client_security import configured_tls, configured_token
+from pystate.common.security_options import SecurityOptions
+from pystate.common.tokens import read_home_token
+
+
+@dataclass(frozen=True, repr=False)
+class ClientAccess:
+    """How a client comes to a proxy.
+
+    Attributes:
+        token: What it proves.
+        tls: How it speaks TLS; None for not at all.
+    """
+
+    token: str
+    tls: ssl.SSLContext | None = None
+
+    @staticmethod
+    def of(home: PystateHome, configuration: Configuration) -> ClientAccess:
+        """Return what files and options say: the token of `pystate.rest.token-file`, or without that option the home's.
+
+        Raises:
+            ConfigurationError: There is no token, or a root that can't be read.
+        """
+        token = configured_token(configuration) or read_home_token(home.token)
+        if token is None:
+            message = f"The home {home.root} has no token to prove to a job."
+            key = SecurityOptions.REST_TOKEN_FILE.key
+            hint = f"set PYSTATE_HOME to the home that the job runs in, or {key} to the file with its token"
+            raise ConfigurationError(message, where=str(home.token), hint=hint)
+        return ClientAccess(token, configured_tls(configuration))
+
+    @staticmethod
+    def usual() -> ClientAccess:
+        """Return what commands would take, by PYSTATE_HOME and the settings.
+
+        Raises:
+            ConfigurationError: There is no token, or the settings can't be read.
+        """
+        home = PystateHome()
+        return ClientAccess.of(home, load_configuration(home=home).configuration)

@@ -1,0 +1,273 @@
+"""Queries of one proxy: connecting, locating, asking, going on behind restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from pystate.common.errors import ControlError, PystateError
+from pystate.queryable.client_access import ClientAccess
+from pystate.queryable.client_channel import ClientChannel, no_proxy, open_channel
+from pystate.queryable.errors import (
+    BadQueryError,
+    ProxyUnreachableError,
+    QueriesOverloadedError,
+    UnknownLocationError,
+    VersionGoneError,
+    query_error,
+)
+from pystate.queryable.frames import NO_MESSAGE
+from pystate.queryable.immutable_states import ImmutableState
+from pystate.queryable.kv_state_codec import PAGED, KvStateCodec
+from pystate.queryable.messages import (
+    MAX_READS,
+    Consistency,
+    QueryableState,
+    QueryOutcome,
+    StateAnswer,
+    StateRead,
+)
+from pystate.queryable.requests import KvStateRequest
+
+T = TypeVar("T")
+
+_AGAIN = (UnknownLocationError, ProxyUnreachableError, QueriesOverloadedError, VersionGoneError)
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+_SMALLER = 8
+"""By how much a page shrinks that is too large."""
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """What the proxy has answered.
+
+    Attributes:
+        answers: In the order of the reads.
+        now: The time there, ms since 1970.
+    """
+
+    answers: list[StateAnswer]
+    now: int
+
+
+class KvStateQueries:
+    """Asks one proxy. For the event loop's thread alone.
+
+    Args:
+        host: Where it listens.
+        port: The same.
+        access: What is proven.
+        timeout: Seconds that a query may take.
+    """
+
+    def __init__(self, host: str, port: int, access: ClientAccess, timeout: float) -> None:
+        self._host = host
+        self._port = port
+        self._access = access
+        self._timeout = timeout
+        self._channel: ClientChannel | None = None
+        self._connecting: asyncio.Task[ClientChannel] | None = None
+        self._codecs: dict[tuple[str, str], KvStateCodec] = {}
+        self._closed = False
+
+    async def states(self, job_id: str) -> list[QueryableState]:
+        """Return all queryable states of a job."""
+        return await self._persist(lambda: self._locate(job_id, None))
+
+    async def one(self, job_id: str, request: KvStateRequest, consistency: Consistency) -> ImmutableState:
+        """Return a state, the whole of it."""
+
+        async def attempt() -> ImmutableState:
+            codec = await self._codec(job_id, request)
+            read = codec.read(request.key, request.namespace, prefix=request.prefix)
+            pages, now = await self._pages(job_id, codec, read, consistency)
+            return codec.decode(pages, now, request.descriptor)
+
+        return await self._persist(attempt)
+
+    async def page(
+        self, job_id: str, request: KvStateRequest, consistency: Consistency, limit: int, cursor: bytes | None
+    ) -> ImmutableState:
+        """Return a page of a state."""
+
+        async def attempt() -> ImmutableState:
+            codec = await self._codec(job_id, request)
+            read = codec.read(request.key, request.namespace, limit=limit, prefix=request.prefix, cursor=cursor)
+            answered = await self._read(job_id, consistency, [read])
+            return codec.decode(answered.answers, answered.now, request.descriptor)
+
+        return await self._persist(attempt, begins_anew=cursor is None)
+
+    async def many(
+        self, job_id: str, requests: Sequence[KvStateRequest], consistency: Consistency
+    ) -> list[ImmutableState | None]:
+        """Return several states in one version; None where one has no value."""
+        if not requests:
+            return []
+        if len(requests) > MAX_READS:
+            message = f"A request has 1 to {MAX_READS} reads, not {len(requests)}."
+            raise BadQueryError(message, hint="ask in several requests")
+
+        async def attempt() -> list[ImmutableState | None]:
+            codecs = [await self._codec(job_id, request) for request in requests]
+            reads = [
+                codec.read(request.key, request.namespace, prefix=request.prefix)
+                for codec, request in zip(codecs, requests, strict=True)
+            ]
+            answered = await self._read(job_id, consistency, reads)
+            found: list[ImmutableState | None] = []
+            for codec, request, read, answer in zip(codecs, requests, reads, answered.answers, strict=True):
+                if answer.outcome is QueryOutcome.NO_VALUE:
+                    found.append(None)
+                    continue
+                pages, now = await self._rest(job_id, codec, read, consistency, answer, answered.now)
+                found.append(codec.decode(pages, now, request.descriptor))
+            return found
+
+        return await self._persist(attempt)
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._closed = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def _persist(self, attempt: Callable[[], Awaitable[T]], *, begins_anew: bool = True) -> T:
+        """Try until it works, or fails for good, or the time is over."""
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + self._timeout, _FIRST_PAUSE
+        last: PystateError | None = None
+        while True:
+            try:
+                return await asyncio.wait_for(attempt(), max(0.001, deadline - loop.time()))
+            except _AGAIN as error:
+                if isinstance(error, VersionGoneError) and not begins_anew:
+                    raise
+                last = error
+            except asyncio.TimeoutError as error:
+                if last is not None:
+                    raise last from error
+                if self._connecting is not None:
+                    raise no_proxy(self._host, self._port) from error
+                message = f"The job has not answered within {self._timeout:g} s."
+                raise query_error(QueryOutcome.NOT_SERVING, message, f"{self._host}:{self._port}") from error
+            if loop.time() + pause >= deadline:
+                raise last
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _codec(self, job_id: str, request: KvStateRequest) -> KvStateCodec:
+        known = self._codecs.get((job_id, request.name))
+        if known is None or self._channel is None or not self._channel.is_open:
+            (state,) = await self._locate(job_id, request.name)
+            known = self._codecs[job_id, request.name] = KvStateCodec(state)
+        if request.key_type is not None or request.descriptor is not None:
+            known.check(request.key_type, request.descriptor)
+        return known
+
+    async def _locate(self, job_id: str, name: str | None) -> list[QueryableState]:
+        reply = await self._ask({"op": "locate", "job": job_id, "name": name})
+        try:
+            found = [QueryableState.from_plain(plain) for plain in reply["states"]]
+        except NO_MESSAGE as error:
+            raise _unreadable(error) from error
+        if name is not None and len(found) != 1:
+            raise query_error(QueryOutcome.UNKNOWN_STATE, "", f"state {name!r}")
+        return found
+
+    async def _pages(
+        self, job_id: str, codec: KvStateCodec, read: StateRead, consistency: Consistency
+    ) -> tuple[list[StateAnswer], int]:
+        answered = await self._read(job_id, consistency, [read])
+        return await self._rest(job_id, codec, read, consistency, answered.answers[0], answered.now)
+
+    async def _rest(
+        self,
+        job_id: str,
+        codec: KvStateCodec,
+        read: StateRead,
+        consistency: Consistency,
+        first: StateAnswer,
+        now: int,
+    ) -> tuple[list[StateAnswer], int]:
+        """Return an answer with those that go on where it ends; a page that is too large is asked for in smaller ones."""
+        pages = [first]
+        while codec.kind in PAGED:
+            last = pages[-1]
+            if last.outcome is QueryOutcome.TOO_LARGE and read.limit > 1:
+                pages.pop()
+                read = replace(read, limit=max(1, read.limit // _SMALLER))
+            elif last.outcome is QueryOutcome.OK and last.cursor is not None:
+                read = replace(read, cursor=last.cursor)
+            else:
+                break
+            answered = await self._read(job_id, consistency, [read])
+            pages.append(answered.answers[0])
+            now = answered.now
+        return pages, now
+
+    async def _read(self, job_id: str, consistency: Consistency, reads: list[StateRead]) -> _Answered:
+        request = {"op": "read", "job": job_id, "consistency": consistency.value, "reads": [one.to_plain() for one in reads]}
+        reply = await self._ask(request)
+        try:
+            answers, now = [StateAnswer.from_plain(plain) for plain in reply["answers"]], int(reply["now"])
+        except NO_MESSAGE as error:
+            raise _unreadable(error) from error
+        if len(answers) != len(reads):
+            raise _unreadable((len(answers), len(reads)))
+        for answer, read in zip(answers, reads, strict=True):
+            if answer.outcome is QueryOutcome.UNKNOWN_STATE:
+                self._codecs.pop((job_id, read.name), None)
+            if answer.outcome in (QueryOutcome.NOT_SERVING, QueryOutcome.VERSION_GONE, QueryOutcome.UNKNOWN_STATE):
+                raise query_error(answer.outcome, answer.message, f"state {read.name!r}")
+        return _Answered(answers, now)
+
+    async def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        channel = await self._connected()
+        reply = await channel.ask(request)
+        try:
+            outcome = QueryOutcome(reply["outcome"])
+        except NO_MESSAGE as error:
+            raise _unreadable(error) from error
+        if outcome is not QueryOutcome.OK:
+            where = request.get("name")
+            raise query_error(outcome, str(reply.get("message", "")), None if where is None else f"state {where!r}")
+        return reply
+
+    async def _connected(self) -> ClientChannel:
+        if self._closed:
+            raise closed()
+        if self._channel is not None and self._channel.is_open:
+            return self._channel
+        if self._connecting is None:
+            self._codecs.clear()  # who has the port by now may run another job
+            self._connecting = asyncio.ensure_future(
+                open_channel(self._host, self._port, self._access.token, self._access.tls)
+            )
+            self._connecting.add_done_callback(self._connection_made)
+        return await asyncio.shield(self._connecting)
+
+    def _connection_made(self, done: asyncio.Task[ClientChannel]) -> None:
+        self._connecting = None
+        if not done.cancelled() and done.exception() is None:
+            self._channel = done.result()
+
+
+def closed() -> ControlError:
+    """Return the error of a client that is closed already."""
+    message = "The client is closed."
+    return ControlError(message, hint="make another QueryableStateClient")
+
+
+def _unreadable(error: object) -> BadQueryError:
+    message = f"The answer can't be read: {error!r}"
+    return BadQueryError(message, hint=BadQueryError.remedy)
