@@ -67,6 +67,8 @@ class ControlEndpoint:
             return master.metrics().to_plain()
         if op == "checkpoints":
             return coordinator.statistics()
+        if op == "query":
+            return master.query(arguments["request"])
         if op == "checkpoint_details":
             return coordinator.statistics_of(int(arguments["checkpoint_id"]))
         if op == "checkpoint_subtasks":

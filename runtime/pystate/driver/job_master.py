@@ -28,6 +28,7 @@ from pystate.driver.job_context import JobContext
 from pystate.driver.job_engine import JobEngine
 from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.job_planning import plan_job
+from pystate.driver.queryable.kv_state_client_proxy import KvStateClientProxy, not_queryable, start_proxy
 from pystate.driver.resource_manager import ResourceManager
 from pystate.driver.restore import RestorePlan, starting_snapshot
 from pystate.driver.scheduler import Scheduler
@@ -106,6 +107,7 @@ class JobMaster:
         self._metrics = JobMetrics(self.engine.metrics)
         self._scheduler = Scheduler(job, self.engine, resources, self._metrics, supervised=supervised)
         self._savepoints = StopWithSavepoint(self.coordinator, self._scheduler)
+        self._proxy: KvStateClientProxy | None = None
 
     def run(self) -> int:
         """Run the job to its end; return its run time in ms.
@@ -116,6 +118,13 @@ class JobMaster:
             DriverReplacedError: It goes on in another driver already.
             PystateError: It failed.
         """
+        try:
+            return self._run()
+        finally:
+            if self._proxy is not None:
+                self._proxy.close()
+
+    def _run(self) -> int:
         self._job.term.begin()
         self._status.runs_in(self._resources.application_id)
         taken_over = self._status.attempt > 0
@@ -146,6 +155,10 @@ class JobMaster:
             self.engine.close(self._status.state)
             if self._status.state.is_terminal:
                 remove_local_copies(local_roots(self._job.configuration), self._job.job_id)
+
+    def query(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer a request for queryable state, see `KvStateClientProxy.serve`."""
+        return not_queryable() if self._proxy is None else self._proxy.ask(request).result()
 
     def cancel(self) -> None:
         """Cancel the job; returns at once."""
@@ -197,6 +210,7 @@ class JobMaster:
 
     def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, RestorePlan]:
         job, configuration = self._job, self._job.configuration
+        self._proxy = self._proxy or start_proxy(job.job_id, job.kv_states, configuration, job.say)
         plan = plan_job(self._graph, job, self.engine, self._resources, restart=taken_over)
         if taken_over:
             job.term.check()  # what this deletes may be a checkpoint that another driver writes

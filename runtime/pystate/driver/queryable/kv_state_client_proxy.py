@@ -249,6 +249,12 @@ def start_proxy(
     return proxy
 
 
+def not_queryable() -> dict[str, Any]:
+    """Return the answer of a job without a proxy."""
+    key = QueryableStateOptions.ENABLE_QUERYABLE_STATE_PROXY_SERVER.key
+    return _outcome(QueryOutcome.UNKNOWN_STATE, f"No state of the job can be queried: it was started without {key} = true.")
+
+
 def _outcome(outcome: QueryOutcome, message: str = "") -> dict[str, Any]:
     return {"outcome": outcome.value, "message": message}
 
