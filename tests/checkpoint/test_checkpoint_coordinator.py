@@ -26,6 +26,15 @@ def test_a_native_savepoint_is_asked_of_the_slots_and_says_so(bench):
     assert formats == [SavepointFormatType.NATIVE, SavepointFormatType.CANONICAL]
 
 
+def test_listeners_hear_of_what_functions_may_commit_behind(bench):
+    one, heard = bench(), []
+    one.coordinator.completed_listeners.append(lambda completed: heard.append(completed.checkpoint_id))
+    one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    one.coordinator.trigger_checkpoint().result(10)
+    one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    assert heard == [2, 3]
+
+
 def test_a_savepoint_before_the_first_epoch_is_empty_and_complete(bench):
     completed = bench().coordinator.trigger_savepoint(None, hold=False).result(10)
     assert completed.epoch == -1

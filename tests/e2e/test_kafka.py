@@ -25,7 +25,7 @@ from pystate.datastream.connectors.kafka import (
 from pystate.datastream.formats.json import JsonRowDeserializationSchema
 from pystate.datastream.functions import KeyedProcessFunction
 from pystate.datastream.state import ValueStateDescriptor
-from tests.servers.kafka_broker import spark_jars
+from tests.servers.kafka_broker import running_broker, spark_jars
 
 pytestmark = pytest.mark.skipif(
     not spark_jars(), reason="there is no connector of Spark's to Kafka here: run `make servers`"
@@ -34,9 +34,13 @@ pytestmark = pytest.mark.skipif(
 EARLIEST, LATEST = KafkaOffsetsInitializer.earliest(), KafkaOffsetsInitializer.latest()
 
 
+def builder(kafka, start=EARLIEST, schema=None):
+    made = KafkaSource.builder().set_bootstrap_servers(kafka.address).set_group_id("readers")
+    return made.set_starting_offsets(start).set_value_only_deserializer(schema or SimpleStringSchema())
+
+
 def source(kafka, *topics, start=EARLIEST, end=LATEST, schema=None):
-    made = KafkaSource.builder().set_bootstrap_servers(kafka.address).set_topics(*topics)
-    made.set_starting_offsets(start).set_value_only_deserializer(schema or SimpleStringSchema()).set_group_id("readers")
+    made = builder(kafka, start, schema).set_topics(*topics)
     return (made if end is None else made.set_bounded(end)).build()
 
 
@@ -131,6 +135,87 @@ def test_counts_of_one_topic_go_to_another_and_on_behind_a_savepoint(kafka, run_
     kafka.start()
     resumed = run_job(program, {**options, "execution.state-recovery.path": path, "parallelism.default": "1"})
     resumed.wait_for(lambda: seen() == ["a:1", "a:2", "a:3", "b:1", "c:1"])
+
+
+def identity(kafka, reading, topic):
+    """The program of a job that copies what it reads to a topic."""
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_source(reading, None, "in").uid("in").sink_to(sink(kafka, topic)).uid("out")
+        env.execute()
+
+    return program
+
+
+def copied(kafka, topic):
+    return sorted(message.value().decode() for message in kafka.read(topic))
+
+
+OFTEN = {"execution.checkpointing.interval": "300 ms", "parallelism.default": "1"}
+
+
+def test_topics_of_a_pattern_are_found_while_it_runs_and_their_offsets_go_to_the_group(kafka, run_job):
+    out, first = kafka.new_topic(), kafka.new_topic(1, "seen-by-pattern")
+    kafka.new_topic(1, "not-seen-by-pattern")
+    kafka.send(first, [(None, "a")])
+    reading = builder(kafka).set_group_id("watched").set_topic_pattern("seen-by-.*").build()
+    job = run_job(identity(kafka, reading, out), OFTEN)
+    job.wait_for(lambda: kafka.group_offsets("watched", first) == {(first, 0): 1})
+    kafka.add_partitions(first, 2)
+    second = kafka.new_topic(1, "seen-by-pattern")
+    kafka.send(first, [(None, "b"), (None, "c")], 1)
+    kafka.send(second, [(None, "d")])
+    ends = {(first, 0): 1, (first, 1): 2, (second, 0): 1}
+    job.wait_for(lambda: kafka.group_offsets("watched", first, second) == ends)
+    job.wait_for(lambda: copied(kafka, out) == ["a", "b", "c", "d"])
+
+
+def test_a_source_waits_for_its_end_and_keeps_it_in_a_savepoint(kafka, run_job, tmp_path):
+    words, out = kafka.new_topic(3), kafka.new_topic()
+    kafka.send(words, [(None, "a"), (None, "b")], 0)
+    kafka.send(words, [(None, "of another partition")], 2)
+
+    def to_offset_4(end):
+        reading = builder(kafka).set_partitions({KafkaTopicPartition(words, 0), KafkaTopicPartition(words, 1)})
+        return identity(kafka, reading.set_bounded(end).build(), out)
+
+    end = KafkaOffsetsInitializer.offsets({KafkaTopicPartition(words, 0): 4}, KafkaOffsetResetStrategy.LATEST)
+    job = run_job(to_offset_4(end), OFTEN)
+    job.wait_for(lambda: copied(kafka, out) == ["a", "b"])
+    kafka.send(words, [(None, "c")], 0)
+    job.wait_for(lambda: copied(kafka, out) == ["a", "b", "c"])
+    path = job.savepoint(tmp_path / "savepoints", stop=True)
+    job.result()
+    kafka.send(words, [(None, text) for text in ("d", "behind the end", "far behind it")], 0)
+    kafka.send(words, [(None, "behind the end of partition 1")], 1)
+    run_job(to_offset_4(LATEST), {**OFTEN, "execution.state-recovery.path": path}).result()
+    assert copied(kafka, out) == ["a", "b", "c", "d"]
+
+
+def test_a_job_reads_and_writes_with_a_password(run_job, tmp_path):
+    with running_broker(tmp_path, {}, passwords={"alice": "secret"}) as kafka:
+        words, out = kafka.new_topic(), kafka.new_topic()
+        kafka.send(words, [(None, "a")])
+        plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        made = KafkaSource.builder().set_bootstrap_servers(kafka.secure_address).set_topics(words).set_bounded(LATEST)
+        made.set_property("security.protocol", "SASL_PLAINTEXT").set_property("sasl.mechanism", "PLAIN")
+        made.set_property("sasl.jaas.config", f'{plain} username="alice" password="secret";')
+        made.set_value_only_deserializer(SimpleStringSchema())
+        schema = KafkaRecordSerializationSchema.builder().set_topic(out)
+        schema.set_value_serialization_schema(SimpleStringSchema())
+        writing = KafkaSink.builder().set_bootstrap_servers(kafka.secure_address).set_record_serializer(schema.build())
+        writing.set_property("security.protocol", "SASL_PLAINTEXT").set_property("sasl.mechanism", "PLAIN")
+        writing.set_property("sasl.username", "alice").set_property("sasl.password", "secret")
+        writing.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+
+        def program():
+            env = StreamExecutionEnvironment.get_execution_environment()
+            env.from_source(made.build(), None, "in").uid("in").sink_to(writing.build()).uid("out")
+            env.execute()
+
+        run_job(program, OFTEN).result()
+        assert copied(kafka, out) == ["a"]
 
 
 class Timers(KeyedProcessFunction):

@@ -51,17 +51,22 @@ class KafkaBroker:
     Args:
         folder: Its own.
         settings: Further ones of the server.
+        passwords: By user: of a second listener, which wants them (SASL/PLAIN). None for no such listener.
 
     Attributes:
         address: What `bootstrap.servers` is to be.
+        secure_address: The same of the listener that wants passwords.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
-        port, controller = free_port(), free_port()
-        self.address = f"127.0.0.1:{port}"
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str] | None = None, passwords: Mapping[str, str] | None = None
+    ) -> None:
+        port, controller, secure = free_port(), free_port(), free_port()
+        self.address, self.secure_address = f"127.0.0.1:{port}", f"127.0.0.1:{secure}"
         self._folder = folder
         self._settings = folder / "server.properties"
-        more = "\n".join(f"{key}={value}" for key, value in (settings or {}).items())
+        asked = {} if passwords is None else _with_passwords(port, controller, secure, passwords)
+        more = "\n".join(f"{key}={value}" for key, value in {**asked, **(settings or {})}.items())
         self._settings.write_text(_SETTINGS.format(port=port, controller=controller, folder=folder, more=more))
         self._log = folder / "log.txt"
         self._process: subprocess.Popen[bytes] | None = None
@@ -137,6 +142,18 @@ class KafkaBroker:
         admin.create_partitions([NewPartitions(topic, count)])[topic].result(30)
         self._wait_for(topic, count)
 
+    def group_offsets(self, group: str, *topics: str) -> dict[tuple[str, int], int]:
+        """Return the offsets that a consumer group has committed for topics."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        consumer = Consumer({"bootstrap.servers": self.address, "group.id": group, "log_level": 2})
+        try:
+            known = consumer.list_topics(timeout=30).topics
+            asked = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
+            return {(one.topic, one.partition): one.offset for one in consumer.committed(asked, 30) if one.offset >= 0}
+        finally:
+            consumer.close()
+
     def send(self, topic: str, records: Sequence[tuple[Any, Any]], partition: int | None = None, **more: Any) -> None:
         """Write records of key and value, in their order."""
         from confluent_kafka import Producer
@@ -144,7 +161,12 @@ class KafkaBroker:
         producer = Producer({"bootstrap.servers": self.address, "log_level": 2, "enable.idempotence": True})
         where = {} if partition is None else {"partition": partition}
         for key, value in records:
-            producer.produce(topic, key=key, value=value, **where, **more)
+            while True:
+                try:
+                    producer.produce(topic, key=key, value=value, **where, **more)
+                    break
+                except BufferError:  # more than the client holds (100,000): wait for some to arrive
+                    producer.poll(0.1)
             producer.poll(0)
         assert producer.flush(60) == 0
 
@@ -214,6 +236,20 @@ class KafkaBroker:
         ]
 
 
+def _with_passwords(port: int, controller: int, secure: int, passwords: Mapping[str, str]) -> dict[str, str]:
+    users = " ".join(f'user_{user}="{password}"' for user, password in passwords.items())
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    protocols = {"PLAINTEXT": port, "SASL_PLAINTEXT": secure}
+    listeners = ",".join(f"{name}://127.0.0.1:{number}" for name, number in protocols.items())
+    return {
+        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": listeners,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} {users};",
+    }
+
+
 def missing() -> str | None:
     """Say why there is no broker here; None where there is one."""
     if not (JARS / ".complete").is_file():
@@ -235,9 +271,11 @@ def spark_jars() -> list[str]:
 
 
 @contextmanager
-def running_broker(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[KafkaBroker]:
+def running_broker(
+    folder: Path, settings: Mapping[str, str] | None = None, passwords: Mapping[str, str] | None = None
+) -> Iterator[KafkaBroker]:
     """Run a broker."""
-    broker = KafkaBroker(folder, settings)
+    broker = KafkaBroker(folder, settings, passwords)
     try:
         broker.start()
         yield broker

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from pystate.api.checkpointed import CheckpointedFunction, ListCheckpointed
 from pystate.api.row_decoder import RowDecoder
+from pystate.api.source_stream import CompletedOffsets, StoppingOffsets
 from pystate.api.state import MapStateDescriptor
 from pystate.api.window.operation import WindowOperation
 from pystate.common.errors import JobGraphError
@@ -151,6 +152,8 @@ class SourceTransformation(Transformation):
         paths: Of a source of files, where they are; paths, URLs, or patterns.
         watermark_strategy: Gives elements their times; None where they have none.
         decoder: Makes elements of the rows; None where rows, or their only column, are the elements.
+        stopping: Where it ends; None where it has no end, or Spark finds it.
+        completed_offsets: Hears how far checkpoints have it read; None for nobody.
         partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
         not_replayable: Why its elements can't be read again after a failure, as a clause; None where they can. Found by the
             engine where the source itself doesn't say.
@@ -166,6 +169,8 @@ class SourceTransformation(Transformation):
     paths: tuple[str, ...] = ()
     watermark_strategy: WatermarkStrategy | None = None
     decoder: RowDecoder | None = None
+    stopping: StoppingOffsets | None = None
+    completed_offsets: CompletedOffsets | None = None
     partitioned_by: tuple[str, ...] = field(default=(), init=False)
     not_replayable: str | None = None
     from_the_end: bool = field(default=False, init=False)

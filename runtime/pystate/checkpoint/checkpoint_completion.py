@@ -32,6 +32,9 @@ class CheckpointCompletion:
         points: Keeps those that are complete.
         statistics: Takes note of each.
         write: Writes what makes a checkpoint restorable, `_metadata` last.
+
+    Attributes:
+        listeners: Called with each checkpoint behind which functions may commit; must not wait for anything.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class CheckpointCompletion:
         self._points = points
         self._statistics = statistics
         self._write = write
+        self.listeners: list[Callable[[CompletedCheckpoint], None]] = []
 
     def complete(self, checkpoint: PendingCheckpoint) -> None:
         """Complete a checkpoint; nothing where it has failed, or its attempt is over."""
@@ -66,6 +70,8 @@ class CheckpointCompletion:
             return
         self._points.shared.completed(completed.metadata)
         self._take_over(checkpoint, completed)
+        for listener in self.listeners if checkpoint.commits else ():
+            listener(completed)
         told = self._attempt.tell(checkpoint, completed=True)
         # a job that is stopped or has read its sources ends behind its last checkpoint: its functions must know of it first
         told.add_done_callback(

@@ -65,7 +65,7 @@ class CheckpointCoordinator:
 
     Attributes:
         pending: The checkpoints under way, which the engine places.
-        check_term: Raises DriverReplacedError where another driver runs the job by now.
+        completed_listeners: Called with each checkpoint behind which functions may commit; must not wait for anything.
     """
 
     def __init__(
@@ -93,6 +93,7 @@ class CheckpointCoordinator:
         self._failures = failures = CheckpointFailures(settings, pending, attempt, points, late, statistics)
         self._trigger = CheckpointTrigger(pending, attempt, failures, self._ids, self._storage, lambda: self.check_term())
         completion = CheckpointCompletion(pending, attempt, decider, failures, points, statistics, self._write)
+        self.completed_listeners = completion.listeners
         self._schedule = schedule = CheckpointSchedule(pending, attempt, decider, late, settings.timeout_s, clock)
         self._thread = CoordinatorThread(schedule, attempt, self._trigger, completion, failures, points, settings.timeout_s)
 
@@ -296,8 +297,7 @@ class CheckpointCoordinator:
         """Let a request wait for its turn; return its future."""
         rejected = self._schedule.submit(request)
         if rejected is not None:
-            message = "Too many checkpoints wait already."
-            rejected.future.set_exception(CheckpointFailedError(message, hint="wait for one of them"))
+            rejected.future.set_exception(CheckpointFailedError("Too many checkpoints wait already.", hint="wait for one"))
         return request.future
 
     # -- the engine's and the subtasks' side

@@ -135,7 +135,7 @@ class LiveAttempt:
         """
         with self._lock:
             slots = self._slots
-        needless = completed and checkpoint.is_savepoint and not checkpoint.request.hold
+        needless = completed and not checkpoint.commits
         if slots is None or needless:
             nobody: Future[bool] = Future()
             nobody.set_result(needless)

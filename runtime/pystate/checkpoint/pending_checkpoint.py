@@ -123,6 +123,11 @@ class PendingCheckpoint:
         self._source_committed = True
 
     @property
+    def commits(self) -> bool:
+        """Whether functions may commit because of it: not because of a savepoint, unless the job ends behind it."""
+        return self.checkpoint_type is not CheckpointType.SAVEPOINT or self.request.hold
+
+    @property
     def acknowledged_count(self) -> int:
         """How many subtasks have acknowledged."""
         return len(self._states)

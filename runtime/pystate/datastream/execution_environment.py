@@ -136,9 +136,12 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
     def _from_kafka(
         self, source: KafkaSource, strategy: WatermarkStrategy | None, name: str, type_info: TypeInformation | None
     ) -> StreamT:
+        timed = strategy is not None
         step = SourceTransformation(
             name=name,
-            frame=lambda: source.to_frame(self.spark, name, timed=strategy is not None),
+            frame=lambda: source.to_frame(self.spark, name, timed=timed),
+            stopping=source.stopping(lambda: self.spark, name, timed=timed),
+            completed_offsets=source.group_offsets(lambda: self.spark, name),
             bounded=source.bounded,
             watermark_strategy=strategy,
             decoder=source.decoder,

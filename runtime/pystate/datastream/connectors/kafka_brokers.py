@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
@@ -49,7 +49,7 @@ def check_connector(spark: SparkSession, where: str) -> None:
 
 
 class KafkaBrokers:
-    """The brokers, as a source sees them.
+    """The brokers, as a source sees them. Its connection stays until it is closed, or an answer fails.
 
     Args:
         spark: Has the connector.
@@ -61,6 +61,20 @@ class KafkaBrokers:
         self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the same
         self._properties = properties
         self._where = where
+        self._client: Any = None
+
+    def __enter__(self) -> KafkaBrokers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(Exception):  # of py4j, where the JVM is gone
+                client.close()
 
     def partitions(self, topics: tuple[str, ...], pattern: str | None) -> list[KafkaTopicPartition]:
         """Return all partitions of topics, or of those whose whole name a pattern matches.
@@ -110,6 +124,20 @@ class KafkaBrokers:
                 raise JobGraphError(message, where=self._where, hint=hint)
             return {**found, **self._listed(admin, missing, spec.earliest() if reset == EARLIEST else spec.latest())}
 
+    def commit(self, group: str, offsets: Mapping[KafkaTopicPartition, int]) -> None:
+        """Commit offsets to a group that has no members.
+
+        Raises:
+            JobGraphError: The brokers don't take them.
+        """
+        kafka = self._jvm.org.apache.kafka
+        with self._admin("don't take the group's offsets") as admin:
+            committed = self._jvm.java.util.HashMap()
+            for (topic, number), offset in offsets.items():
+                place = kafka.common.TopicPartition(topic, number)
+                committed.put(place, kafka.clients.consumer.OffsetAndMetadata(offset))
+            admin.alterConsumerGroupOffsets(group, committed).all().get()
+
     def _committed(self, admin: Any, group: str | None) -> dict[KafkaTopicPartition, int]:
         if group is None:
             message = "Offsets that a group has committed are asked for, and there is no group."
@@ -139,20 +167,19 @@ class KafkaBrokers:
         return made
 
     @contextmanager
-    def _admin(self) -> Iterator[Any]:
+    def _admin(self, failing: str = "don't say what the source needs to know") -> Iterator[Any]:
         from py4j.protocol import Py4JJavaError
 
-        settings = self._jvm.java.util.Properties()
-        for key, value in self._properties.items():
-            settings.setProperty(key, value)
         try:
-            admin = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
-            try:
-                yield admin
-            finally:
-                admin.close()
+            if self._client is None:
+                settings = self._jvm.java.util.Properties()
+                for key, value in self._properties.items():
+                    settings.setProperty(key, value)
+                self._client = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
+            yield self._client
         except Py4JJavaError as error:
+            self.close()
             cause = error.java_exception.getCause() or error.java_exception
-            message = f"Kafka's brokers don't say what the source needs to know: {cause.getMessage()}"
+            message = f"Kafka's brokers {failing}: {cause.getMessage()}"
             hint = f"look at bootstrap.servers ({self._properties.get('bootstrap.servers')}), the topics and the permissions"
             raise JobGraphError(message, where=self._where, hint=hint) from error

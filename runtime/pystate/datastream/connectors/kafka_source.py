@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,13 @@ from pystate.common.errors import JobGraphError
 from pystate.common.serialization import DeserializationSchema
 from pystate.common.type_info import TypeInformation
 from pystate.datastream.connectors.kafka_brokers import KafkaBrokers, check_connector
+from pystate.datastream.connectors.kafka_group_offsets import KafkaGroupOffsets
 from pystate.datastream.connectors.kafka_offsets import (
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
     OffsetsKind,
 )
+from pystate.datastream.connectors.kafka_stopping import KafkaStoppingOffsets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
 _SERVERS = "bootstrap.servers"
 _SPARK_SETS = {"auto.offset.reset", "enable.auto.commit", "key.deserializer", "value.deserializer", "interceptor.classes"}
 """Spark's connector refuses them: it sets them itself, as Flink does."""
-_OF_FLINK = {"partition.discovery.interval.ms", "commit.offsets.on.checkpoint", "register.consumer.metrics"}
-"""They are Flink's own: new partitions are found at each epoch here, and a group's offsets are not written."""
+_OF_FLINK = {"partition.discovery.interval.ms", "register.consumer.metrics"}
+"""They are Flink's own: new partitions are found at each epoch here."""
+_COMMITS_OFFSETS = "commit.offsets.on.checkpoint"
 _OPTIONS = {"maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "failOnDataLoss"}
 """Options of Spark's connector that may be set as properties."""
 
@@ -60,6 +63,7 @@ class KafkaSourceSettings:
         schema: Makes elements of values.
         properties: The Java client's.
         options: Those of Spark's connector.
+        commits_offsets: Whether the offsets of completed checkpoints are committed to the group.
     """
 
     topics: tuple[str, ...] = ()
@@ -71,6 +75,7 @@ class KafkaSourceSettings:
     group_id: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    commits_offsets: bool = True
 
 
 class KafkaSource:
@@ -101,13 +106,14 @@ class KafkaSource:
         schema = self.settings.schema
         return None if schema is None else schema.produced_type
 
-    def to_frame(self, spark: SparkSession, where: str, *, timed: bool) -> DataFrame:
+    def to_frame(self, spark: SparkSession, where: str, *, timed: bool, condition: Column | None = None) -> DataFrame:
         """Return the streaming DataFrame of the records.
 
         Args:
             spark: Has Spark's connector.
             where: The source's name, for errors.
             timed: With what watermarks need: times, topics and partitions.
+            condition: What records meet, of the connector's columns; None for all records.
 
         Raises:
             JobGraphError: The connector isn't there, or the brokers don't answer.
@@ -116,19 +122,59 @@ class KafkaSource:
 
         check_connector(spark, where)
         settings = self.settings
-        brokers = KafkaBrokers(spark, settings.properties, where)
         reader = spark.readStream.format("kafka").options(**settings.options)
         reader = reader.options(**{f"kafka.{key}": value for key, value in settings.properties.items()})
         reader = reader.options(**self._subscription())
         if settings.group_id is not None:
             reader = reader.option("groupIdPrefix", settings.group_id)
-        frame = reader.options(**self._starting(brokers)).load()
-        if settings.stopping is not None and settings.stopping.kind is not OffsetsKind.LATEST:
-            frame = frame.where(self._before_end(brokers, where))
+        with self.brokers(spark, where) as brokers:
+            frame = reader.options(**self._starting(brokers)).load()
+        if condition is not None:
+            frame = frame.where(condition)
         columns: list[Column] = [F.col("value")]
         if timed:  # lasting partitions are known by these columns as they come
             columns += [F.col("topic"), F.col("partition"), F.expr("unix_millis(timestamp)").alias("timestamp")]
         return frame.select(*columns)
+
+    def brokers(self, spark: SparkSession, where: str) -> KafkaBrokers:
+        """Return the brokers.
+
+        Args:
+            spark: Has Spark's connector.
+            where: The source's name, for errors.
+        """
+        return KafkaBrokers(spark, self.settings.properties, where)
+
+    def stopping(self, spark: Callable[[], SparkSession], where: str, *, timed: bool) -> KafkaStoppingOffsets | None:
+        """Return where the source ends; None where it has no end.
+
+        Args:
+            spark: Returns a session that has Spark's connector.
+            where: The source's name, for errors.
+            timed: As of `to_frame`.
+        """
+        stopping = self.settings.stopping
+        if stopping is None:
+            return None
+        return KafkaStoppingOffsets(
+            stopping,
+            lambda: self.brokers(spark(), where),
+            self._partitions,
+            self.settings.group_id,
+            lambda condition: self.to_frame(spark(), where, timed=timed, condition=condition),
+        )
+
+    def group_offsets(self, spark: Callable[[], SparkSession], where: str) -> KafkaGroupOffsets | None:
+        """Return what commits the offsets of checkpoints to the group; None where none is named, or it isn't wanted.
+
+        Args:
+            spark: Returns a session that has Spark's connector.
+            where: The source's name, for the log.
+        """
+        group = self.settings.group_id
+        if group is None or not self.settings.commits_offsets:
+            return None
+        return KafkaGroupOffsets(lambda: self.brokers(spark(), where), group, where)
 
     def _subscription(self) -> dict[str, str]:
         settings = self.settings
@@ -151,32 +197,6 @@ class KafkaSource:
             by_topic.setdefault(topic, {})[str(number)] = offset
         return {"startingOffsets": json.dumps(by_topic)}
 
-    def _before_end(self, brokers: KafkaBrokers, where: str) -> Column:
-        """Return what records behind the end don't meet; those of partitions that come later are behind it.
-
-        Raises:
-            JobGraphError: The end is behind what is there: Spark ends a bounded query where topics end at its start.
-        """
-        from pyspark.sql import functions as F
-
-        stopping = self.settings.stopping
-        assert stopping is not None  # noqa: S101 - asked of bounded sources
-        partitions = self._partitions(brokers)
-        ends = brokers.offsets(stopping, partitions, self.settings.group_id)
-        there = brokers.offsets(KafkaOffsetsInitializer.latest(), partitions, None)
-        for partition, end in ends.items():
-            if end > there[partition]:
-                message = (
-                    f"Partition {partition.partition} of {partition.topic!r} is to be read to offset {end}, and ends at "
-                )
-                message += f"{there[partition]} by now."
-                raise JobGraphError(message, where=where, hint="start the job once the records are there")
-        condition = F.lit(False)  # noqa: FBT003 - Spark's own
-        for (topic, number), end in ends.items():
-            one = (F.col("topic") == topic) & (F.col("partition") == number) & (F.col("offset") < end)
-            condition = condition | one
-        return condition
-
     def _partitions(self, brokers: KafkaBrokers) -> list[KafkaTopicPartition]:
         settings = self.settings
         return list(settings.partitions) or brokers.partitions(settings.topics, settings.pattern)
@@ -189,13 +209,17 @@ class KafkaSourceBuilder:
         self._settings = KafkaSourceSettings()
         self._properties: dict[str, str] = {}
         self._options: dict[str, str] = {}
+        self._commits_offsets: bool | None = None
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
         """Say where brokers are: `host:port,host:port`."""
         return self.set_property(_SERVERS, bootstrap_servers)
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
-        """Name the group whose offsets `committed_offsets()` begins at; Spark's consumers have group ids that begin so."""
+        """Name the group that the offsets of completed checkpoints are committed to, and that `committed_offsets()` asks.
+
+        Spark's consumers, which read, have group ids that begin so.
+        """
         return self._set(group_id=str(group_id))
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
@@ -239,7 +263,7 @@ class KafkaSourceBuilder:
         return self._set(stopping=_initializer("set_unbounded", stopping_offsets_initializer))
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Let the source end there: the offset itself isn't read any more. It must be there when the job starts.
+        """Let the source end there: the offset itself isn't read any more. Found when the job begins, and kept in snapshots.
 
         Raises:
             JobGraphError: It is where partitions begin.
@@ -270,12 +294,20 @@ class KafkaSourceBuilder:
         """Set a property of the Java client, for example one of security; or an option of Spark's connector.
 
         What Flink's source would set itself (deserializers, `auto.offset.reset`, `enable.auto.commit`), and what is Flink's
-        own, is left out.
+        own, is left out; but `commit.offsets.on.checkpoint`, true by default where there is a group, counts.
+
+        Raises:
+            JobGraphError: It is no value of that property.
         """
         if key in _OPTIONS:
             self._options[key] = str(value)
         elif key == "group.id":
             self.set_group_id(value)
+        elif key == _COMMITS_OFFSETS:
+            if str(value).lower() not in ("true", "false"):
+                message = f"set_property({key!r}) takes true or false, not {value!r}."
+                raise JobGraphError(message)
+            self._commits_offsets = str(value).lower() == "true"
         elif key not in _SPARK_SETS and key not in _OF_FLINK:
             self._properties[str(key)] = str(value)
         return self
@@ -306,7 +338,12 @@ class KafkaSourceBuilder:
             if initializer is not None and initializer.kind is OffsetsKind.COMMITTED and settings.group_id is None:
                 message = "Offsets that a group has committed are asked for, and there is no group."
                 raise JobGraphError(message, hint="call set_group_id(...)")
-        return KafkaSource(replace(settings, properties=dict(self._properties), options=dict(self._options)))
+        if self._commits_offsets and settings.group_id is None:
+            message = f"{_COMMITS_OFFSETS} is set, and there is no group to commit offsets to."
+            raise JobGraphError(message, hint="call set_group_id(...)")
+        commits = self._commits_offsets is not False
+        properties, options = dict(self._properties), dict(self._options)
+        return KafkaSource(replace(settings, properties=properties, options=options, commits_offsets=commits))
 
     def _check_nothing_set(self) -> None:
         settings = self._settings

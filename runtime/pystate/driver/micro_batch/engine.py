@@ -28,6 +28,7 @@ from pystate.driver.micro_batch.epoch_metrics import EpochMetrics
 from pystate.driver.micro_batch.epoch_slots import EpochSlots
 from pystate.driver.micro_batch.epochs_without_rows import EpochsWithoutRows
 from pystate.driver.micro_batch.source_restore import RestoredSources
+from pystate.driver.micro_batch.stream_ends import StreamEnds
 from pystate.driver.slot_pool import SlotPool
 from pystate.plan.end_of_input import hears_of_the_end
 from pystate.plan.job_plan import JobPlan, SinkPlan
@@ -76,6 +77,7 @@ class MicroBatchEngine:
         trigger_interval_ms: The least time between two epochs' starts.
         metrics: Takes what epochs and sources measure.
         collected: Takes results for the program; None where it takes none.
+        ends: Of streams whose connector finds them.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class MicroBatchEngine:
         trigger_interval_ms: int,
         metrics: EpochMetrics,
         collected: CollectedResults | None = None,
+        ends: StreamEnds | None = None,
     ) -> None:
         self._spark = spark
         self._plan = plan
@@ -102,6 +105,7 @@ class MicroBatchEngine:
         self._trigger_interval_ms = trigger_interval_ms
         self._metrics = metrics
         self._collected = collected
+        self._ends = ends or StreamEnds()
         self._logs = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
         self._stages = StageStore(spark.sparkContext)
         repeatable = not any(non_determinism(frame).expressions for frame in frames)
@@ -144,6 +148,7 @@ class MicroBatchEngine:
     def _start_query(self) -> None:
         plan, environment, sources, slots = self._plan, self._environment, self._metrics.sources, self._slots
         assert slots is not None  # noqa: S101 - `start` has set them
+        self._ends.query_starts()
         if plan.batch:  # Spark sorts no stream, so the levels stand behind it, in the only epoch
             frame = staged_frame(plan, self._frames, environment, sources)
         else:
@@ -183,6 +188,8 @@ class MicroBatchEngine:
         error = None if query is None else query.exception()
         if error is not None:
             events.engine_failed(JobExecutionError(f"The query failed: {first_line(error)}"), str(error))
+        elif not self._ends.reached:
+            self._ends.start_again(self._start_query)
         elif own and not self._plan.batch and not self._live().sources_ended:
             return
         elif not own and not (waits_for_time(self._plan) or hears_of_the_end(self._plan)):
@@ -216,8 +223,7 @@ class MicroBatchEngine:
 
     def backlog(self) -> int | None:
         """Return how many rows the sources had not delivered yet at the end of the last epoch; None where they don't say."""
-        query = self._query
-        return None if query is None else backlog_rows(query)
+        return None if self._query is None else backlog_rows(self._query)
 
     def stop(self) -> None:
         """Stop the query, and epochs that are none of its batches; wait for what runs, but not for ever."""
@@ -251,8 +257,7 @@ class MicroBatchEngine:
 
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run one epoch."""
-        query = self._query
-        group = "" if query is None else str(query.runId)
+        group = "" if self._query is None else str(self._query.runId)
         try:
             epoch = self._live().begin_epoch(batch_id)
         except AttemptOverError:

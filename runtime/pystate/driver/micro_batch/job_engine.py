@@ -25,7 +25,9 @@ from pystate.driver.micro_batch.engine import MicroBatchEngine
 from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
 from pystate.driver.micro_batch.epoch_metrics import EpochMetrics
 from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
+from pystate.driver.micro_batch.offset_reports import OffsetReports
 from pystate.driver.micro_batch.source_restore import RestoredSources, SourceRestore
+from pystate.driver.micro_batch.stream_ends import BoundedStreams
 from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
@@ -70,19 +72,16 @@ class MicroBatchJobEngine:
         self._sources: list[SparkSource] = []
         self._running: MicroBatchEngine | None = None
         self._collected: CollectedResults | None = None
+        self._bounded: BoundedStreams | None = None
+        self._reports: OffsetReports | None = None
 
     def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
         """Make the streaming DataFrames, and return what elements each source gives."""
-        configuration = self._job.configuration
-        bounds = EpochBounds(configuration, configuration.get(CoreOptions.DEFAULT_PARALLELISM))
         frames = [source_frame(self._spark, source) for source in sources]
-        if configuration.get(ExecutionOptions.RUNTIME_MODE) is RuntimeExecutionMode.BATCH:  # one epoch reads all there is
-            bounded: list[tuple[DataFrame, list[str]]] = [(frame, []) for frame in frames]
-        else:
-            bounded = [bounds.bound(frame, source.name) for frame, source in zip(frames, sources, strict=True)]
+        bounded = [self._limited(frame, source.name) for frame, source in zip(frames, sources, strict=True)]
         self._frames = [frame for frame, _ in bounded]
         self._notices = [notice for _, notices in bounded for notice in notices]
-        replay = SourceReplay(configuration)
+        replay = SourceReplay(self._job.configuration)
         for source, frame in zip(sources, self._frames, strict=True):
             replay.look(source, frame)
             source.non_deterministic = non_determinism(frame).expressions
@@ -92,6 +91,13 @@ class MicroBatchJobEngine:
         self._notices.extend(replay.notices())
         return [source_type(source, frame) for source, frame in zip(sources, self._frames, strict=True)]
 
+    def _limited(self, frame: DataFrame, where: str) -> tuple[DataFrame, list[str]]:
+        """Limit what an epoch reads of a source, see `EpochBounds.bound`."""
+        configuration = self._job.configuration
+        if configuration.get(ExecutionOptions.RUNTIME_MODE) is RuntimeExecutionMode.BATCH:  # one epoch reads all there is
+            return frame, []
+        return EpochBounds(configuration, configuration.get(CoreOptions.DEFAULT_PARALLELISM)).bound(frame, where)
+
     def source_notices(self) -> list[str]:
         """Return what the author of the sources should know."""
         return self._notices
@@ -100,7 +106,9 @@ class MicroBatchJobEngine:
         """Take note of the job.
 
         Raises:
-            JobGraphError: A source in slots is to repeat epochs; or two of its sources read the same stream of Spark's.
+            JobGraphError: A source in slots is to repeat epochs; or two of its sources read the same stream of Spark's; or a
+                source can't be read to its end.
+            PystateError: What a source reads doesn't say where it ends.
         """
         own, every_epoch = plan.own_sources, self._job.configuration.get(CheckpointingOptions.EVERY_EPOCH)
         if own and every_epoch:
@@ -111,6 +119,9 @@ class MicroBatchJobEngine:
             raise JobGraphError(message, hint=f"set {CheckpointingOptions.CHECKPOINTING_INTERVAL.key} instead")
         self._plan = plan
         self._sources = spark_sources(plan, self._frames)
+        self._bounded = BoundedStreams(plan, self._sources, lambda frame, where: self._limited(frame, where)[0])
+        self._reports = OffsetReports(plan)
+        self._job.coordinator.completed_listeners.append(self._reports.completed)
         self.epochs.describe(plan.tasks)
         if any(sink.step.kind is SinkKind.COLLECT for sink in plan.sinks):
             configuration = self._job.configuration
@@ -124,21 +135,24 @@ class MicroBatchJobEngine:
 
     def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> MicroBatchEngine:
         """Return the engine of an attempt, whose query goes on behind a snapshot."""
-        plan = self._plan
-        assert plan is not None  # noqa: S101 - the job is planned before its first attempt
+        plan, bounded = self._plan, self._bounded
+        assert plan is not None and bounded is not None  # noqa: S101 - the job is planned before its first attempt
         if self._collected is not None:
             self._collected.begin_attempt(-1 if snapshot is None else snapshot.metadata.epoch)
+        restored = self._restored(plan, snapshot)
+        frames, restored.spark_files, ends = bounded.begin(self._frames, restored.spark_files)
         self._running = MicroBatchEngine(
             self._spark,
             plan,
-            self._frames,
+            frames,
             environment,
-            self._restored(plan, snapshot),
+            restored,
             self.epochs,
             scratch,
             trigger_interval_ms=self._job.configuration.get(PystateOptions.EPOCH_INTERVAL),
             metrics=self.metrics,
             collected=self._collected,
+            ends=ends,
         )
         return self._running
 
@@ -184,5 +198,8 @@ class MicroBatchJobEngine:
     def close(self, status: JobStatus) -> None:
         """Delete what a job that has ended needs no more, and hand its last results over."""
         self.epochs.close(status)
+        for one in (self._reports, self._bounded):
+            if one is not None:
+                one.close()
         if self._collected is not None:
             self._collected.close(finished=status is JobStatus.FINISHED)
