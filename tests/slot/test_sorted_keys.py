@@ -143,3 +143,40 @@ def test_an_epoch_that_is_given_up_begins_anew(chain):
     end(subtask)
 
     assert emitted == [("element", 3), ("a EVENT_TIME 1", 30), ("a PROCESSING_TIME 1", 1)]
+
+
+class BatchTimers(Timers):
+    """The same, taking batches."""
+
+    def process_batch(self, batch, ctx):
+        assert len(batch.keys) == 1
+        batch.set_current_key(0)
+        for number, time in zip(batch.data.column("f1").to_pylist(), batch.timestamps.to_pylist(), strict=True):
+            yield from self.process_element((batch.keys[0], number), TimeOf(ctx, time))
+
+
+class TimeOf:
+    """A context with a time of its own."""
+
+    def __init__(self, ctx, time):
+        self._ctx, self._time = ctx, time
+
+    def timestamp(self):
+        return self._time
+
+    def timer_service(self):
+        return self._ctx.timer_service()
+
+
+def test_a_function_that_takes_batches_gets_one_key_at_a_time_and_its_timers_fire_at_its_end(chain):
+    rows = [("a", 2), ("a", 1), ("b", 3), ("c", 1), ("c", 4)]
+    found = []
+    for function in (Timers(), BatchTimers()):
+        subtask, emitted = chain(OperatorKind.PROCESS, function)
+        subtask.on_batch(batch(*rows[:1]))
+        subtask.on_batch(batch(*rows[1:]))
+        subtask.advance_watermarks(end_of_input=True)
+        subtask.flush_output()
+        found.append(list(emitted))
+    assert found[0] == found[1]
+    assert any(value.startswith("c EVENT_TIME") for value, _ in found[1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from pystate.api.state import (
     AggregatingState,
@@ -28,6 +28,9 @@ from pystate.api.time_domain import TimeDomain
 from pystate.api.timer_service import TimerService
 from pystate.api.type_variables import IN1, IN2, KEY, OUT
 from pystate.metrics.metric import MetricGroup
+
+if TYPE_CHECKING:
+    from pystate.api.keyed_batch import KeyedBatch
 
 
 class KeyedStateStore(ABC):
@@ -257,6 +260,23 @@ class KeyedProcessFunction(Function):
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
         """Process one element; yield or return what goes on downstream."""
 
+    def process_batch(self, batch: KeyedBatch, ctx: KeyedProcessFunction.Context) -> Any:
+        """Process many elements at once; where a function has this, `process_element` isn't called.
+
+        It is for functions that can do with columns what they would do with each element: one read and one write of state
+        per key, whole columns in between.
+
+        Args:
+            batch: The elements, their keys and their state.
+            ctx: As `process_element` has it, for the key that `batch.set_current_key` has set. `timestamp()` is the latest
+                time in the batch, which all results have.
+
+        Returns:
+            What goes on downstream: a `pyarrow.RecordBatch` or `Table` or a `pandas.DataFrame` with a column per field of
+            the output type, or elements; None for nothing.
+        """
+        raise NotImplementedError
+
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:  # noqa: B027 - optional hook
         """Do what is due at the time of a timer, with the state of its key at hand; yield or return what goes on downstream.
 
@@ -264,6 +284,18 @@ class KeyedProcessFunction(Function):
             timestamp: The time the timer was registered for, ms since 1970.
             ctx: Its context.
         """
+
+
+class KeyedBatchProcessFunction(KeyedProcessFunction):
+    """A `KeyedProcessFunction` that has no `process_element`: it takes batches only."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
+        """Not called, since there is `process_batch`."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def process_batch(self, batch: KeyedBatch, ctx: KeyedProcessFunction.Context) -> Any:
+        """Process many elements at once, see `KeyedProcessFunction.process_batch`."""
 
 
 class ProcessFunction(Function):

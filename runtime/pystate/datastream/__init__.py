@@ -26,6 +26,7 @@ from pystate.api.functions import (
     FilterFunction,
     FlatMapFunction,
     Function,
+    KeyedBatchProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -39,6 +40,7 @@ from pystate.api.functions import (
     SinkFunction,
 )
 from pystate.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
+from pystate.api.keyed_batch import KeyedBatch
 from pystate.api.output_tag import OutputTag
 from pystate.api.state import (
     AggregatingState,
@@ -158,6 +160,8 @@ __all__ = [
     "JoinFunction",
     "JoinedStreams",
     "KeySelector",
+    "KeyedBatch",
+    "KeyedBatchProcessFunction",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",

@@ -22,6 +22,7 @@ from pystate.api.functions import (
     FilterFunction,
     FlatMapFunction,
     Function,
+    KeyedBatchProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -35,6 +36,7 @@ from pystate.api.functions import (
     SinkFunction,
 )
 from pystate.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
+from pystate.api.keyed_batch import KeyedBatch
 from pystate.api.timer_service import TimerService
 from pystate.api.window.functions import (
     AllWindowFunction,
@@ -73,6 +75,8 @@ __all__ = [
     "FunctionSnapshotContext",
     "JoinFunction",
     "KeySelector",
+    "KeyedBatch",
+    "KeyedBatchProcessFunction",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",

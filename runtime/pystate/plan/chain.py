@@ -28,6 +28,7 @@ from pystate.api.functions import (
 )
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import MapStateDescriptor
+from pystate.common.type_info import TypeInformation
 from pystate.plan.output import OutputSpec
 
 CHECKPOINT_MIXINS = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
@@ -53,6 +54,7 @@ class OperatorSpec:
         uid: The identity of its state.
         function: The user's function object, or a plain function.
         descriptors: For the broadcast kinds: the broadcast states that were declared with `broadcast(...)`.
+        output_type: Of a task's head: the type of its results, None for untyped ones.
     """
 
     uid: str
@@ -60,6 +62,7 @@ class OperatorSpec:
     kind: OperatorKind
     function: Any
     descriptors: list[MapStateDescriptor] = field(default_factory=list)
+    output_type: TypeInformation | None = None
 
 
 @dataclass

@@ -202,7 +202,7 @@ class JobPlanner:
         uid = self._uids[id(step)]
         descriptors = list(step.descriptors) if isinstance(step, TwoInputTransformation) else []
         task = self._new_task(uid, step.name if step.parents else f"Source: {step.name}", step, step.parents)
-        task.spec.head = OperatorSpec(uid, task.spec.name, step.kind, step.function, descriptors)
+        task.spec.head = OperatorSpec(uid, task.spec.name, step.kind, step.function, descriptors, step.output_type)
         task.steps.append(step)
         self._task_of[id(step)] = task
         keys = [read.key for read in task.spec.inputs if read.key is not None]

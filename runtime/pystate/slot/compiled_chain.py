@@ -38,7 +38,8 @@ def compile_chain(
         return handlers[id(node)]
 
     def output(place: Chain | ChainNode) -> Output:
-        return Output(join(place), {tag: join(side) for tag, side in place.side_outputs.items()})
+        ends = None if place.children else [buffers[output.tag] for output in place.outputs]
+        return Output(join(place), {tag: join(side) for tag, side in place.side_outputs.items()}, ends)
 
     def join(place: Chain | ChainNode) -> Emit:
         targets = [handler(child) for child in place.children]

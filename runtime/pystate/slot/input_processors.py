@@ -16,7 +16,8 @@ from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.chain_time import ChainTime
-from pystate.slot.operators.operator import Operator, ProcessKeyedBatch
+from pystate.slot.operators.keyed_batches import DistinctKeys, KeyedBatchHandler
+from pystate.slot.operators.operator import Operator
 from pystate.slot.operators.output import Emit, Output
 from pystate.slot.sorted_keys import SortedKeys
 from pystate.state.base.backend import KeyedStateBackend
@@ -74,9 +75,7 @@ class InputProcessors:
             message = f"{head.spec.name!r} reads {len(handlers)} streams, the task has {len(inputs)}."
             raise ControlError(message, where=f"uid {self._task.uid}")
         process = [
-            self._plain_input(read, handle)
-            if read.key is None
-            else self._keyed_input(read, read.key, handle, head.process_batch)
+            self._plain_input(read, handle) if read.key is None else self._keyed_input(read, read.key, handle, head)
             for read, handle in zip(inputs, handlers, strict=True)
         ]
         if head.is_broadcast:
@@ -103,9 +102,10 @@ class InputProcessors:
 
         return process_timestamped if read.timestamped else process_plain
 
-    def _keyed_input(
-        self, read: TaskInput, key: KeyColumn, handle: Emit, handle_batch: ProcessKeyedBatch | None
-    ) -> ProcessBatch:
+    def _keyed_input(self, read: TaskInput, key: KeyColumn, handle: Emit, head: Operator) -> ProcessBatch:
+        if head.keyed_batches is not None:
+            return self._columns_input(read, key, head, head.keyed_batches)
+        handle_batch = head.process_batch
         backend, codec, column, time = self._backend, self._key_codec, key.column, self._time
         assert backend is not None  # noqa: S101 - the task has a key
         assert codec is not None  # noqa: S101
@@ -152,6 +152,44 @@ class InputProcessors:
             return process_timestamped if handle_batch is None else process_together
         return process_keyed
 
+    def _columns_input(self, read: TaskInput, key: KeyColumn, head: Operator, handler: KeyedBatchHandler) -> ProcessBatch:
+        backend, codec, sorted_keys = self._backend, self._key_codec, self._sorted_keys
+        assert backend is not None  # noqa: S101 - the task has a key
+        assert codec is not None  # noqa: S101
+        decode_keys, width = key.decoder(codec), len(RecordCodec(read.type_info, self._task.name).schema)
+        context, keeps_fields = backend.key_context, head.keeps_fields
+
+        def process_columns(batch: pa.RecordBatch) -> None:
+            key_groups = batch.column(KEY_GROUP_FIELD)
+            self._check_route(key_groups)
+            distinct = DistinctKeys(batch.column(key.column), key_groups.to_pylist(), decode_keys)
+            backend.prefetch(distinct.internal, distinct.groups)
+            head.touched |= keeps_fields
+            try:
+                handler.process(*columns_of(batch), distinct)
+            finally:
+                context.clear()
+            backend.count_records(batch.num_rows)
+
+        def process_sorted(batch: pa.RecordBatch) -> None:
+            assert sorted_keys is not None  # noqa: S101 - asked below
+            key_groups = batch.column(KEY_GROUP_FIELD)
+            self._check_route(key_groups)
+            head.touched |= keeps_fields
+            for part in one_key_each(batch.column(key.column)):
+                rows = batch.slice(*part)
+                distinct = DistinctKeys(rows.column(key.column), rows.column(KEY_GROUP_FIELD).to_pylist(), decode_keys)
+                if distinct.internal[0] != context.active_key:
+                    sorted_keys.begin(distinct.internal[0], distinct.groups[0])
+                handler.process(*columns_of(rows), distinct)
+                context.set_current_key(distinct.internal[0], distinct.groups[0])
+
+        def columns_of(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
+            times = batch.column(TIMESTAMP_FIELD) if read.timestamped else None
+            return batch.select(range(width)), times
+
+        return process_columns if sorted_keys is None else process_sorted
+
     def _sorted_input(self, read: TaskInput, key: KeyColumn, handle: Emit, sorted_keys: SortedKeys) -> ProcessBatch:
         backend, codec, column, time = self._backend, self._key_codec, key.column, self._time
         assert backend is not None  # noqa: S101 - the task has a key
@@ -195,6 +233,12 @@ class InputProcessors:
             if group is not None and group not in self._key_groups:
                 message = f"A row of key group {group} reached subtask {self._subtask}, which owns {self._key_groups}."
                 raise ControlError(message, where=f"uid {self._task.uid}")
+
+
+def one_key_each(keys: pa.Array) -> list[tuple[int, int]]:
+    """Return (first row, number of rows) of each run of equal keys."""
+    runs = pc.run_end_encode(keys).run_ends.to_pylist()
+    return [(start, end - start) for start, end in zip([0, *runs], runs, strict=False)]
 
 
 def _timestamps(batch: pa.RecordBatch) -> list[int | None]:

@@ -78,6 +78,29 @@ class OutputBuffer:
         self._keys.clear()
         self._sink(spec, pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
+    @property
+    def takes_columns(self) -> bool:
+        """Whether elements that are columns already can go on as they are."""
+        spec = self.spec
+        return spec.kind is not OutputKind.PRINT and (spec.key is None or spec.selector is None)
+
+    def append_columns(self, columns: list[pa.Array], timestamp: int | None) -> None:
+        """Hand on elements that are columns already, behind what has been collected.
+
+        Args:
+            columns: As `RecordCodec.encode` makes them.
+            timestamp: Of all elements, ms since 1970; None for none.
+        """
+        self.flush()
+        count = len(columns[0])
+        if self.spec.timestamped:
+            columns = [*columns, pa.array([timestamp] * count, pa.int64())]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        size = batch.nbytes + count * ROW_BYTES
+        rows = max(1, count * BYTES_PER_BATCH // size) if size > BYTES_PER_BATCH else count
+        for start in range(0, count, rows):
+            self._sink(self.spec, batch.slice(start, rows))
+
     def clear(self) -> None:
         """Drop what has been collected."""
         self._elements.clear()

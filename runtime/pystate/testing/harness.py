@@ -151,7 +151,7 @@ class OperatorTestHarness:
                 TaskInput(read.type_info, None if read.key_selector is None else self._key, read.broadcast, timestamped=True)
                 for read in self._inputs
             ],
-            head=OperatorSpec(UID, kind.value, kind, function, list(descriptors)),
+            head=OperatorSpec(UID, kind.value, kind, function, list(descriptors), output_type),
             chain=Chain(outputs=ends[0].outputs, side_outputs=dict(zip(list(types)[1:], ends[1:], strict=True))),
         )
         environment = JobEnvironment(

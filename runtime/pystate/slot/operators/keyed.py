@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, cast
 
 from pystate.api.functions import KeyedCoProcessFunction, KeyedProcessFunction
@@ -133,21 +133,16 @@ def timer_handler(
     return fire
 
 
-def keyed_process_handlers(
-    function: Any,
-    calls: Iterable[Callable[..., Any]],
-    output: Output,
-    time: ChainTime,
-    backend: KeyedStateBackend,
-    timers: InternalTimeServiceManager,
-) -> list[Emit]:
-    """Return the handler of each input of a keyed process function, and have its timers call it."""
+def keyed_context(
+    function: Any, output: Output, time: ChainTime, backend: KeyedStateBackend, timers: InternalTimeServiceManager
+) -> KeyedContext:
+    """Return the context of the calls of a keyed process function, and have its timers call it."""
     user_timers, fired = UserTimers(timers), FiredTimer()
     context = KeyedContext(backend, time, user_timers)
     if has_on_timer(function):
         on_timer_context = KeyedOnTimerContext(backend, time, user_timers, fired)
         user_timers.fire_with(timer_handler(function.on_timer, output, fired, on_timer_context))
-    return [process_handler(call, output, context) for call in calls]
+    return context
 
 
 def reduce_handler(

@@ -16,7 +16,7 @@ from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ListStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.common.type_info import TypeInformation
+from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.connectors.sink_operator import SinkOperator
 from pystate.connectors.source_operator import SourceOperator
 from pystate.plan.chain import OperatorSpec, function_object
@@ -26,8 +26,9 @@ from pystate.slot.operators.async_wait import AsyncWaitOperator
 from pystate.slot.operators.broadcast import broadcast_handlers
 from pystate.slot.operators.contexts import InitializationContext, SnapshotContext, SubtaskRuntimeContext
 from pystate.slot.operators.interval_join import IntervalJoinOperator
-from pystate.slot.operators.keyed import final_reduce_handler, keyed_process_handlers, reduce_handler
-from pystate.slot.operators.one_input import Emit, callables, stateless_handler
+from pystate.slot.operators.keyed import final_reduce_handler, keyed_context, reduce_handler
+from pystate.slot.operators.keyed_batches import ColumnOutput, KeyedBatchHandler, takes_batches
+from pystate.slot.operators.one_input import Emit, callables, process_handler, stateless_handler
 from pystate.slot.operators.output import Output
 from pystate.slot.operators.sink import sink_handler
 from pystate.slot.operators.source_input import SourceInput
@@ -73,6 +74,7 @@ class Operator:
         async_wait: The calls under way, of an operator that has such.
         process_batch: Takes the elements of a batch with their keys and times, of a keyed operator that takes them so. None
             for one that takes them one by one.
+        keyed_batches: Takes batches as columns, for a function with a `process_batch`; else None.
         source: What epochs take, of an operator that is a source.
         touched: Whether the running epoch has handed an element to a function that keeps state in its own fields.
     """
@@ -93,6 +95,7 @@ class Operator:
         self.assigner: TimestampsAndWatermarks | None = None
         self.async_wait: AsyncWaitOperator | None = None
         self.process_batch: ProcessKeyedBatch | None = None
+        self.keyed_batches: KeyedBatchHandler | None = None
         self.source: SourceInput | None = None
         self.touched = False
         self._context = context
@@ -309,7 +312,16 @@ class Operator:
             if self._time.sorted_input:
                 return [final_reduce_handler(calls[0], output.emit, backend, input_type, timers)]
             return [reduce_handler(calls[0], output.emit, backend, input_type)]
-        return keyed_process_handlers(function, calls, output, self._time, backend, timers)
+        context = keyed_context(function, output, self._time, backend, timers)
+        if takes_batches(function):
+            if input_type is None or input_type.kind is TypeKind.PICKLED_BYTE_ARRAY:
+                message = f"process_batch of {self.spec.name!r} takes columns, and the elements have no type."
+                raise JobGraphError(
+                    message, where=f"uid {self.spec.uid}", hint="give the step in front of key_by() an output_type"
+                )
+            columns = ColumnOutput(output, self.spec.output_type, f"uid {self.spec.uid}")
+            self.keyed_batches = KeyedBatchHandler(function.process_batch, context, backend, self._time, output, columns)
+        return [process_handler(call, output, context) for call in calls]
 
     def _marking(self, handle: Emit) -> Emit:
         def run_marked(element: Any) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pystate.api.output_tag import OutputTag, await_first_tag
+
+if TYPE_CHECKING:
+    from pystate.slot.output_buffer import OutputBuffer
 
 Emit = Callable[[Any], None]
 
@@ -16,16 +19,21 @@ class Output:
     Args:
         emit: Takes what goes into the main output.
         side: By the name of a tag: takes what goes into that side output. One that nobody reads is missing.
+        buffers: The output buffers that the main output goes to, where it goes to nothing else; else None.
 
     Attributes:
+        buffers: As given.
         emit: As given.
         collect: Takes a result of a process function, which may be `(OutputTag, value)`. It is `emit` itself as long as this
             process has no tags: so who doesn't use them doesn't pay for them.
     """
 
-    __slots__ = ("__weakref__", "_side", "collect", "emit")
+    __slots__ = ("__weakref__", "_side", "buffers", "collect", "emit")
 
-    def __init__(self, emit: Emit, side: Mapping[str, Emit] | None = None) -> None:
+    def __init__(
+        self, emit: Emit, side: Mapping[str, Emit] | None = None, buffers: Sequence[OutputBuffer] | None = None
+    ) -> None:
+        self.buffers = buffers
         self.emit = emit
         self._side = side or {}
         self.collect = emit

@@ -6,7 +6,7 @@ from typing import Any
 
 from pystate.api.job_graph import OperatorKind
 from pystate.slot.chain_time import ChainTime
-from pystate.slot.operators.keyed import keyed_process_handlers
+from pystate.slot.operators.keyed import keyed_context
 from pystate.slot.operators.one_input import Emit, PlainContext, callables, many_handler, map_handler, process_handler
 from pystate.slot.operators.output import Output
 from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
@@ -28,6 +28,7 @@ def two_input_handlers(
     if kind is OperatorKind.CO_FLAT_MAP:
         return [many_handler(call, output.emit) for call in calls]
     if kind is OperatorKind.KEYED_CO_PROCESS and backend is not None and timers is not None:
-        return keyed_process_handlers(function, calls, output, time, backend, timers)
+        context = keyed_context(function, output, time, backend, timers)
+        return [process_handler(call, output, context) for call in calls]
     plain = PlainContext(time)
     return [process_handler(call, output, plain) for call in calls]
