@@ -54,7 +54,7 @@ class SlotSide:
             parallelism=1,
             max_parallelism=MAX_PARALLELISM,
             inputs=[TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))],
-            head=OperatorSpec("count", "count", OperatorKind.PROCESS, function or Count()),
+            head=OperatorSpec("count", "count", OperatorKind.PROCESS, function or Count(), output_type=COUNTED),
             chain=Chain(outputs=[OutputSpec(1, OutputKind.FRAME, "out", COUNTED)]),
         )
         environment = JobEnvironment("b" * 32, "job", 0, {}, backend, 1 << 20, folder)

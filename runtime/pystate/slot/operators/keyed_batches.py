@@ -19,7 +19,7 @@ from pystate.records.codec import RecordCodec
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.output import Output
 from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.value_states import OverlayValueState
+from pystate.state.base.value_states import MutableValueState, OverlayValueState
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,12 +97,13 @@ class SlotKeyedBatch(KeyedBatch):
                 found.append(state.value())
             return found
         overlay, load, hold = state.overlay, state.load, state.hold
+        is_mutable = isinstance(state, MutableValueState)
         for key, group in zip(self._distinct.internal, self._distinct.groups, strict=True):
             value = overlay.get(key, _MISSING)
             if value is _MISSING:
                 value = load(key, group)
-                if value is not None:
-                    hold(key, group, value)  # it may be changed in place, and is asked for again
+                if is_mutable and value is not None:
+                    hold(key, group, value)  # user code may change it in place
             found.append(value)
         return found
 
@@ -117,9 +118,9 @@ class SlotKeyedBatch(KeyedBatch):
                 self.set_current_key(position)
                 state.update(value)
             return
-        checked, hold = state.checked, state.hold
-        for key, group, value in zip(self._distinct.internal, self._distinct.groups, new, strict=True):
-            hold(key, group, None if value is None else checked(value))
+        checked = state.checked
+        new = [None if value is None else checked(value) for value in new]
+        state.hold_all(self._distinct.internal, self._distinct.groups, new)
 
     def set_current_key(self, position: int) -> None:
         """Make one of the keys current."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pystate.api.state import ValueState
@@ -91,6 +91,13 @@ class OverlayValueState(OverlayState, ValueState[Any]):
                 raise self._foreign_group(key_group)
             self._groups[key] = key_group
         self._overlay[key] = value
+
+    def hold_all(self, keys: Sequence[Hashable], key_groups: Sequence[int], values: Iterable[Any]) -> None:
+        """Set the values of many keys, as `hold` does for one."""
+        if not self._owned_groups.issuperset(key_groups):
+            raise self._foreign_group(next(group for group in key_groups if group not in self._owned_groups))
+        self._groups.update(zip(keys, key_groups, strict=True))
+        self._overlay.update(zip(keys, values, strict=True))
 
     def let_go(self, key: Hashable) -> None:
         """Remove the value of a key that isn't in the store, from the overlay alone."""
