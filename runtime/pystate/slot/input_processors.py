@@ -16,6 +16,7 @@ from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.chain_time import ChainTime
+from pystate.slot.operators.field_aggregations import ColumnAggregation
 from pystate.slot.operators.keyed_batches import DistinctKeys, KeyedBatchHandler
 from pystate.slot.operators.operator import Operator
 from pystate.slot.operators.output import Emit, Output
@@ -105,6 +106,8 @@ class InputProcessors:
     def _keyed_input(self, read: TaskInput, key: KeyColumn, handle: Emit, head: Operator) -> ProcessBatch:
         if head.keyed_batches is not None:
             return self._columns_input(read, key, head, head.keyed_batches)
+        if head.aggregation is not None and not read.timestamped and self._sorted_keys is None:
+            return self._aggregation_input(read, key, head.aggregation)
         handle_batch = head.process_batch
         backend, codec, column, time = self._backend, self._key_codec, key.column, self._time
         assert backend is not None  # noqa: S101 - the task has a key
@@ -151,6 +154,22 @@ class InputProcessors:
         if read.timestamped:
             return process_timestamped if handle_batch is None else process_together
         return process_keyed
+
+    def _aggregation_input(self, read: TaskInput, key: KeyColumn, aggregation: ColumnAggregation) -> ProcessBatch:
+        backend, codec = self._backend, self._key_codec
+        assert backend is not None  # noqa: S101 - the task has a key
+        assert codec is not None  # noqa: S101
+        decode_keys, width = key.decoder(codec), len(RecordCodec(read.type_info, self._task.name).schema)
+
+        def process_aggregation(batch: pa.RecordBatch) -> None:
+            key_groups = batch.column(KEY_GROUP_FIELD)
+            self._check_route(key_groups)
+            distinct = DistinctKeys(batch.column(key.column), key_groups.to_pylist(), decode_keys)
+            backend.prefetch(distinct.internal, distinct.groups)
+            aggregation.process(batch.select(range(width)), distinct)
+            backend.count_records(batch.num_rows)
+
+        return process_aggregation
 
     def _columns_input(self, read: TaskInput, key: KeyColumn, head: Operator, handler: KeyedBatchHandler) -> ProcessBatch:
         backend, codec, sorted_keys = self._backend, self._key_codec, self._sorted_keys

@@ -149,7 +149,7 @@ def reduce_handler(
     call: Callable[..., Any], emit: Emit, backend: KeyedStateBackend, type_info: TypeInformation | None
 ) -> Emit:
     """Return what merges each element into the result of its key, and emits that."""
-    state = _reduce_state(backend, type_info)
+    state = reduce_state(backend, type_info)
     value, update = state.value, state.update
 
     def run_reduce(element: Any) -> None:
@@ -190,7 +190,7 @@ def final_reduce_handler(
 
     Source: PyFlink's reduce in BATCH mode, a timer of Flink's last watermark per key.
     """
-    state = _reduce_state(backend, type_info)
+    state = reduce_state(backend, type_info)
     value, update = state.value, state.update
     at_end = timers.get_internal_timer_service(USER_TIMERS, _FinalResult(value, emit))
 
@@ -207,7 +207,8 @@ def final_reduce_handler(
     return run_final_reduce
 
 
-def _reduce_state(backend: KeyedStateBackend, type_info: TypeInformation | None) -> ValueState[Any]:
+def reduce_state(backend: KeyedStateBackend, type_info: TypeInformation | None) -> ValueState[Any]:
+    """Return the state with what the elements of a key were reduced to."""
     return cast("ValueState[Any]", backend.get_partitioned_state(ValueStateDescriptor(REDUCE_STATE, type_info)))
 
 

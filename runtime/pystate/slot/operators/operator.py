@@ -25,6 +25,7 @@ from pystate.slot.frozen_task import FrozenOperator
 from pystate.slot.operators.async_wait import AsyncWaitOperator
 from pystate.slot.operators.broadcast import broadcast_handlers
 from pystate.slot.operators.contexts import InitializationContext, SnapshotContext, SubtaskRuntimeContext
+from pystate.slot.operators.field_aggregations import ColumnAggregation, column_aggregation
 from pystate.slot.operators.interval_join import IntervalJoinOperator
 from pystate.slot.operators.keyed import final_reduce_handler, keyed_context, reduce_handler
 from pystate.slot.operators.keyed_batches import ColumnOutput, KeyedBatchHandler, takes_batches
@@ -75,6 +76,7 @@ class Operator:
         process_batch: Takes the elements of a batch with their keys and times, of a keyed operator that takes them so. None
             for one that takes them one by one.
         keyed_batches: Takes batches as columns, for a function with a `process_batch`; else None.
+        aggregation: Takes batches as columns, for an aggregation of a field; else None.
         source: What epochs take, of an operator that is a source.
         touched: Whether the running epoch has handed an element to a function that keeps state in its own fields.
     """
@@ -96,6 +98,7 @@ class Operator:
         self.async_wait: AsyncWaitOperator | None = None
         self.process_batch: ProcessKeyedBatch | None = None
         self.keyed_batches: KeyedBatchHandler | None = None
+        self.aggregation: ColumnAggregation | None = None
         self.source: SourceInput | None = None
         self.touched = False
         self._context = context
@@ -311,7 +314,10 @@ class Operator:
         if kind is OperatorKind.REDUCE:
             if self._time.sorted_input:
                 return [final_reduce_handler(calls[0], output.emit, backend, input_type, timers)]
-            return [reduce_handler(calls[0], output.emit, backend, input_type)]
+            one_by_one, where = reduce_handler(calls[0], output.emit, backend, input_type), f"uid {self.spec.uid}"
+            columns = ColumnOutput(output, input_type, where)
+            self.aggregation = column_aggregation(function, input_type, backend, columns, one_by_one, where)
+            return [one_by_one]
         context = keyed_context(function, output, self._time, backend, timers)
         if takes_batches(function):
             if input_type is None or input_type.kind is TypeKind.PICKLED_BYTE_ARRAY:

@@ -1,0 +1,200 @@
+"""`sum`, `min` and `max` of a field over whole batches, with the results that `reduce` has element by element.
+
+Where columns can't give exactly those results (nulls, NaN, infinity, a zero with a sign, sums beyond the type), a batch goes
+element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pystate.api.aggregation import AccumulateType, FieldAggregation
+from pystate.common.row import Row
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.records.codec import RecordCodec
+from pystate.slot.operators.keyed import reduce_state
+from pystate.slot.operators.keyed_batches import ColumnOutput, DistinctKeys, SlotKeyedBatch
+from pystate.slot.operators.output import Emit
+from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.value_states import OverlayValueState
+
+_NUMBERS: dict[TypeKind, tuple[type, int]] = {
+    TypeKind.SHORT: (np.int64, 1 << 15),
+    TypeKind.INT: (np.int64, 1 << 31),
+    TypeKind.LONG: (np.int64, 1 << 62),
+    TypeKind.DOUBLE: (np.float64, 0),
+}
+"""The fields that are aggregated by columns: numpy's type, and below what all sums of integers must stay."""
+
+_UFUNCS: dict[AccumulateType, np.ufunc] = {
+    AccumulateType.SUM: np.add,
+    AccumulateType.MIN: np.minimum,
+    AccumulateType.MAX: np.maximum,
+}
+
+_SHORT = 16
+"""Parts of up to so many numbers are accumulated together."""
+
+Numbers = npt.NDArray[Any]
+
+
+class ColumnAggregation:
+    """A rolling aggregation of one field.
+
+    Args:
+        kind: SUM, MIN or MAX.
+        position: Of the field; None for elements that are their own field.
+        type_info: Of the elements.
+        state: The result of each key.
+        backend: The state.
+        columns: Takes the results.
+        one_by_one: Takes an element under its key, where columns can't do it.
+        where: The operator, for errors.
+    """
+
+    def __init__(
+        self,
+        kind: AccumulateType,
+        position: int | None,
+        type_info: TypeInformation,
+        state: OverlayValueState,
+        backend: KeyedStateBackend,
+        columns: ColumnOutput,
+        one_by_one: Emit,
+        where: str,
+    ) -> None:
+        self._ufunc = _UFUNCS[kind]
+        self._sums = kind is AccumulateType.SUM
+        self._position = position
+        field = type_info if position is None else type_info.elements[position]
+        self._dtype, self._limit = _NUMBERS[field.kind]
+        self._state = state
+        self._backend = backend
+        self._columns = columns
+        self._one_by_one = one_by_one
+        self._codec = RecordCodec(type_info, where)
+        self._names = type_info.row_names if type_info.kind is TypeKind.ROW else None
+
+    def process(self, data: pa.RecordBatch, distinct: DistinctKeys) -> None:
+        """Aggregate the elements of a batch, and give out the result behind each."""
+        batch = SlotKeyedBatch(data, distinct, None, self._backend)
+        results = batch.get(self._state)
+        column = data.column(self._position or 0)
+        rolled = None if column.null_count else self._rolled(column, distinct, results)
+        if rolled is None:
+            self._element_by_element(data, distinct)
+            return
+        rolling, last = rolled
+        new = [place for place, result in enumerate(results) if result is None]
+        if new:
+            _, first = np.unique(distinct.index.to_numpy(), return_index=True)
+            for place, element in zip(new, self._codec.decode(data.take(pa.array(first[new]))), strict=True):
+                results[place] = element
+        results = self._with_field(results, last.tolist())
+        self._state.hold_all(distinct.internal, distinct.groups, results)  # of the type, since all that is in them came so
+        prepare = self._codec.prepare
+        prepared = results if prepare is None else list(map(prepare, results))
+        arrays = [array.take(distinct.index) for array in self._codec.encode(prepared)]
+        arrays[self._position or 0] = pa.array(rolling, type=column.type)
+        self._columns.emit(pa.RecordBatch.from_arrays(arrays, schema=self._codec.schema), None)
+
+    def _rolled(self, column: pa.Array, distinct: DistinctKeys, results: Sequence[Any]) -> tuple[Numbers, Numbers] | None:
+        """Return the field's result behind each row, and behind the last one of each key; None where columns can't tell."""
+        values = column.to_numpy(zero_copy_only=False).astype(self._dtype)
+        place, held = self._position, [result is not None for result in results]
+        try:
+            found = [result if place is None else result[place] for result in results if result is not None]
+            before: Numbers = np.array(found, dtype=self._dtype)
+        except (OverflowError, TypeError, ValueError):  # None, or a number that a restored state holds
+            return None
+        if not self._is_safe(values, before):
+            return None
+        index = distinct.index.to_numpy()
+        counts = np.bincount(index, minlength=len(results))
+        # one row in front for each key that has a result already
+        known = np.array(held, dtype=np.int64)
+        starts = np.concatenate(([0], np.cumsum(counts + known)[:-1]))
+        line: Numbers = np.empty(len(values) + int(known.sum()), dtype=self._dtype)
+        order = np.argsort(index, kind="stable")
+        within = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places: Numbers = np.empty(len(values), dtype=np.int64)
+        places[order] = np.repeat(starts + known, counts) + within
+        line[places] = values
+        line[starts[known == 1]] = before
+        ends = starts + counts + known
+        with np.errstate(over="ignore"):  # what is too large for a double is infinite, without a word
+            self._accumulate(line, starts, ends)
+        return line[places], line[ends - 1]
+
+    def _accumulate(self, line: Numbers, starts: Numbers, ends: Numbers) -> None:
+        """Accumulate each part of a line from its first number on: short ones together, long ones each by itself."""
+        lengths = ends - starts
+        short = lengths <= _SHORT
+        for turn in range(1, _SHORT):
+            at = starts[short & (lengths > turn)] + turn
+            if not len(at):
+                break
+            line[at] = self._ufunc(line[at - 1], line[at])
+        for start, end in zip(starts[~short].tolist(), ends[~short].tolist(), strict=True):
+            line[start:end] = self._ufunc.accumulate(line[start:end])
+
+    def _is_safe(self, values: Numbers, before: Numbers) -> bool:
+        """Return whether columns give what Python's operators do."""
+        if self._dtype is np.int64:
+            largest = max((abs(int(part.min())) + abs(int(part.max())) for part in (values, before) if len(part)), default=0)
+            return not self._sums or largest * (len(values) + 1) < self._limit
+        numbers = np.concatenate((values, before))
+        return bool(np.isfinite(numbers).all()) and not (np.signbit(numbers) & (numbers == 0)).any()
+
+    def _with_field(self, elements: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        place = self._position
+        if place is None:
+            return list(values)
+        changed: list[Any] = []
+        names = self._names
+        for element, value in zip(elements, values, strict=True):
+            fields = list(element)
+            fields[place] = value
+            changed.append(tuple(fields) if names is None else Row.of_fields(names, fields))
+        return changed
+
+    def _element_by_element(self, data: pa.RecordBatch, distinct: DistinctKeys) -> None:
+        context = self._backend.key_context
+        for place, element in zip(distinct.index.to_pylist(), self._codec.decode(data), strict=True):
+            context.set_current_key(distinct.internal[place], distinct.groups[place])
+            self._one_by_one(element)
+
+
+def column_aggregation(
+    function: Any,
+    type_info: TypeInformation | None,
+    backend: KeyedStateBackend,
+    columns: ColumnOutput,
+    one_by_one: Emit,
+    where: str,
+) -> ColumnAggregation | None:
+    """Return what does a reduce function's work by columns; None where only the function can."""
+    if type(function) is not FieldAggregation or function.kind not in _UFUNCS or type_info is None:
+        return None
+    position: int | None = None
+    if type_info.kind in (TypeKind.ROW, TypeKind.TUPLE):
+        position = _position(function.field, type_info)
+        if position is None or type_info.elements[position].kind not in _NUMBERS:
+            return None
+    elif type_info.kind not in _NUMBERS:
+        return None
+    state = reduce_state(backend, type_info)
+    if not isinstance(state, OverlayValueState):  # of a backend with states of its own
+        return None
+    return ColumnAggregation(function.kind, position, type_info, state, backend, columns, one_by_one, where)
+
+
+def _position(field: int | str, type_info: TypeInformation) -> int | None:
+    if isinstance(field, str):
+        return list(type_info.names or ()).index(field) if field in (type_info.names or ()) else None
+    return field % len(type_info.elements) if -len(type_info.elements) <= field < len(type_info.elements) else None

@@ -1,0 +1,240 @@
+"""Aggregations of a field by columns: the results and the state of the same aggregation element by element."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pystate.api.aggregation import AccumulateType, FieldAggregation
+from pystate.api.job_graph import OperatorKind
+from pystate.common import Row, TypeInformation, Types
+from pystate.common.errors import PystateError
+from pystate.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.plan.output import OutputKind, OutputSpec
+from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec
+from pystate.records.key_column import KeyColumn
+from pystate.slot.operator_chain import OperatorChain
+from pystate.slot.operators.field_aggregations import ColumnAggregation
+from pystate.state.base.keys import KeyCodec
+
+MAX_PARALLELISM = 16
+KEY = Types.STRING()
+SUM, MIN, MAX = AccumulateType.SUM, AccumulateType.MIN, AccumulateType.MAX
+
+
+class OneByOne(FieldAggregation):
+    """The same aggregation, which no column takes over."""
+
+
+class Side:
+    """A task that aggregates."""
+
+    def __init__(
+        self, function: Any, type_info: TypeInformation, folder: Path, backend: str, *, mapped: bool = False
+    ) -> None:
+        out = OutputSpec(0, OutputKind.FRAME, "out", type_info)
+        chain = Chain(outputs=[out])
+        if mapped:
+            chain = Chain(children=[ChainNode(OperatorSpec("map", "map", OperatorKind.MAP, lambda e: e), outputs=[out])])
+        inputs = [TaskInput(type_info, KeyColumn(KEY_FIELD, KEY))]
+        head = OperatorSpec("head", "head", OperatorKind.REDUCE, function)
+        task = TaskSpec("head", "head", "c" * 32, 1, MAX_PARALLELISM, inputs, head, chain)
+        environment = JobEnvironment("b" * 32, "job", 0, {}, backend, 1 << 20, str(folder))
+        self.codec = RecordCodec(type_info, "test")
+        self.results: list[Any] = []
+        self.chain = OperatorChain(task, 0, environment, lambda _, rows: self.results.extend(self.codec.decode(rows)))
+        self.chain.open()
+
+    @property
+    def has_columns(self) -> bool:
+        return self.chain.operators[-1].aggregation is not None
+
+    def take(self, keys: list[str], elements: list[Any]) -> None:
+        codec = KeyCodec(KEY)
+        prepare = self.codec.prepare or (lambda element: element)
+        arrays = [
+            *self.codec.encode(list(map(prepare, elements))),
+            pa.array(keys),
+            pa.array([codec.key_group(key, MAX_PARALLELISM) for key in keys], pa.int32()),
+        ]
+        self.chain.on_batch(pa.RecordBatch.from_arrays(arrays, names=[*self.codec.schema.names, KEY_FIELD, KEY_GROUP_FIELD]))
+
+    def end(self, *, well: bool = True) -> list[str]:
+        """End the epoch; return what came of it."""
+        self.chain.flush_output()
+        if well:
+            self.chain.finish_epoch()
+        else:
+            self.chain.roll_back_epoch()
+        results, self.results = self.results, []
+        return list(map(repr, results))
+
+    def state(self) -> list[str]:
+        backend = self.chain.backend
+        assert backend is not None
+        found = []
+        for key in backend.get_keys("_op_state"):
+            backend.set_current_key(key, backend.key_codec.key_group(key, MAX_PARALLELISM))
+            handle = backend._handles["_op_state"]  # type: ignore[attr-defined]
+            found.append(f"{key}: {handle.state.value()!r}")
+        backend.rollback_epoch()
+        return sorted(found)
+
+
+def pairs(number: TypeInformation) -> TypeInformation:
+    return Types.TUPLE([Types.STRING(), number])
+
+
+def rows(number: TypeInformation) -> TypeInformation:
+    return Types.ROW_NAMED(["name", "number", "more"], [Types.STRING(), number, Types.LIST(Types.LONG())])
+
+
+def pair(chance: random.Random, number: Any) -> Any:
+    return f"name-{chance.randrange(1_000)}", number
+
+
+def row(chance: random.Random, number: Any) -> Any:
+    return Row(name=f"name-{chance.randrange(1_000)}", number=number, more=[chance.randrange(5)])
+
+
+def alone(_chance: random.Random, number: Any) -> Any:
+    return number
+
+
+def integers(chance: random.Random) -> int:
+    return chance.randrange(-1_000, 1_000)
+
+
+def doubles(chance: random.Random) -> float:
+    return chance.choice([chance.uniform(-1e9, 1e9), chance.random() * 1e-9, 0.1, 1e300, -1e300])
+
+
+SHAPES: list[tuple[Callable[..., Any], TypeInformation, Any, Callable[[random.Random], Any]]] = [
+    (pair, pairs(Types.LONG()), 1, integers),
+    (pair, pairs(Types.INT()), -1, integers),
+    (pair, pairs(Types.DOUBLE()), 1, doubles),
+    (row, rows(Types.LONG()), "number", integers),
+    (row, rows(Types.DOUBLE()), 1, doubles),
+    (alone, Types.LONG(), 0, integers),
+    (alone, Types.DOUBLE(), 0, doubles),
+]
+
+
+@pytest.mark.parametrize("kind", [SUM, MIN, MAX])
+@pytest.mark.parametrize(("element", "type_info", "field", "number"), SHAPES)
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_columns_give_the_results_of_single_elements(
+    tmp_path: Path,
+    backend: str,
+    element: Callable[..., Any],
+    type_info: TypeInformation,
+    field: Any,
+    number: Callable[[random.Random], Any],
+    kind: AccumulateType,
+) -> None:
+    chance = random.Random(f"{backend}{type_info}{kind}")
+    columns = Side(FieldAggregation(kind, field), type_info, tmp_path, backend, mapped=kind is MAX)
+    elements = Side(OneByOne(kind, field), type_info, tmp_path, backend)
+    assert columns.has_columns
+    assert not elements.has_columns
+    for epoch in range(8):
+        for _ in range(chance.randrange(3)):
+            count = chance.choice([1, 5, 60])
+            keys = [f"k{chance.randrange(chance.choice([1, 7, 40]))}" for _ in range(count)]
+            taken = [element(chance, number(chance)) for _ in range(count)]
+            columns.take(keys, taken)
+            elements.take(keys, taken)
+        well = epoch % 4 != 2
+        assert columns.end(well=well) == elements.end(well=well)
+        assert columns.state() == elements.state()
+    columns.chain.close()
+    elements.chain.close()
+
+
+ODD: list[tuple[TypeInformation, list[Any]]] = [
+    (Types.DOUBLE(), [math.nan, 1.0, 2.0, math.nan]),
+    (Types.DOUBLE(), [1.0, math.nan, 0.5]),
+    (Types.DOUBLE(), [0.0, -0.0, 0.0]),
+    (Types.DOUBLE(), [-0.0, 0.0, -0.0]),
+    (Types.DOUBLE(), [math.inf, -math.inf, 1.0]),
+    (Types.LONG(), [2**62, 2**62 - 1, -5]),
+    (Types.LONG(), [-(2**63), 2**63 - 1, 0]),
+    (Types.INT(), [2**31 - 1, -1, 0, -(2**31)]),
+]
+
+
+@pytest.mark.parametrize("kind", [SUM, MIN, MAX])
+@pytest.mark.parametrize(("number", "values"), ODD)
+def test_odd_numbers_go_as_they_go_one_by_one(
+    tmp_path: Path, number: TypeInformation, values: list[Any], kind: AccumulateType
+) -> None:
+    found: list[Any] = []
+    for made in (FieldAggregation(kind, 1), OneByOne(kind, 1)):
+        side = Side(made, pairs(number), tmp_path, "hashmap")
+        try:
+            for split in (len(values), 1):
+                for start in range(0, len(values), split):
+                    part = values[start : start + split]
+                    side.take(["k"] * len(part), [("a", value) for value in part])
+            found.append((side.end(), side.state()))
+        except PystateError as error:
+            found.append((str(error), []))
+        side.chain.close()
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("number", [Types.LONG(), Types.INT(), Types.SHORT()])
+def test_a_sum_that_is_too_large_fails_as_it_does_one_by_one(tmp_path: Path, number: TypeInformation) -> None:
+    largest = {"LONG": 2**63 - 1, "INT": 2**31 - 1, "SHORT": 2**15 - 1}[number.name]
+    said = []
+    for made in (FieldAggregation(SUM, 1), OneByOne(SUM, 1)):
+        side = Side(made, pairs(number), tmp_path, "hashmap")
+        with pytest.raises(PystateError) as raised:  # noqa: PT012 - either of them may find it
+            side.take(["k", "k"], [("a", largest), ("a", 1)])
+            side.end()
+        said.append(str(raised.value))
+        side.chain.close()
+    assert said[0] == said[1]
+
+
+def test_a_null_in_the_field_fails_as_it_does_one_by_one(tmp_path: Path) -> None:
+    said = []
+    for made in (FieldAggregation(SUM, 1), OneByOne(SUM, 1)):
+        side = Side(made, pairs(Types.LONG()), tmp_path, "hashmap")
+        with pytest.raises(PystateError) as raised:
+            side.take(["k", "k"], [("a", 1), ("a", None)])
+        said.append(str(raised.value))
+        side.chain.close()
+    assert said[0] == said[1]
+
+
+def test_nulls_in_other_fields_stay(tmp_path: Path) -> None:
+    side = Side(FieldAggregation(SUM, 1), pairs(Types.LONG()), tmp_path, "hashmap")
+    side.take(["k", "k", "l"], [(None, 1), ("a", 2), (None, 3)])
+    assert side.end() == ["(None, 1)", "(None, 3)", "(None, 3)"]
+    side.chain.close()
+
+
+@pytest.mark.parametrize(
+    ("function", "type_info"),
+    [
+        (FieldAggregation(AccumulateType.MIN_BY, 1), pairs(Types.LONG())),
+        (FieldAggregation(SUM, 0), pairs(Types.LONG())),
+        (FieldAggregation(SUM, 1), pairs(Types.FLOAT())),
+        (FieldAggregation(SUM, 1), pairs(Types.BIG_DEC())),
+        (FieldAggregation(SUM, 0), Types.LIST(Types.LONG())),
+        (lambda a, b: a, pairs(Types.LONG())),
+    ],
+)
+def test_only_what_columns_can_do_goes_by_columns(tmp_path: Path, function: Any, type_info: TypeInformation) -> None:
+    side = Side(function, type_info, tmp_path, "hashmap")
+    assert not side.has_columns
+    assert ColumnAggregation
+    side.chain.close()
