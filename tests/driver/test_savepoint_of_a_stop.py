@@ -14,7 +14,7 @@ import pytest
 
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CheckpointFailedError, ControlError, CorruptSnapshotError, PystateError
+from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.driver.execution_attempt import AttemptOutcome
@@ -175,14 +175,3 @@ def test_a_drain_that_could_not_begin_fails_nothing_and_may_be_tried_again():
     assert (scheduler.ended, scheduler.failures) == ([], [])
     scheduler.refuses = None
     assert not drain(savepoints).done()
-
-
-@pytest.mark.parametrize("commits", [True, False])
-def test_who_goes_back_to_an_older_checkpoint_says_that_sinks_write_again(commits):
-    said: list[str] = []
-    scheduler: Any = Mock(_number=0, _commits=commits, _say=said.append, _cancelled=threading.Event())
-    scheduler._job.coordinator.give_up_latest.return_value = True
-    scheduler._cancelled.set()
-    Scheduler.wait_for_restart(scheduler, CorruptSnapshotError("A file is torn."), "")
-    assert any("The job goes back to the checkpoint before." in line for line in said)
-    assert any("visible once more" in line for line in said) is commits

@@ -36,6 +36,7 @@ from pystate.checkpoint.snapshot_metadata import JobDescription, write_snapshot
 from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.checkpoint.stats.file import StatisticsFile
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
+from pystate.checkpoint.way_back import CheckWayBack, any_way_back
 from pystate.common.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, PystateError
 from pystate.common.job_files import JobFile
@@ -99,18 +100,16 @@ class CheckpointCoordinator:
 
     # -- the job's life
 
-    def recover(self, say: Callable[[str], None]) -> None:
-        """Take over the checkpoints of an earlier driver of the job; to be called in front of `start`.
+    def recover(self, say: Callable[[str], None], check: CheckWayBack = any_way_back) -> None:
+        """Take over the checkpoints of an earlier driver of the job, see `RestorePoints.recover`; in front of `start`.
 
         Args:
             say: Takes a sentence about a damaged checkpoint that an older one stands in for.
-
-        Raises:
-            CorruptSnapshotError: There is none but a damaged one.
-            SnapshotError: The storage can't be read.
+            check: Raises where it may not.
         """
-        self._ids.continue_above(self._points.recover(say))
-        self._statistics.recover(say)
+        last = self._statistics.recover(say).snapshot().latest_completed
+        known = None if last is None or getattr(last, "discarded", False) else last.checkpoint_id
+        self._ids.continue_above(self._points.recover(say, check, known))
 
     def has_claimed(self, snapshot: Snapshot) -> bool:
         """Whether an earlier driver of the job has claimed a snapshot.
@@ -175,10 +174,10 @@ class CheckpointCoordinator:
         """Whether the job is to end at a snapshot, see `RestorePoints.ends_behind`."""
         return self._points.ends_behind(snapshot)
 
-    def give_up_latest(self) -> bool:
-        """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore."""
+    def give_up_latest(self, error: PystateError, check: CheckWayBack = any_way_back) -> bool:
+        """Forget the latest checkpoint, which is damaged, see `RestorePoints.give_up_latest`."""
         with self._lock:
-            return self._points.give_up_latest()
+            return self._points.give_up_latest(error, check)
 
     def report_restored(self, snapshot: Snapshot) -> None:
         """Take note of a restore, for the statistics."""

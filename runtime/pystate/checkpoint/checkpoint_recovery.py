@@ -46,44 +46,62 @@ class RecoveredCheckpoints:
     Attributes:
         completed: Those that are readable, oldest first.
         highest_id: The highest id of any, completed or not; 0 for none.
-        left_out: Whether one is damaged, so that nobody can say what it refers to.
+        damaged: Why those that are not can't be read, by id, newest first: nobody can say what they refer to.
+        missing: The id of the newest, and where it was, if nothing is there any more.
     """
 
     completed: list[CompletedCheckpoint] = field(default_factory=list)
     highest_id: int = 0
-    left_out: bool = False
+    damaged: dict[int, PystateError] = field(default_factory=dict)
+    missing: tuple[int, str] | None = None
+
+    def lost_behind(self, checkpoint_id: int) -> tuple[int, str, str] | None:
+        """Return the newest checkpoint that is lost, if it is newer than one: its id, where it is or was, and why."""
+        if self.missing is not None and self.missing[0] > max(checkpoint_id, *self.damaged, 0):
+            number, uri = self.missing
+            return number, uri, "It completed, as the job's statistics say, and there is no _metadata of it."
+        for number, error in self.damaged.items():
+            if number > checkpoint_id:
+                return number, error.where or "", error.message
+        return None
 
 
-def recover_checkpoints(storage: CheckpointStorageAccess, job_id: str, say: Callable[[str], None]) -> RecoveredCheckpoints:
+def recover_checkpoints(
+    storage: CheckpointStorageAccess, job_id: str, say: Callable[[str], None], last_completed: int | None = None
+) -> RecoveredCheckpoints:
     """Find the job's completed checkpoints, and delete what is left of those that did not complete.
 
     Args:
         storage: Where they are.
         job_id: Whose; checkpoints of other jobs in the same directory are left alone.
         say: Takes a sentence about a damaged one that an older one stands in for.
+        last_completed: The id of the last that is known to have completed; None for none. What is left of it stays.
 
     Raises:
         CorruptSnapshotError: The newest is damaged, and there is no older one.
         SnapshotError: The storage can't be read.
     """
     recovered = RecoveredCheckpoints()
-    damaged: list[PystateError] = []
     for checkpoint_id, location in sorted(storage.checkpoint_directories(), reverse=True):
         recovered.highest_id = max(recovered.highest_id, checkpoint_id)
         if not location.exists:
-            _discard_incomplete(storage, location, say)
+            if checkpoint_id != last_completed:
+                _discard_incomplete(storage, location, say)
             continue
         try:
             metadata = read_metadata(location.read_metadata(), location.uri)
         except CorruptSnapshotError as error:
-            damaged.append(error)
-            recovered.left_out = True
+            recovered.damaged[checkpoint_id] = error
             continue
         if metadata.job_id == job_id:
             recovered.completed.insert(0, CompletedCheckpoint(metadata, location.uri, metadata.timestamp_ms))
-    if damaged and not recovered.completed:
-        raise damaged[0]
-    for damage in damaged:
+    known = {*recovered.damaged, *(one.checkpoint_id for one in recovered.completed)}
+    if last_completed is not None and storage.has_checkpoint_directory and last_completed > max(known, default=0):
+        recovered.highest_id = max(recovered.highest_id, last_completed)
+        recovered.missing = last_completed, storage.checkpoint_location(last_completed).uri
+    if recovered.damaged and not recovered.completed:
+        raise next(iter(recovered.damaged.values()))
+    for damage in recovered.damaged.values():
         say(f"WARNING: A checkpoint is damaged and left out: {damage}")
     return recovered
 

@@ -15,7 +15,8 @@ from pystate.checkpoint.shared_state_files import SharedStateFiles
 from pystate.checkpoint.snapshot_claiming import SnapshotClaiming
 from pystate.checkpoint.snapshot_disposal import Discards, FailedRemains
 from pystate.checkpoint.snapshot_metadata import Parent
-from pystate.common.errors import SnapshotError
+from pystate.checkpoint.way_back import CheckWayBack, WayBack, any_way_back, damage, told
+from pystate.common.errors import PystateError, RestoreError, SnapshotError
 from pystate.common.job_status import JobStatus
 from pystate.common.options import RecoveryClaimMode
 from pystate.snapshot.memory_storage import snapshot_location
@@ -50,24 +51,37 @@ class RestorePoints:
         self._held_file = HeldSavepointStore(settings.storage.task_owned_location) if writes_down else None
         self._held: CompletedCheckpoint | None = None
         self._ends_behind: int | None = None
+        self._undecided = False
         self.starting: Snapshot | None = None
         self.parent: Parent | None = None
 
-    def recover(self, say: Callable[[str], None]) -> int:
+    def recover(
+        self, say: Callable[[str], None], check: CheckWayBack = any_way_back, last_completed: int | None = None
+    ) -> int:
         """Take over the checkpoints of an earlier driver of the job; return the highest id of any.
 
         Args:
             say: Takes a sentence about a damaged checkpoint that an older one stands in for.
+            check: Raises where it may not.
+            last_completed: The id of the last checkpoint that is known to have completed; None for none.
 
         Raises:
             CorruptSnapshotError: There is none but a damaged one.
+            RestoreError: An older one may not take the place of the newest.
             SnapshotError: The storage can't be read.
         """
-        recovered = recover_checkpoints(self._settings.storage, self._job_id, say)
+        recovered = recover_checkpoints(self._settings.storage, self._job_id, say, last_completed)
         self._store.recover(recovered.completed)
         self.shared.recover(recovered.completed)
-        self._left_out = recovered.left_out
+        self._left_out = bool(recovered.damaged)
         self._held = None if self._held_file is None else self._held_file.latest(self._job_id)
+        newest = self._newest_last[-1] if self._newest_last else None
+        lost = recovered.lost_behind(0 if newest is None else newest.checkpoint_id)
+        if lost is not None:
+            number, uri, why = lost
+            check(_way_back(told("checkpoint", number, uri), why, newest))
+            if recovered.missing is not None:
+                say(f"WARNING: Checkpoint {number} completed, and is gone ({uri}); the job goes on from an older state.")
         for metadata in (one.metadata for one in recovered.completed):
             self.parent = None if metadata.parent is None else Parent(metadata.parent, metadata.parent_id)
         return recovered.highest_id
@@ -125,18 +139,36 @@ class RestorePoints:
         """Whether there is a checkpoint on the storage of which nobody knows, or says, which files it refers to."""
         return self._left_out or self._failed.lowest_base is not None
 
-    def give_up_latest(self) -> bool:
+    @property
+    def _newest_last(self) -> list[CompletedCheckpoint]:
+        held = [] if self._held is None else [self._held]
+        return sorted([*self._store.checkpoints, *held], key=lambda one: one.checkpoint_id)
+
+    def give_up_latest(self, error: PystateError, check: CheckWayBack = any_way_back) -> bool:
         """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore.
 
         It stays on the storage, for whoever wants to know what happened to it.
+
+        Args:
+            error: What shows the damage.
+            check: Raises where the job may not go back. Then all stays, whatever the job's end would delete.
+
+        Raises:
+            RestoreError: So it is.
         """
-        kept = self._store.checkpoints
-        if self._held is not None:
-            self._held = None
-            return bool(kept)
-        if len(kept) < 2:
+        points = self._newest_last
+        if len(points) < 2:
             return False
-        self._store.recover(kept[:-1])
+        latest = points[-1]
+        try:
+            check(_way_back(_told(latest), damage(error), points[-2]))
+        except RestoreError:
+            self._undecided = True
+            raise
+        if latest is self._held:
+            self._held = None
+        else:
+            self._store.recover(self._store.checkpoints[:-1])
         return True
 
     def about_to_hold(self, checkpoint_id: int, location: SnapshotLocation) -> None:
@@ -222,6 +254,8 @@ class RestorePoints:
 
     def discard_on(self, status: JobStatus) -> list[CompletedCheckpoint]:
         """Delete what the end of the job leaves to nobody; return the checkpoints that are gone."""
+        if self._undecided:
+            return []
         before = self._store.checkpoints
         gone = self._store.discard_on(status, self._settings.retention)
         if before and before[-1] in gone and before[-1].claimed:
@@ -240,3 +274,11 @@ class RestorePoints:
         if not self._unsure:
             self.shared.end([checkpoint.metadata for checkpoint in [*retained, *self._discards.left]])
         return deleted
+
+
+def _told(one: CompletedCheckpoint) -> str:
+    return told("savepoint" if one.is_savepoint else "checkpoint", one.checkpoint_id, one.path)
+
+
+def _way_back(lost: str, why: str, older: CompletedCheckpoint | None) -> WayBack:
+    return WayBack(lost, why, *((None, None) if older is None else (_told(older), older.path)))

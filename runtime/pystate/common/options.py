@@ -486,6 +486,14 @@ class PystateOptions:
         "What one epoch reads at most of a Kafka source that sets no maxOffsetsPerTrigger, for each subtask of the job's"
         " parallelism. 0 for no limit.",
     )
+    RECOVERY_ALLOW_OLDER_CHECKPOINT = ConfigOption[bool](
+        "pystate.recovery.allow-older-checkpoint",
+        BooleanType(),
+        False,
+        "Whether a job with sinks that commit exactly once goes back to an older checkpoint by itself where the newest one"
+        " is damaged or gone: what was committed since is then written twice. Without it such a job fails, and says how to"
+        " go on by hand. Other jobs go back in any case.",
+    )
     SOURCE_ALLOW_NON_REPLAYABLE = ConfigOption[str | None](
         "pystate.source.allow-non-replayable",
         StringType('names with commas between them: of a source, its uid, or what can\'t be read again, such as "socket"'),

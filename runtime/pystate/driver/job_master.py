@@ -28,6 +28,7 @@ from pystate.driver.job_context import JobContext
 from pystate.driver.job_engine import JobEngine
 from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.job_planning import plan_job
+from pystate.driver.older_checkpoints import OlderCheckpoints
 from pystate.driver.queryable.kv_state_client_proxy import KvStateClientProxy, not_queryable, start_proxy
 from pystate.driver.resource_manager import ResourceManager
 from pystate.driver.restore import RestorePlan, starting_snapshot
@@ -214,7 +215,7 @@ class JobMaster:
         plan = plan_job(self._graph, job, self.engine, self._resources, restart=taken_over)
         if taken_over:
             job.term.check()  # what this deletes may be a checkpoint that another driver writes
-            self.coordinator.recover(job.say)
+            self.coordinator.recover(job.say, OlderCheckpoints.of(plan, configuration).check)
         snapshot = self.coordinator.latest_snapshot()
         mode = configuration.get(StateRecoveryOptions.RESTORE_MODE)
         path = configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)

@@ -15,7 +15,7 @@ from typing import Any
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.bounded_text import first_line
-from pystate.common.errors import CorruptSnapshotError, JobExecutionError, PystateError, SparkLostError
+from pystate.common.errors import CorruptSnapshotError, JobExecutionError, PystateError, RestoreError, SparkLostError
 from pystate.common.job_status import JobStatus
 from pystate.common.options import PystateOptions
 from pystate.common.state_settings import StateSettings
@@ -25,6 +25,7 @@ from pystate.driver.execution_failure_handler import OF_USER_CODE, ExecutionFail
 from pystate.driver.job_context import JobContext
 from pystate.driver.job_engine import JobEngine
 from pystate.driver.job_metrics import JobMetrics
+from pystate.driver.older_checkpoints import OlderCheckpoints
 from pystate.driver.resource_manager import ResourceManager
 from pystate.driver.restore import RestorePlan
 from pystate.driver.restore_report import RestoreReport
@@ -39,7 +40,6 @@ from pystate.snapshot.snapshot import Snapshot
 
 _END_KNOWN_S = 60.0
 """How long an attempt that only commits waits until it is known how the job ends: whoever asked for the end tells."""
-_WRITTEN_AGAIN = " WARNING: What its sinks had committed since becomes visible once more."
 
 
 class Scheduler:
@@ -78,6 +78,7 @@ class Scheduler:
         self._end_state: JobStatus | None = None
         self._end_behind: Future[tuple[CompletedCheckpoint, JobStatus]] = Future()
         self._commits = False
+        self._older = OlderCheckpoints([], allowed=True)
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
 
@@ -126,7 +127,7 @@ class Scheduler:
             working_directory="",
             batch=plan.batch,
         )
-        self._commits = commits(plan)
+        self._commits, self._older = commits(plan), OlderCheckpoints.of(plan, configuration)
         scratch = scratch_folder(self._job.job_id)
         try:
             while True:
@@ -230,17 +231,16 @@ class Scheduler:
         if isinstance(error, OF_USER_CODE):
             add_user_frame(error, stack_trace)
         self._say(f"Attempt {self._number} failed: {error}\n{bounded_trace(stack_trace)}")
+        failed = self._older.go_back(error, self._job.coordinator)
+        error = failed or error
+        if failed is None:
+            self._say(f"The job goes back to the checkpoint before.{self._older.warning}")
+        delay_ms = 0 if failed is None else self._failures.delay_ms(error, stack_trace)
+        if delay_ms is None and self._end_behind.done() and not isinstance(error, (CorruptSnapshotError, RestoreError)):
+            path = self._end_behind.result()[0].path
+            error.hint = f"the savepoint is complete, and what it holds is committed by: pystate run -s {path} ..."
         failure = failure_dict(error, stack_trace)
-        if isinstance(error, CorruptSnapshotError) and self._job.coordinator.give_up_latest():
-            self._say(f"The job goes back to the checkpoint before.{_WRITTEN_AGAIN if self._commits else ''}")
-            delay_ms: int | None = 0
-        else:
-            delay_ms = self._failures.delay_ms(error, stack_trace)
         if delay_ms is None:
-            if self._end_behind.done():
-                path = self._end_behind.result()[0].path
-                error.hint = f"the savepoint is complete, and what it holds is committed by: pystate run -s {path} ..."
-                failure = failure_dict(error, stack_trace)
             self._say(f"Recovery is suppressed: {self._failures.describe()}.")
             self.terminate(JobStatus.FAILED, failure=failure)
             raise error

@@ -66,10 +66,10 @@ class DeliveryGuarantees:
     def all(self) -> list[StreamGuarantee]:
         """Return what holds, for each sink that elements of a source get to."""
         return [
-            StreamGuarantee(source.name, self._uids[id(source)], _sink_name(sink), self._uids[id(sink)], *found)
+            StreamGuarantee(source.name, self._uids[id(source)], name, self._uids[id(sink)], *self._of(source, sink))
             for source in self._graph.live_sources()
             for sink in dict.fromkeys(_sinks_behind(source))
-            for found in [self._of(source, sink)]
+            for name in [sink_name(sink.name, sink.function)]
         ]
 
     def _recovery_of(self, configuration: Configuration) -> Recovery:
@@ -165,8 +165,11 @@ def _sinks_behind(step: Transformation) -> Iterator[SinkTransformation]:
             stack.extend(reversed(one.children))
 
 
-def _sink_name(sink: SinkTransformation) -> str:
-    function = sink.function
-    if isinstance(function, SinkOperator) and sink.name == _WRITER:
-        return type(function.sink).__name__
-    return sink.name
+def sink_name(name: str, function: object) -> str:
+    """Return what people are told a sink is called.
+
+    Args:
+        name: The step's.
+        function: What runs in it.
+    """
+    return type(function.sink).__name__ if isinstance(function, SinkOperator) and name == _WRITER else name
