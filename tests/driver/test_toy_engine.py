@@ -13,7 +13,7 @@ from pystate.api.job_graph import OneInputTransformation, OperatorKind, StreamGr
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobCancelledError
-from pystate.common.home import JobDirectory
+from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.driver.job_master import JobMaster
@@ -82,6 +82,7 @@ class Job:
             lambda context: ToyJobEngine(context, words),
             self.directory,
             self.status,
+            home=PystateHome(folder.parent / "home"),
             job_runs=lambda _: None,
             say=self.said.append,
         )

@@ -119,6 +119,7 @@ class LocalExecutor(Executor):
             partial(job_engine, spark=spark),
             directory,
             status,
+            home=self._home,
             job_runs=partial(job_runs, self._home),
             supervised=self.supervised,
         )

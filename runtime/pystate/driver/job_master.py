@@ -19,7 +19,7 @@ from pystate.checkpoint.snapshot_metadata import JobDescription
 from pystate.common.bounded_text import first_line
 from pystate.common.configuration import Configuration
 from pystate.common.errors import DriverReplacedError, JobCancelledError, JobExecutionError, PystateError
-from pystate.common.home import JobDirectory
+from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
 from pystate.common.state_settings import StateSettings
@@ -57,6 +57,7 @@ class JobMaster:
         engine: Makes the job's engine.
         directory: The job's files.
         status: Where the job stands; an attempt number above 0 means that another driver has run the job before.
+        home: The installation, whose token lets people read the job's state.
         job_runs: Whether a job of this installation has not ended; None for one that it doesn't know.
         supervised: Whether a job manager starts another driver when this one has to give up.
         say: Takes a sentence for people: warnings, restarts.
@@ -77,6 +78,7 @@ class JobMaster:
         directory: JobDirectory,
         status: JobStatusStore,
         *,
+        home: PystateHome,
         job_runs: Callable[[str], bool | None],
         supervised: bool = False,
         say: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
@@ -108,6 +110,7 @@ class JobMaster:
         self._metrics = JobMetrics(self.engine.metrics)
         self._scheduler = Scheduler(job, self.engine, resources, self._metrics, supervised=supervised)
         self._savepoints = StopWithSavepoint(self.coordinator, self._scheduler)
+        self._home = home
         self._proxy: KvStateClientProxy | None = None
 
     def run(self) -> int:
@@ -211,7 +214,7 @@ class JobMaster:
 
     def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, RestorePlan]:
         job, configuration = self._job, self._job.configuration
-        self._proxy = self._proxy or start_proxy(job.job_id, job.kv_states, configuration, job.say)
+        self._proxy = self._proxy or start_proxy(job, self._home)
         plan = plan_job(self._graph, job, self.engine, self._resources, restart=taken_over)
         if taken_over:
             job.term.check()  # what this deletes may be a checkpoint that another driver writes

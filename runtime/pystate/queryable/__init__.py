@@ -1,1 +1,57 @@
 """Queryable state: looking into a running job. See `docs/queryable-state.md`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pystate.queryable.client import QueryableStateClient as QueryableStateClient
+    from pystate.queryable.errors import AnswerTooLargeError as AnswerTooLargeError
+    from pystate.queryable.errors import BadQueryError as BadQueryError
+    from pystate.queryable.errors import ProxyUnreachableError as ProxyUnreachableError
+    from pystate.queryable.errors import QueriesOverloadedError as QueriesOverloadedError
+    from pystate.queryable.errors import QueryableStateError as QueryableStateError
+    from pystate.queryable.errors import QueryForbiddenError as QueryForbiddenError
+    from pystate.queryable.errors import UnknownJobError as UnknownJobError
+    from pystate.queryable.errors import UnknownKeyOrNamespaceError as UnknownKeyOrNamespaceError
+    from pystate.queryable.errors import UnknownKvStateLocationError as UnknownKvStateLocationError
+    from pystate.queryable.errors import UnknownLocationError as UnknownLocationError
+    from pystate.queryable.errors import VersionGoneError as VersionGoneError
+    from pystate.queryable.errors import WrongKeyTypeError as WrongKeyTypeError
+    from pystate.queryable.errors import WrongNamespaceError as WrongNamespaceError
+    from pystate.queryable.errors import WrongStateTypeError as WrongStateTypeError
+    from pystate.queryable.messages import Consistency as Consistency
+    from pystate.queryable.requests import KvStateRequest as KvStateRequest
+
+_ERRORS = (
+    "AnswerTooLargeError",
+    "BadQueryError",
+    "ProxyUnreachableError",
+    "QueriesOverloadedError",
+    "QueryForbiddenError",
+    "QueryableStateError",
+    "UnknownJobError",
+    "UnknownKeyOrNamespaceError",
+    "UnknownKvStateLocationError",
+    "UnknownLocationError",
+    "VersionGoneError",
+    "WrongKeyTypeError",
+    "WrongNamespaceError",
+    "WrongStateTypeError",
+)
+_WHERE = {
+    "QueryableStateClient": "client",
+    "Consistency": "messages",
+    "KvStateRequest": "requests",
+    **dict.fromkeys(_ERRORS, "errors"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what clients use when they use it: slots and drivers import messages alone."""
+    module = _WHERE.get(name)
+    if module is None:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(f"{__name__}.{module}"), name)

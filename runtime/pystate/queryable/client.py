@@ -35,12 +35,9 @@ class QueryableStateClient:
         remote_hostname: Where the job's driver runs.
         remote_port: Its proxy's port, as the job's log says.
         token: What is proven; None for that of `pystate.rest.token-file` or PYSTATE_HOME, as commands do. With a token TLS
-            is as `tls` says, else as the settings do.
-        tls: How to speak TLS.
+            is as `tls` says.
+        tls: How to speak TLS; without it and a token as the settings say.
         timeout: Seconds that a call may take.
-
-    Raises:
-        ConfigurationError: There is no token to prove.
     """
 
     def __init__(
@@ -52,10 +49,7 @@ class QueryableStateClient:
         tls: ssl.SSLContext | None = None,
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
-        access = ClientAccess.usual() if token is None else ClientAccess(token, tls)
-        if tls is not None:
-            access = ClientAccess(access.token, tls)
-        self._queries = KvStateQueries(remote_hostname, remote_port, access, timeout)
+        self._queries = KvStateQueries(remote_hostname, remote_port, lambda: _access(token, tls), timeout)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="queryable-state-client", daemon=True)
         self._thread.start()
@@ -191,3 +185,10 @@ class QueryableStateClient:
             work.close()
             raise closed()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+def _access(token: str | None, tls: ssl.SSLContext | None) -> ClientAccess:
+    if token is not None:
+        return ClientAccess(token, tls)
+    usual = ClientAccess.usual()
+    return usual if tls is None else ClientAccess(usual.token, tls)

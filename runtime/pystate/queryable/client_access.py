@@ -13,6 +13,10 @@ from pystate.common.security_options import SecurityOptions
 from pystate.common.tokens import read_home_token
 
 
+class NoTokenError(ConfigurationError):
+    """The home has no token yet: the first job with queryable state, or the first job manager, makes it."""
+
+
 @dataclass(frozen=True, repr=False)
 class ClientAccess:
     """How a client comes to a proxy.
@@ -30,14 +34,15 @@ class ClientAccess:
         """Return what files and options say: the token of `pystate.rest.token-file`, or without that option the home's.
 
         Raises:
-            ConfigurationError: There is no token, or a root that can't be read.
+            NoTokenError: There is no token.
+            ConfigurationError: It, or a root, can't be read.
         """
         token = configured_token(configuration) or read_home_token(home.token)
         if token is None:
             message = f"The home {home.root} has no token to prove to a job."
             key = SecurityOptions.REST_TOKEN_FILE.key
             hint = f"set PYSTATE_HOME to the home that the job runs in, or {key} to the file with its token"
-            raise ConfigurationError(message, where=str(home.token), hint=hint)
+            raise NoTokenError(message, where=str(home.token), hint=hint)
         return ClientAccess(token, configured_tls(configuration))
 
     @staticmethod
@@ -45,7 +50,8 @@ class ClientAccess:
         """Return what commands would take, by PYSTATE_HOME and the settings.
 
         Raises:
-            ConfigurationError: There is no token, or the settings can't be read.
+            NoTokenError: There is no token.
+            ConfigurationError: It, or the settings, can't be read.
         """
         home = PystateHome()
         return ClientAccess.of(home, load_configuration(home=home).configuration)

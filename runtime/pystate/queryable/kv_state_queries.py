@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pystate.common.errors import ControlError, PystateError
-from pystate.queryable.client_access import ClientAccess
+from pystate.queryable.client_access import ClientAccess, NoTokenError
 from pystate.queryable.client_channel import ClientChannel, no_proxy, open_channel
 from pystate.queryable.errors import (
     BadQueryError,
@@ -33,7 +33,7 @@ from pystate.queryable.requests import KvStateRequest
 
 T = TypeVar("T")
 
-_AGAIN = (UnknownLocationError, ProxyUnreachableError, QueriesOverloadedError, VersionGoneError)
+_AGAIN = (NoTokenError, UnknownLocationError, ProxyUnreachableError, QueriesOverloadedError, VersionGoneError)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 _SMALLER = 8
 """By how much a page shrinks that is too large."""
@@ -58,11 +58,11 @@ class KvStateQueries:
     Args:
         host: Where it listens.
         port: The same.
-        access: What is proven.
+        access: Returns what is proven; called for each connection.
         timeout: Seconds that a query may take.
     """
 
-    def __init__(self, host: str, port: int, access: ClientAccess, timeout: float) -> None:
+    def __init__(self, host: str, port: int, access: Callable[[], ClientAccess], timeout: float) -> None:
         self._host = host
         self._port = port
         self._access = access
@@ -250,9 +250,8 @@ class KvStateQueries:
             return self._channel
         if self._connecting is None:
             self._codecs.clear()  # who has the port by now may run another job
-            self._connecting = asyncio.ensure_future(
-                open_channel(self._host, self._port, self._access.token, self._access.tls)
-            )
+            access = self._access()
+            self._connecting = asyncio.ensure_future(open_channel(self._host, self._port, access.token, access.tls))
             self._connecting.add_done_callback(self._connection_made)
         return await asyncio.shield(self._connecting)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -406,18 +407,29 @@ def test_the_token_of_the_home_and_that_of_the_token_file_are_both_proven(tmp_pa
             assert asked(client, JOB, "sums", "k1").value() == 1
 
 
-def test_the_proxy_takes_the_next_free_port_and_says_where_it_listens(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYSTATE_HOME", str(tmp_path))
-    job, said = job_of_sums(), []
-    assert start_proxy(JOB, job, Configuration({}), said.append) is None
+@dataclass
+class OptionsOfJob:
+    kv_states: ToyJob
+    configuration: Configuration
+    said: list[str] = field(default_factory=list)
+    job_id: str = JOB
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
+
+
+def test_the_proxy_takes_the_next_free_port_and_says_where_it_listens(tmp_path):
+    job, home = job_of_sums(), PystateHome(tmp_path)
+    assert start_proxy(OptionsOfJob(job, Configuration({})), home) is None
     with toy_proxy(job) as taken:
         host, port = taken.address
         settings = {"queryable-state.enable": "true", "queryable-state.proxy.ports": str(port)}
-        proxy = start_proxy(JOB, job, Configuration(settings), said.append)
+        options = OptionsOfJob(job, Configuration(settings))
+        proxy = start_proxy(options, home)
         assert isinstance(proxy, KvStateClientProxy)
         try:
             assert proxy.address[1] > port
-            assert said == [f"Started Queryable State Proxy Server @ {host}:{proxy.address[1]}"]
+            assert options.said == [f"Started Queryable State Proxy Server @ {host}:{proxy.address[1]}"]
         finally:
             proxy.close()
 

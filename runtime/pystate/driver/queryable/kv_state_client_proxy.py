@@ -7,7 +7,7 @@ import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Protocol
 
 from pystate.common.configuration import Configuration
 from pystate.common.connection_limiter import ConnectionLimiter, places
@@ -208,31 +208,47 @@ class KvStateClientProxy:
         await asyncio.gather(*others, return_exceptions=True)
 
 
-def start_proxy(
-    job_id: str, locations: Locations, configuration: Configuration, say: Callable[[str], object]
-) -> KvStateClientProxy | None:
+class ProxiedJob(Protocol):
+    """What a proxy has to know of its job."""
+
+    @property
+    def job_id(self) -> str:
+        """The job."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """The options in force."""
+
+    @property
+    def kv_states(self) -> Locations:
+        """Where its queryable states are."""
+
+    @property
+    def say(self) -> Callable[[str], None]:
+        """Takes a sentence for people."""
+
+
+def start_proxy(job: ProxiedJob, home: PystateHome) -> KvStateClientProxy | None:
     """Start a job's proxy; None where `queryable-state.enable` doesn't say to.
 
     Args:
-        job_id: The job.
-        locations: Where its states are.
-        configuration: The options in force.
-        say: Takes a sentence for people.
+        job: The job.
+        home: Its installation, whose token clients prove.
 
     Raises:
         PystateError: No port is free, or a token or certificate can't be used.
     """
-    get, options = configuration.get, QueryableStateOptions
+    get, options = job.configuration.get, QueryableStateOptions
     if not get(options.ENABLE_QUERYABLE_STATE_PROXY_SERVER):
         return None
-    host, security = get(options.PROXY_BIND_HOST), ProxySecurity.of(PystateHome(), configuration)
+    host, security = get(options.PROXY_BIND_HOST), ProxySecurity.of(home, job.configuration)
     warning = security.warning(host)
     if warning is not None:
-        say(f"WARNING: {warning}")
+        job.say(f"WARNING: {warning}")
     try:
         proxy = KvStateClientProxy(
-            job_id,
-            locations,
+            job.job_id,
+            job.kv_states,
             security,
             host=host,
             ports=get(options.PROXY_PORT_RANGE),
@@ -245,7 +261,7 @@ def start_proxy(
         raise PystateError(message, where=options.PROXY_BIND_HOST.key, hint="give an address of this machine") from error
     proxy.start()
     host, port = proxy.address
-    say(f"Started Queryable State Proxy Server @ {host}:{port}")
+    job.say(f"Started Queryable State Proxy Server @ {host}:{port}")
     return proxy
 
 
