@@ -57,6 +57,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "checkpoint": CommandEntry("checkpoint", "checkpoint"),
     "checkpoints": CommandEntry("checkpoints", "checkpoints"),
     "state": CommandEntry("state_read", "state"),
+    "query": CommandEntry("query", "query"),
     "cluster": CommandEntry("cluster", "cluster"),
     "config": CommandEntry("config", "config"),
     "doctor": CommandEntry("doctor", "doctor"),

@@ -16,6 +16,7 @@ import typer
 from pystate.common.errors import PystateError
 from pystate.rest.checkpoints import CheckpointingStatistics
 from pystate.rest.jobs import MultipleJobsDetails
+from pystate.rest.queryable_state import QueryableStates
 
 if TYPE_CHECKING:
     from pystate_cli.client.rest_client import RestClient
@@ -54,6 +55,11 @@ def complete_running_job(context: typer.Context, incomplete: str) -> list[Comple
 def complete_savepoint(context: typer.Context, incomplete: str) -> list[Completion]:
     """Offer the savepoints and checkpoints that the last jobs have left."""
     return _offered(_savepoint_words(context), incomplete)
+
+
+def complete_queryable_state(context: typer.Context, incomplete: str) -> list[Completion]:
+    """Offer the queryable states of the job that the words so far name."""
+    return _offered(_state_words(context), incomplete)
 
 
 def complete_key(incomplete: str) -> list[Completion]:
@@ -100,6 +106,15 @@ def _savepoint_words(context: typer.Context) -> Iterator[Completion]:
                 # bash breaks words at a colon, and a plain path means the same
                 path = re.sub("^file:(//)?(?=/)", "", entry.external_path)
                 yield path, _harmless(f"{kind} {entry.id} of {job.name}")
+
+
+def _state_words(context: typer.Context) -> Iterator[Completion]:
+    from pystate_cli.arguments.job_selection import find_job
+
+    client = _client(context)
+    job_id = find_job(client, str(context.params["job"]))
+    for state in client.get(f"/pystate/jobs/{job_id}/queryable-state", QueryableStates).states:
+        yield state.name, _harmless(f"{state.kind} by {state.key_type}, of {state.uid}")
 
 
 def _harmless(meaning: str) -> str:

@@ -38,6 +38,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "checkpoint": [["JOB"], ["JOB", "--detached"]],
     "checkpoints": [["JOB"], ["JOB", "1"], ["JOB", "--summary"]],
     "state read": [["aaaa", "count", "count"]],
+    "query": [["JOB"], ["JOB", "query-name", "1"]],
     "cluster start": [[]],
     "cluster stop": [[]],
     "cluster status": [[]],

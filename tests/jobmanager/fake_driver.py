@@ -239,6 +239,11 @@ class FakeDriver:
         op = request["op"]
         if op == "status":
             return {**self.status, **self.progress()}
+        if op == "query":
+            from tests.jobmanager.fake_queries import FakeQueries  # brings the types of state along, which few ask for
+
+            running = self.status["state"] == "RUNNING"
+            return FakeQueries().answer(request["request"], now()) if running else {"outcome": "NOT_SERVING", "message": ""}
         if self.status["state"] in ("INITIALIZING", "RESTARTING") and not (
             op == "cancel" and ("--slow-above" in self.arguments or "--never-runs" in self.arguments)
         ):

@@ -15,6 +15,7 @@ from pystate.common.job_files import read_job_file
 from pystate.common.processes import started_at
 from pystate.common.regular_files import MAX_WORD_BYTES
 from pystate.driver.job_master import JobMaster
+from pystate.driver.queryable.kv_state_client_proxy import not_running
 from pystate.driver.status import JobStatusStore
 from pystate.driver.triggered_operations import TriggeredOperations
 from pystate.job_folder.operation import OperationFile, OperationKind
@@ -56,6 +57,8 @@ class ControlEndpoint:
         if op == "operation":
             return self._operation(parse_job_id(arguments["trigger_id"]))
         master = self._master
+        if op == "query":
+            return not_running() if master is None else master.query(arguments["request"])
         if master is None:
             message = f"The job is {self._status.state.value}; it can't do {op!r} yet."
             raise ControlError(message, hint="try again in a moment")
@@ -67,8 +70,6 @@ class ControlEndpoint:
             return master.metrics().to_plain()
         if op == "checkpoints":
             return coordinator.statistics()
-        if op == "query":
-            return master.query(arguments["request"])
         if op == "checkpoint_details":
             return coordinator.statistics_of(int(arguments["checkpoint_id"]))
         if op == "checkpoint_subtasks":

@@ -13,6 +13,7 @@ from pystate.jobmanager.cached_operations import CachedOperationsHandler
 from pystate.jobmanager.driver_gateway import CALL_TIMEOUT_SECONDS, DriverGateway
 from pystate.jobmanager.job_checkpoints import JobCheckpoints
 from pystate.jobmanager.job_manager_runner import JobManagerRunner
+from pystate.jobmanager.job_queries import JobQueries
 from pystate.jobmanager.job_status_provider import JobStatusProvider
 from pystate.jobmanager.kept_record import KeptRecord
 from pystate.jobmanager.metric_fetcher import MetricFetcher
@@ -42,6 +43,7 @@ class SupervisedJob:
         operations: Its savepoints, checkpoints and stops.
         checkpoints: The statistics of its checkpoints.
         metrics: Its metrics.
+        queries: Its queryable state.
     """
 
     def __init__(self, record: JobRecord, directory: JobDirectory, services: JobManagerSharedServices) -> None:
@@ -61,6 +63,7 @@ class SupervisedJob:
             services.clock,
             kept=lambda: read_last_metrics(directory.last_metrics),
         )
+        self.queries = JobQueries(self.job_id, gateway)
         self._progress_unknown: str | None = None
 
     @property

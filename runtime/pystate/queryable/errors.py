@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pystate.common.errors import ControlError, JobNotFoundError, PystateError
-from pystate.queryable.messages import QueryOutcome
+from pystate.queryable.outcomes import QueryOutcome
 
 
 class QueryableStateError(PystateError):
@@ -43,6 +43,7 @@ class UnknownKeyOrNamespaceError(QueryableStateError):
 class WrongKeyTypeError(QueryableStateError):
     """The key is of another type than the state's keys."""
 
+    exit_code = 2
     outcome = QueryOutcome.WRONG_KEY_TYPE
     remedy = "give a key of the type that the job's key_by declares, or leave key_type out"
 
@@ -50,6 +51,7 @@ class WrongKeyTypeError(QueryableStateError):
 class WrongNamespaceError(QueryableStateError):
     """The namespace is of another type than the state's, or missing."""
 
+    exit_code = 2
     outcome = QueryOutcome.WRONG_NAMESPACE
     remedy = "window state is asked with its window (start, end) in ms since 1970, other state without a namespace"
 

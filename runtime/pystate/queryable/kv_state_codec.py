@@ -20,6 +20,7 @@ from pystate.queryable.immutable_states import (
 )
 from pystate.queryable.messages import MAX_ENTRIES, QueryableState, QueryOutcome, StateAnswer, StateRead
 from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
+from pystate.state.base.schema import StateSchema
 
 PAGED = frozenset({StateKind.MAP, StateKind.LIST})
 """Of what kinds there are pages."""
@@ -44,6 +45,11 @@ class KvStateCodec:
         self._schema = state.schema
         self.kind = self._schema.kind
         self._keys = KeyCodec(state.key_type)
+
+    @property
+    def schema(self) -> StateSchema:
+        """What its bytes are."""
+        return self._schema
 
     def check(self, key_type: TypeInformation | None, descriptor: StateDescriptor | None) -> None:
         """Compare what a caller believes with what the job says.

@@ -7,10 +7,11 @@ values are bytes as in snapshots (`state.base.schema`); a time to live is cut of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from pystate.common.type_info import TypeInformation
+from pystate.queryable.outcomes import Consistency as Consistency
+from pystate.queryable.outcomes import QueryOutcome as QueryOutcome
 from pystate.state.base.canonical import StateMetaInfoSnapshot
 from pystate.state.base.schema import StateSchema
 
@@ -27,34 +28,6 @@ MAX_READS = 10_000
 
 MAX_ENTRIES = 10_000
 """So many entries of a map, or elements of a list, come at a time."""
-
-
-class Consistency(str, Enum):
-    """Which version of the state is read."""
-
-    CHECKPOINTED = "checkpointed"
-    """That of the last completed checkpoint: what the job would go back to."""
-    LIVE = "live"
-    """That of the last finished epoch: the newest, and a failure takes it back."""
-
-
-class QueryOutcome(str, Enum):
-    """How a request, or one read of it, ended."""
-
-    OK = "OK"
-    UNKNOWN_JOB = "UNKNOWN_JOB"
-    UNKNOWN_STATE = "UNKNOWN_STATE"
-    NO_VALUE = "NO_VALUE"
-    WRONG_KEY_TYPE = "WRONG_KEY_TYPE"
-    WRONG_NAMESPACE = "WRONG_NAMESPACE"
-    NOT_SERVING = "NOT_SERVING"
-    """The job is restarting, or hasn't started yet. Ask again."""
-    FORBIDDEN = "FORBIDDEN"
-    VERSION_GONE = "VERSION_GONE"
-    """A cursor goes on in a version that isn't kept any more. Begin anew."""
-    TOO_LARGE = "TOO_LARGE"
-    OVERLOADED = "OVERLOADED"
-    BAD_REQUEST = "BAD_REQUEST"
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,12 @@ class ErrorResponseBody(RestMessage):
 
     Attributes:
         errors: What happened.
+        outcome: Of a query of state: why there is no answer.
         pystate: The same with place and hint, for requests with the header `pystate-client`.
     """
 
     errors: list[str]
+    outcome: str | None = unless_none(default=None)
     pystate: OurError | None = unless_none(default=None)
 
 

@@ -57,14 +57,27 @@ def parse_key(text: str, key_type: TypeInformation | None) -> Any:
     Raises:
         UsageError: It stands for none.
     """
+    return _checked(text, key_type, lambda: _untyped(text) if key_type is None else _typed(text, key_type))
+
+
+def _checked(given: Any, key_type: TypeInformation | None, key_of: Callable[[], Any]) -> Any:
     try:
-        key = _untyped(text) if key_type is None else _typed(text, key_type)
+        key = key_of()
         KeyCodec(key_type).internal(key)
     except (ValueError, ArithmeticError, LookupError, TypeError, StateError) as error:
         why = error.message if isinstance(error, StateError) else str(error)
-        message = f"{text!r} is no key of type {key_type_name(key_type)}: {why}"
+        message = f"{given!r} is no key of type {key_type_name(key_type)}: {why}"
         raise UsageError(message) from error
     return key
+
+
+def json_key(value: Any, key_type: TypeInformation | None) -> Any:
+    """Return the key that a JSON value stands for: as `parse_key` has JSON, and texts for what JSON has no type for.
+
+    Raises:
+        UsageError: It stands for none.
+    """
+    return _checked(value, key_type, lambda: _tuples(value) if key_type is None else _from_json(value, key_type))
 
 
 def _untyped(text: str) -> Any:

@@ -34,6 +34,10 @@ def complete_running_job(incomplete: str) -> list[Completion]:
     return completions.complete_running_job(context_of(), incomplete)
 
 
+def complete_queryable_state(incomplete: str, **given: object) -> list[Completion]:
+    return completions.complete_queryable_state(context_of(**given), incomplete)
+
+
 def complete_savepoint(incomplete: str, **given: object) -> list[Completion]:
     return completions.complete_savepoint(context_of(**given), incomplete)
 
@@ -175,3 +179,10 @@ def test_an_offer_imports_nothing_heavy(manager, running):
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert finished.stdout == "[]\n"
+
+
+def test_the_queryable_states_of_the_job_are_offered(running):
+    assert complete_queryable_state("", job=running)[0][0] in ("counts", "query-name", "sums", "words")
+    assert complete_queryable_state("que", job=running) == [("query-name", "VALUE by LONG, of averages")]
+    assert complete_queryable_state("", job="f" * 32) == []
+    assert complete_queryable_state("") == []

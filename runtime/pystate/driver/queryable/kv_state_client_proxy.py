@@ -271,6 +271,11 @@ def not_queryable() -> dict[str, Any]:
     return _outcome(QueryOutcome.UNKNOWN_STATE, f"No state of the job can be queried: it was started without {key} = true.")
 
 
+def not_running() -> dict[str, Any]:
+    """Return the answer of a job that hasn't begun."""
+    return _outcome(QueryOutcome.NOT_SERVING)
+
+
 def _outcome(outcome: QueryOutcome, message: str = "") -> dict[str, Any]:
     return {"outcome": outcome.value, "message": message}
 

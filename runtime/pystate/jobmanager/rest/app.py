@@ -29,6 +29,7 @@ from pystate.jobmanager.rest import (
     metrics,
     overview,
     pystate_jobs,
+    queryable_state,
     resubmission,
     savepoints,
     task_managers,
@@ -60,6 +61,7 @@ _DESCRIBED: tuple[RestRoute, ...] = (
     *savepoints.ROUTES,
     *pystate_jobs.ROUTES,
     *resubmission.ROUTES,
+    *queryable_state.ROUTES,
 )
 # a module of further routes has its own tuple, and a line above
 ROUTES = (*_DESCRIBED, openapi_route(_DESCRIBED))

@@ -23,6 +23,19 @@ from pystate.jobmanager.rest_security import RestSecurity
 from pystate.jobmanager.resubmission import NotKeptError
 from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError, TooManyDisposalsError
 from pystate.logs.reader import LogGoneError
+from pystate.queryable.errors import (
+    AnswerTooLargeError,
+    BadQueryError,
+    QueriesOverloadedError,
+    QueryableStateError,
+    QueryForbiddenError,
+    UnknownKeyOrNamespaceError,
+    UnknownKvStateLocationError,
+    UnknownLocationError,
+    VersionGoneError,
+    WrongKeyTypeError,
+    WrongNamespaceError,
+)
 from pystate.rest.failures import ErrorResponseBody, OurError
 
 logger = logging.getLogger(__name__)
@@ -38,6 +51,19 @@ class UnauthorizedError(PystateError):
 class NotFoundError(PystateError):
     """What a path names is not there."""
 
+
+_OF_QUERIES: dict[type[PystateError], int] = {
+    UnknownKvStateLocationError: 404,
+    UnknownKeyOrNamespaceError: 404,
+    WrongKeyTypeError: 400,
+    WrongNamespaceError: 400,
+    BadQueryError: 400,
+    QueryForbiddenError: 403,
+    VersionGoneError: 409,
+    AnswerTooLargeError: 413,
+    UnknownLocationError: 503,
+    QueriesOverloadedError: 503,
+}
 
 STATUS_CODES: dict[type[PystateError], int] = {
     UsageError: 400,
@@ -57,6 +83,7 @@ STATUS_CODES: dict[type[PystateError], int] = {
     LeadershipLostError: 503,
     LogGoneError: 416,
     NoSpaceError: 507,
+    **_OF_QUERIES,
 }
 """What errors answer; others answer 500."""
 
@@ -135,12 +162,13 @@ def _status_code(error: PystateError) -> int:
 def _body(request: Request, error: PystateError) -> dict[str, Any]:
     """Return an error as JSON. Flink's client takes for an error what has one field only, so ours is for who asks for it."""
     message = bounded_text(error.message)
+    outcome = error.outcome.value if isinstance(error, QueryableStateError) else None
     if CLIENT_HEADER in request.headers:
-        return ErrorResponseBody(errors=[message], pystate=OurError.from_plain(_bounded(error))).to_plain()
+        return ErrorResponseBody(errors=[message], outcome=outcome, pystate=OurError.from_plain(_bounded(error))).to_plain()
     if isinstance(error, JobNotFoundError) and "job_id" in request.path_params:
         # Flink's words: its Kubernetes operator looks for them
         message = f"Job {request.path_params['job_id'].lower()} not found"
-    return ErrorResponseBody(errors=[message]).to_plain()
+    return ErrorResponseBody(errors=[message], outcome=outcome).to_plain()
 
 
 def _bounded(error: PystateError) -> dict[str, Any]:

@@ -1,0 +1,127 @@
+"""What a query has found, as rows, and as one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import PystateError
+from pystate.common.json_text import json_text
+from pystate.queryable.errors import QueriesOverloadedError, UnknownKeyOrNamespaceError, UnknownLocationError
+from pystate.rest.queryable_state import KvStateAnswer, KvStateVersion
+from pystate_cli.console.formats import format_millis
+from pystate_cli.views.state_rows import write_table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_PASSING = (UnknownKeyOrNamespaceError, UnknownLocationError, QueriesOverloadedError)
+"""What may be otherwise when it is looked at again."""
+
+
+@dataclass(frozen=True)
+class QueryAnswer:
+    """The pages of an answer, put together; the rows are as `pystate state read` has them.
+
+    Attributes:
+        columns: Of the rows.
+        cells: Of each row.
+        content: What JSON says besides key and version.
+        key: As it was typed.
+        version: Of what.
+        is_whole: Whether nothing was left out.
+    """
+
+    columns: Sequence[str]
+    cells: Sequence[Sequence[Any]]
+    content: dict[str, Any]
+    key: str
+    version: KvStateVersion
+    is_whole: bool
+
+    @staticmethod
+    def of(key: str, namespace: str | None, pages: Sequence[KvStateAnswer]) -> QueryAnswer:
+        """Put pages together."""
+        last = pages[-1]
+        assert last.version is not None  # noqa: S101 - answers with a value have one
+        where = {"key": key} if namespace is None else {"key": key, "namespace": namespace}
+        content: dict[str, Any]
+        rows: list[list[Any]]
+        if last.elements is not None:
+            elements = [element for page in pages for element in page.elements or ()]
+            columns, rows = ["index", "value"], [[index, element] for index, element in enumerate(elements)]
+            content = {"elements": elements}
+        elif last.entries is not None:
+            entries = [entry for page in pages for entry in page.entries or ()]
+            columns, rows = ["map_key", "value"], [[entry.key, entry.value] for entry in entries]
+            content = {"entries": [{"key": entry.key, "value": entry.value} for entry in entries]}
+        else:
+            columns, rows, content = ["value"], [[last.value]], {"value": last.value}
+        cells = [[*where.values(), *row] for row in rows]
+        return QueryAnswer([*where, *columns], cells, {**where, **content}, key, last.version, last.cursor is None)
+
+    @property
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The rows, for who writes tables."""
+        return iter(self.cells)
+
+    def lines(self) -> list[str]:
+        """Return the rows as text, below their heading."""
+        written: list[str] = []
+        write_table(self, written.append)
+        return "".join(written).splitlines()
+
+    def json(self) -> bytes:
+        """Return one object in a line: what keys and values are called stays as it is."""
+        version = self.version
+        shown = {"epoch": version.epoch, "checkpointId": version.checkpoint_id, "timestamp": version.timestamp}
+        line = json_text({**self.content, "version": {**shown, "age": version.age}})
+        return f"{line}\n".encode("utf-8", "backslashreplace")
+
+    def story(self) -> str:
+        """Say which version this is."""
+        version = self.version
+        name = f"epoch {version.epoch}" if version.checkpoint_id is None else f"checkpoint {version.checkpoint_id}"
+        more = "" if self.is_whole else "; there is more"
+        return f"As of {name}, {format_millis(version.age)} ago{more}."
+
+
+class QueryLook:
+    """A query at one moment, for `--watch`.
+
+    Args:
+        ask: Asks.
+
+    Raises:
+        PystateError: It will be no better another time.
+    """
+
+    is_last = False
+
+    def __init__(self, ask: Callable[[], QueryAnswer]) -> None:
+        self._missing: PystateError | None = None
+        self._found: QueryAnswer | None = None
+        try:
+            self._found = ask()
+        except _PASSING as error:
+            self._missing = error
+
+    def block(self) -> list[str]:
+        """Return the lines for a pipe, without the version: a block says that the value has changed."""
+        if self._found is None:
+            assert self._missing is not None  # noqa: S101 - one of them is there
+            return [self._missing.message]
+        return self._found.lines()
+
+    def view(self, width: int, height: int) -> RenderableType:
+        """Return what a terminal of that size shows."""
+        from rich.console import Group
+        from rich.text import Text
+
+        lines = self.block()
+        story = [] if self._found is None else [Text(self._found.story(), style="dim")]
+        room = max(1, height - 3)
+        more = [Text(f"{len(lines) - room} more; --prefix and --limit choose.", style="dim")] if len(lines) > room else []
+        texts = (Text(line, no_wrap=True, overflow="ellipsis") for line in lines[:room])
+        return Group(*story, *texts, *more)
