@@ -10,7 +10,7 @@ from typing import Any
 from pystate.common.errors import JobTerminatedError, UsageError
 from pystate.common.json_text import json_able
 from pystate.common.time import current_time_ms
-from pystate.jobmanager.driver_gateway import DriverGateway
+from pystate.jobmanager.driver_gateway import DriverGateway, DriverUnreachableError
 from pystate.queryable.errors import QueryableStateError, WrongKeyTypeError, WrongNamespaceError, query_error
 from pystate.queryable.immutable_states import (
     ImmutableAggregatingState,
@@ -119,7 +119,10 @@ class JobQueries:
         where = f"job {self._job_id}"
         if self._gateway.has_no_driver:
             raise query_error(QueryOutcome.NOT_SERVING, "", where)
-        reply = dict(self._gateway.call("query", request={"op": op, "job": self._job_id, **arguments}))
+        try:
+            reply = dict(self._gateway.call("query", request={"op": op, "job": self._job_id, **arguments}))
+        except DriverUnreachableError as error:
+            raise query_error(QueryOutcome.NOT_SERVING, error.message, where) from error
         outcome = QueryOutcome(reply["outcome"])
         if outcome is not QueryOutcome.OK:
             name = arguments.get("name")
