@@ -131,7 +131,7 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
             self._writer = self.sink.create_writer(context)
         self._recovered = []
         self._check(self._writer)
-        self._write = self._writer.write
+        self._write = cast("Callable[[Any, SinkFunction.Context], None]", self._writer.write)  # a chain's has the times
 
     def close(self) -> None:
         """Close writer and committer."""
@@ -148,7 +148,7 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         """Write an element."""
-        self._write(value, cast("SinkWriter.Context", context))
+        self._write(value, context)
 
     def end_input(self) -> None:
         """Let the next flush be the last one."""

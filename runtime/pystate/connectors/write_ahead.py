@@ -38,6 +38,7 @@ class WriteAheadWriter(CommittingSinkWriter[IN, dict[str, Any]], Generic[IN]):
 
     def __init__(self, to_record: Callable[[IN, SinkWriter.Context], Any]) -> None:
         self._to_record = to_record
+        self._pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True).pack
         self._records: list[bytes] = []
         self._size = 0
         self._count = 0
@@ -49,7 +50,7 @@ class WriteAheadWriter(CommittingSinkWriter[IN, dict[str, Any]], Generic[IN]):
         record = self._to_record(element, context)
         if record is None:
             return
-        packed: bytes = msgpack.packb(record, use_bin_type=True)
+        packed = self._pack(record)
         self._records.append(packed)
         self._size += len(packed)
         if self._size >= _CHUNK_BYTES or len(self._records) >= _CHUNK_RECORDS:

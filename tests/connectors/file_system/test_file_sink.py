@@ -14,6 +14,7 @@ from pystate.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from pystate.common.type_info import Types
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.file_system import file_writer
+from pystate.connectors.file_system.rolling_policy import OnCheckpointRollingPolicy
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import (
     BucketAssigner,
@@ -281,6 +282,13 @@ def test_parquet_files_have_the_declared_columns(tmp_path):
     assert len(rows) == 10_003
 
 
+def test_a_parquet_row_that_is_none_has_columns_of_nothing(tmp_path):
+    sink = FileSink.for_bulk_format(str(tmp_path), ParquetBulkWriters.for_row_type(ROW)).build()
+    written(sink, ROWS[1], None)
+    (file,) = files(tmp_path)
+    assert pq.ParquetFile(file).read().to_pylist()[1] == {"id": None, "name": None, "tags": None}
+
+
 @pytest.mark.parametrize("element", [("x", "y", []), (2**40, "y", []), (1, "y"), "text"])
 def test_a_row_that_does_not_fit_fails(tmp_path, element):
     sink = FileSink.for_bulk_format(str(tmp_path), ParquetBulkWriters.for_row_type(ROW)).build()
@@ -295,6 +303,28 @@ def test_csv_files_have_headers_quotes_and_lists(tmp_path):
     written(sink, *ROWS)
     (file,) = files(tmp_path)
     assert file.read_text() == 'id,name,tags\n1,"say ""hi"", you",a;b\n2,,\n3,"ä\n",\n'
+
+
+@pytest.mark.parametrize(("null", "lines"), [("", '1,a\n,\n3,"b,c"\n'), ("NULL", '1,a\nNULL,NULL\n3,"b,c"\n')])
+def test_csv_rows_of_texts_and_numbers_only_have_the_schemas_null(tmp_path, null, lines):
+    schema = CsvSchema.builder().add_number_column("id", Types.INT()).add_string_column("name").set_null_value(null).build()
+    written(
+        FileSink.for_bulk_format(str(tmp_path), CsvBulkWriters.for_schema(schema)).build(),
+        (1, "a"),
+        (None, None),
+        (3, "b,c"),
+    )
+    (file,) = files(tmp_path)
+    assert file.read_text() == lines
+
+
+def test_a_policy_of_ones_own_is_asked_for_each_element(tmp_path):
+    class ByElement(OnCheckpointRollingPolicy):
+        def should_roll_on_event(self, part_file_state, element):
+            return element == "new" or part_file_state.size > 4
+
+    written(lines(tmp_path, rolling_policy=ByElement()), "a", "new", "b", "c", "d")
+    assert sorted(file.read_text() for file in files(tmp_path)) == ["a\n", "c\nd\n", "new\nb\n"]
 
 
 def test_json_lines_are_objects(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.connectors.file_system.part_writer import PartWriter
-from pystate.connectors.file_system.rolling_policy import PartFileInfo, RollingPolicy
+from pystate.connectors.file_system.rolling_policy import OnCheckpointRollingPolicy, PartFileInfo, RollingPolicy
 from pystate.file_systems.recoverable_files import Recoverable
 
 
@@ -20,6 +20,7 @@ class Bucket:
     def __init__(self, bucket_id: str, policy: RollingPolicy) -> None:
         self.bucket_id = bucket_id
         self._policy = policy
+        self._asks = type(policy) is not OnCheckpointRollingPolicy  # which never ends a file because of an element
         self._part: PartWriter | None = None
         self._info = PartFileInfo(bucket_id, 0, 0)
         self._persisted = False
@@ -29,17 +30,6 @@ class Bucket:
     def in_progress(self) -> bool:
         """Whether there is a file in progress."""
         return self._part is not None
-
-    def wants_part(self, element: Any) -> bool:
-        """Whether a file has to be begun before this element; ends the one that is full."""
-        part = self._part
-        if part is None:
-            return True
-        self._info.size = part.file.tell()
-        if part.file.full or self._policy.should_roll_on_event(self._info, element):
-            self.roll()
-            return True
-        return False
 
     def begin(self, part: PartWriter, created: int, *, persisted: bool = False) -> None:
         """Go on in this file.
@@ -53,9 +43,36 @@ class Bucket:
         self._persisted = persisted
         self._info = PartFileInfo(self.bucket_id, created, created)
 
-    def write(self, element: Any, now: int) -> None:
-        """Write an element to the file in progress."""
-        assert self._part is not None  # noqa: S101 - `wants_part` was asked
+    def write(self, element: Any, now: int) -> bool:
+        """Write an element to the file in progress.
+
+        Args:
+            element: The element.
+            now: The time by the clock, ms since 1970.
+
+        Returns:
+            Whether it is written. If not, a file has to be begun for it (`begin`, `write_first`): there was none, or the one
+            in progress was full, and is ended.
+        """
+        part, info = self._part, self._info
+        if part is None:
+            return False
+        file = part.file
+        if self._asks:
+            info.size = file.tell()
+            if self._policy.should_roll_on_event(info, element):
+                self.roll()
+                return False
+        if file.full:
+            self.roll()
+            return False
+        part.write(element)
+        info.last_update_time = now
+        return True
+
+    def write_first(self, element: Any, now: int) -> None:
+        """Write an element to a file that has just been begun."""
+        assert self._part is not None  # noqa: S101 - `begin` was called
         self._part.write(element)
         self._info.last_update_time = now
 

@@ -42,6 +42,10 @@ class _CsvWriter(BulkWriter):
             _field(part, schema.null_value, schema.array_separators.get(name, ";"))
             for name, part in zip(schema.row_type.get_field_names(), schema.row_type.elements, strict=True)
         ]
+        self._null = schema.null_value
+        self._as_they_are = all(
+            part.kind is not TypeKind.LIST and part.kind not in _SHOWN for part in schema.row_type.elements
+        )
         self._buffer = io.StringIO()
         self._writer = csv.writer(
             self._buffer,
@@ -61,8 +65,10 @@ class _CsvWriter(BulkWriter):
         if not isinstance(values, (tuple, list)) or len(values) != len(self._texts):
             message = f"{shown(element)} is no {self._row_type.name}."
             raise RecordError(message, hint="return a Row or a tuple of all columns")
+        if not self._as_they_are or (self._null and None in values):
+            values = [text(value) for text, value in zip(self._texts, values, strict=True)]
         try:
-            self._writer.writerow([text(value) for text, value in zip(self._texts, values, strict=True)])
+            self._writer.writerow(values)  # it makes texts by str(), and an empty one of None
         except csv.Error as error:
             message = f"{shown(element)} can't stand in a CSV file: {error}"
             raise RecordError(message, hint="set_quote_char() or set_escape_char() of the schema") from error
@@ -82,18 +88,19 @@ class _CsvWriter(BulkWriter):
 
 def _field(part: TypeInformation, null_value: str, separator: str) -> Callable[[Any], str]:
     """Return what makes a value the text of its field."""
-    show: Callable[[Any], str] = str
-    if part.kind is TypeKind.BOOLEAN:
-        show = _boolean
-    elif part.kind is TypeKind.DOUBLE:
-        show = java_double
-    elif part.kind is TypeKind.FLOAT:
-        show = java_float
-    elif part.kind is TypeKind.LIST:
+    if part.kind is TypeKind.LIST:
         of_element = _field(part.elements[0], null_value, separator)
         return lambda value: null_value if value is None else separator.join(map(of_element, value))
+    show = _SHOWN.get(part.kind, str)
     return lambda value: null_value if value is None else show(value)
 
 
 def _boolean(value: Any) -> str:
     return "true" if value else "false"
+
+
+_SHOWN: dict[TypeKind, Callable[[Any], str]] = {
+    TypeKind.BOOLEAN: _boolean,
+    TypeKind.DOUBLE: java_double,
+    TypeKind.FLOAT: java_float,
+}

@@ -72,7 +72,7 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
         self._base = base
         self._files, self._path = open_files(base, self._tag)
         self._part_writer = part_writer
-        self._assigner = assigner
+        self._bucket_of = assigner.get_bucket_id
         self._policy = policy
         self._config = config
         self._check_interval_ms = check_interval_ms
@@ -92,13 +92,13 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
         now = self._clock()
         if now >= self._next_check:
             self._check_buckets(now)
-        bucket_id = self._assigner.get_bucket_id(element, context)
+        bucket_id = self._bucket_of(element, context)
         bucket = self._buckets.get(bucket_id)
         if bucket is None:
             bucket = self._buckets[bucket_id] = Bucket(_checked(bucket_id), self._policy)
-        if bucket.wants_part(element):
+        if not bucket.write(element, now):
             bucket.begin(self._part_writer(self._new_file(bucket_id)), now)
-        bucket.write(element, now)
+            bucket.write_first(element, now)
 
     def flush(self, end_of_input: bool) -> None:
         """Take note of the end of the input."""

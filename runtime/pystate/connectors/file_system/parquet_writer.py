@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import IO, Any
 
@@ -65,19 +65,21 @@ class ParquetWriterFactory(BulkWriterFactory):
 
 class _ParquetWriter(BulkWriter):
     def __init__(self, stream: IO[bytes], factory: ParquetWriterFactory) -> None:
-        arrow_type, convert = _column(factory.row_type, factory.utc_timestamp)
-        self._row_type = factory.row_type
-        self._arrow_type = arrow_type
-        self._convert = convert
-        self._rows: list[Any] = []
+        self._row_type = row_type = factory.row_type
+        self._names = row_type.row_names
+        self._nothing = (None,) * len(row_type.elements)
+        self._columns = [_column(part, factory.utc_timestamp) for part in row_type.elements]
+        arrow_type, _ = _column(row_type, factory.utc_timestamp)
+        self._schema = pa.schema(list(arrow_type))
+        self._rows: list[Sequence[Any]] = []
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
         self._sink = pa.PythonFile(stream, mode="w")
-        self._writer = pq.ParquetWriter(self._sink, pa.schema(list(arrow_type)), compression="snappy")
+        self._writer = pq.ParquetWriter(self._sink, self._schema, compression="snappy")
 
     def add_element(self, element: Any) -> None:
         """Take a row."""
-        self._rows.append(self._convert(element))
+        self._rows.append(_values(element, self._names, self._row_type) or self._nothing)
         if len(self._rows) >= _ROWS_AT_ONCE:
             self._to_arrow()
 
@@ -98,7 +100,11 @@ class _ParquetWriter(BulkWriter):
         if not rows:
             return
         try:
-            batch = pa.RecordBatch.from_struct_array(pa.array(rows, self._arrow_type))
+            columns = [
+                pa.array(values if convert is _as_it_is else list(map(convert, values)), arrow_type)
+                for (arrow_type, convert), values in zip(self._columns, zip(*rows, strict=True), strict=True)
+            ]
+            batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
             message = f"A row is no {self._row_type.name}: {error}"
             raise RecordError(message, hint="declare the right row_type for the Parquet files") from error
@@ -118,7 +124,7 @@ def _column(type_info: TypeInformation, utc: bool) -> tuple[pa.DataType, Convert
     if kind is TypeKind.BIG_DEC:
         return _PLAIN[kind], lambda value: None if value is None else Decimal(value).quantize(Decimal("1e-18"))
     if kind in _PLAIN:
-        return _PLAIN[kind], lambda value: value
+        return _PLAIN[kind], _as_it_is
     if is_byte_array(type_info):
         return pa.binary(), lambda value: None if value is None else bytes(value)
     if kind is TypeKind.SQL_TIMESTAMP:
@@ -146,15 +152,31 @@ def _struct(type_info: TypeInformation, utc: bool) -> tuple[pa.DataType, Convert
     fields = type_info.row_names
 
     def convert(value: Any) -> Any:
-        if value is None:
+        values = _values(value, fields, type_info)
+        if values is None:
             return None
-        values = value.values_as(fields) if isinstance(value, Row) else value
-        if not isinstance(values, (tuple, list)) or len(values) != len(names):
-            message = f"{shown(value)} is no {type_info.name}."
-            raise RecordError(message, hint="return a Row or a tuple of all fields")
         return {name: to_arrow(one) for name, (_, to_arrow), one in zip(names, parts, values, strict=True)}
 
     return arrow_type, convert
+
+
+def _values(value: Any, names: Any, type_info: TypeInformation) -> Sequence[Any] | None:
+    """Return the fields of a row or tuple; None where there is none.
+
+    Raises:
+        RecordError: It is no such row.
+    """
+    if value is None:
+        return None
+    values = value.values_as(names) if isinstance(value, Row) else value
+    if not isinstance(values, (tuple, list)) or len(values) != len(type_info.elements):
+        message = f"{shown(value)} is no {type_info.name}."
+        raise RecordError(message, hint="return a Row or a tuple of all fields")
+    return values
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _utc(value: dt.datetime | None) -> dt.datetime | None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pystate.connectors.kafka.client import REQUEST_TIMEOUT_S, KafkaConnectorError, kafka_client, new_client, reason
 from pystate.connectors.kafka.markers import Markers, marker_partition
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
-from pystate.connectors.kafka.writer import produce, producer_settings
+from pystate.connectors.kafka.writer import RecordSender, producer_settings
 from pystate.connectors.sink import CommitRequest, SinkWriter
 from pystate.connectors.write_ahead import WriteAheadCommitter, WriteAheadWriter
 
@@ -100,7 +100,6 @@ class KafkaCommitter(WriteAheadCommitter):
         self._where = where
         self._step = step
         self._held: dict[str, _Held] = {}
-        self._failure: Any = None
         markers.make_topic()
         try:
             self._take(transactional_id, None)
@@ -148,22 +147,22 @@ class KafkaCommitter(WriteAheadCommitter):
             self._drop(transactional_id)
 
     def _write(self, producer: Any, transactional_id: str, commit_id: str, records: Iterator[Any]) -> None:
-        client = kafka_client()
-        self._failure = None
+        failed = kafka_client().KafkaException
+        sender = RecordSender(producer)
         producer.begin_transaction()
         self._step("begun")
         for record in records:
-            produce(producer, record, self._delivered)
-            if self._failure is not None:
-                raise client.KafkaException(self._failure)
+            sender.send(record)
+            if sender.failure is not None:
+                raise failed(sender.failure[0])
         self._step("produced")
         where = {"partition": marker_partition(transactional_id)}
-        producer.produce(self._marker_topic, key=transactional_id, value=commit_id, on_delivery=self._delivered, **where)
+        producer.produce(self._marker_topic, key=transactional_id, value=commit_id, on_delivery=sender.delivered, **where)
         self._step("marked")
-        while producer.flush(_COMMIT_STEP_S) and self._failure is None:
+        while producer.flush(_COMMIT_STEP_S) and sender.failure is None:
             pass
-        if self._failure is not None:
-            raise client.KafkaException(self._failure)
+        if sender.failure is not None:
+            raise failed(sender.failure[0])
         self._step("flushed")
         self._end_transaction(producer)
         self._step("committed")
@@ -208,10 +207,6 @@ class KafkaCommitter(WriteAheadCommitter):
         with suppress(client.KafkaException):  # no transaction is open, or the brokers end it when the next one takes the id
             held.producer.purge()
             held.producer.abort_transaction(1.0)
-
-    def _delivered(self, error: Any, _: Any) -> None:
-        if error is not None and self._failure is None:
-            self._failure = error
 
     def _timeout_ms(self) -> int:
         return int(self._properties.get(TRANSACTION_TIMEOUT, _TRANSACTION_TIMEOUT_MS))

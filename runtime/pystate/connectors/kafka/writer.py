@@ -12,10 +12,11 @@ from pystate.connectors.kafka.client import (
     new_client,
     reason,
 )
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
+from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord
 from pystate.connectors.sink import SinkWriter
 
 _FLUSH_STEP_S = 1.0
+_RECORDS_PER_POLL = 100
 _PARTITIONER = "murmur2_random"
 """The Java client's: a key goes to the same partition whoever writes it."""
 
@@ -23,21 +24,44 @@ _PARTITIONER = "murmur2_random"
 def producer_settings(properties: dict[str, str], **own: Any) -> dict[str, Any]:
     """Return the settings of a producer that neither doubles nor reorders what it sends again."""
     safe = {"enable.idempotence": True, "partitioner": _PARTITIONER, "linger.ms": 5, "compression.type": "lz4"}
-    return client_settings(properties, **safe, **own)
+    return client_settings(properties, **{"delivery.report.only.error": True}, **safe, **own)
 
 
-def produce(producer: Any, record: Any, on_delivery: Any) -> None:
-    """Hand a record to a producer; waits where its queue is full."""
-    topic, key, value, timestamp = record
-    more = {} if timestamp is None else {"timestamp": timestamp}
-    while True:
-        try:
-            producer.produce(topic, value=value, key=key, on_delivery=on_delivery, **more)
-        except BufferError:
-            producer.poll(0.1)
-        else:
-            break
-    producer.poll(0)
+class RecordSender:
+    """Hands records to a producer; waits where its queue is full.
+
+    Args:
+        producer: Of the client, which reports failures only (`producer_settings`).
+
+    Attributes:
+        failure: The first error of a delivery, as the client's event has it, and the topic; None for none so far.
+    """
+
+    def __init__(self, producer: Any) -> None:
+        self._producer = producer
+        self._until_poll = _RECORDS_PER_POLL
+        self.failure: tuple[Any, str] | None = None
+
+    def send(self, record: ProducerRecord) -> None:
+        """Hand a record over. Whether deliveries failed is heard of once in a while."""
+        topic, key, value, timestamp = record
+        more = {} if timestamp is None else {"timestamp": timestamp}
+        while True:
+            try:
+                self._producer.produce(topic, value, key, on_delivery=self.delivered, **more)
+            except BufferError:
+                self._producer.poll(0.01)  # nobody wakes it where deliveries succeed
+            else:
+                break
+        self._until_poll -= 1
+        if not self._until_poll:
+            self._until_poll = _RECORDS_PER_POLL
+            self._producer.poll(0)
+
+    def delivered(self, error: Any, message: Any) -> None:
+        """Take note of a delivery that failed; the client's callback."""
+        if error is not None and self.failure is None:
+            self.failure = error, message.topic()
 
 
 class KafkaWriter(SinkWriter[Any]):
@@ -55,10 +79,10 @@ class KafkaWriter(SinkWriter[Any]):
     ) -> None:
         own = {} if guarantee is DeliveryGuarantee.AT_LEAST_ONCE else {"enable.idempotence": False}
         self._producer = new_client("Producer", {**producer_settings(properties), **own}, where)
-        self._schema = schema
+        self._sender = RecordSender(self._producer)
+        self._record_of = schema.record_of
         self._waits = guarantee is DeliveryGuarantee.AT_LEAST_ONCE
         self._where = where
-        self._failure: Any = None
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         """Send an element.
@@ -66,8 +90,9 @@ class KafkaWriter(SinkWriter[Any]):
         Raises:
             KafkaConnectorError: An earlier one could not be delivered.
         """
-        self._check()
-        produce(self._producer, self._schema.record_of(element, context.timestamp()), self._delivered)
+        if self._sender.failure is not None:
+            self._check()
+        self._sender.send(self._record_of(element, context.timestamp()))
 
     def flush(self, end_of_input: bool) -> None:  # noqa: FBT001 - Flink's signature
         """Wait until all records have arrived, or one is given up (`delivery.timeout.ms`).
@@ -78,6 +103,8 @@ class KafkaWriter(SinkWriter[Any]):
         if self._waits or end_of_input:
             while self._producer.flush(_FLUSH_STEP_S):
                 self._check()
+        else:
+            self._producer.poll(0)
         self._check()
 
     def close(self) -> None:
@@ -87,14 +114,10 @@ class KafkaWriter(SinkWriter[Any]):
             producer.purge()
             producer.flush(0)
 
-    def _delivered(self, error: Any, message: Any) -> None:
-        if error is not None and self._failure is None:
-            self._failure = (error, message.topic())
-
     def _check(self) -> None:
-        if self._failure is None:
+        if self._sender.failure is None:
             return
-        error, topic = self._failure
-        self._failure = None
+        error, topic = self._sender.failure
+        self._sender.failure = None
         message = f"A record could not be written to topic {topic!r}: {reason(kafka_client().KafkaException(error))}."
         raise KafkaConnectorError(message, where=self._where) from kafka_client().KafkaException(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from pystate.connectors.sql.errors import Failure, SqlError, failure_of, words_of
@@ -56,6 +57,12 @@ class CommitTable:
         """Write a marker. It waits for another transaction that writes the same one, and fails where that commits."""
         values = {"commit_id": commit_id, "operator_uid": operator_uid[:255], "row_count": rows, "committed_at": _now()}
         connection.execute(self._table.insert().values(values))
+
+    def check(self) -> None:
+        """Write a marker and take it back: without the right to do so nothing can be committed."""
+        with self._engine.connect() as connection:
+            self.insert(connection, uuid.uuid4().hex, "", 0)
+            connection.rollback()
 
     def holds(self, commit_id: str) -> bool:
         """Return whether a marker is committed."""

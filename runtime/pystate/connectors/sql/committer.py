@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import CommitError
@@ -12,6 +12,7 @@ from pystate.connectors.sink import CommitRequest
 from pystate.connectors.sql.commit_table import CommitTable
 from pystate.connectors.sql.errors import Failure, failure_of, words_of
 from pystate.connectors.sql.row_writer import RowWriter
+from pystate.connectors.sql.start_check import StartCheck
 from pystate.connectors.sql.target import Operation
 from pystate.connectors.sql.values import from_plain
 from pystate.connectors.write_ahead import WriteAheadCommitter, records_of
@@ -34,7 +35,7 @@ class SqlCommitter(WriteAheadCommitter):
         rows: Writes rows.
         markers: Which committables are done.
         operator_uid: The sink's.
-        before: Looks, in front of the first commit, whether there can be one.
+        check: Looks, in front of the first commit, whether there can be one.
         keep_ms: How long markers are kept; None for ever.
         password: What no log may show.
     """
@@ -46,7 +47,7 @@ class SqlCommitter(WriteAheadCommitter):
         markers: CommitTable,
         operator_uid: str,
         *,
-        before: Callable[[], None] | None,
+        check: StartCheck,
         keep_ms: int | None,
         password: str | None,
     ) -> None:
@@ -54,7 +55,7 @@ class SqlCommitter(WriteAheadCommitter):
         self._rows = rows
         self._markers = markers
         self._uid = operator_uid
-        self._before = before
+        self._check = check
         self._keep_ms = keep_ms
         self._cleaned = -_CLEANING_INTERVAL_S
         self._password = password
@@ -66,10 +67,7 @@ class SqlCommitter(WriteAheadCommitter):
         committable = request.get_committable()
         has_marker = False
         try:
-            if self._before is not None:
-                self._before()
-                self._before = None
-            self._markers.create()
+            self._check.look()
             with self._engine.begin() as connection:
                 self._markers.insert(connection, commit_id, self._uid, committable["records"])
                 has_marker = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Any
 
@@ -23,7 +24,7 @@ class Failure(Enum):
     CONFLICT = "another transaction was in the way: deadlock, serialization, lock"
     LOST = "there is no connection; whether a COMMIT was done is unknown"
     ROW = "a row is refused, and will be again"
-    OTHER = "what was asked can't be done"
+    OTHER = "what was asked can't be done: password, database, table, column, rights"
 
 
 # SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -33,6 +34,16 @@ _ROW_STATES = ("22", "23", "44")
 # https://mariadb.com/docs/server/reference/error-codes
 _CONFLICT_NUMBERS = {1205, 1213, 1020, 3572}
 _LOST_NUMBERS = {1040, 1053, 1077, 1152, 1184, 1203, 1317, 1927, 2002, 2003, 2006, 2013, 2014, 2055}
+
+
+# PostgreSQL's client has no SQLSTATE of what a server says to somebody who connects, so these are its words for the
+# classes 28 and 3D (src/backend/libpq/auth.c, utils/init/postinit.c; libpq's fe-auth.c). What is not known is tried again.
+_REFUSED_WORDS = re.compile(
+    r"FATAL: +(?:password authentication failed|.* authentication failed|no pg_hba\.conf entry|pg_hba\.conf rejects"
+    r"|(?:database|role) .* does not exist|role .* is not permitted to log in|permission denied for database"
+    r"|database .* is not currently accepting connections)"
+    r"|no password supplied|server does not support SSL, but SSL was required"
+)
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -77,7 +88,8 @@ def _of_class(error: Any, number: Any) -> Failure:
     if isinstance(error, (exc.IntegrityError, exc.DataError)):
         return Failure.ROW
     if isinstance(error, exc.OperationalError) and number is None and not _of_sqlite(error):
-        return Failure.LOST  # psycopg has no SQLSTATE where it found no server
+        # psycopg has no SQLSTATE where it found no server, nor where one lets nobody in
+        return Failure.OTHER if _REFUSED_WORDS.search(str(error.orig)) else Failure.LOST
     return Failure.OTHER
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pystate.common.errors import ConfigurationError
 from pystate.connectors.sql.errors import Failure, SqlError, failure_of, shown_row, words_of
 from pystate.connectors.sql.parameters import count_parameters, driver_sql
-from pystate.connectors.sql.target import Operation, SqlTarget
+from pystate.connectors.sql.target import Operation, SqlTarget, TableTarget
 from pystate.connectors.sql.values import for_driver
 
 if TYPE_CHECKING:
@@ -67,6 +67,20 @@ class RowWriter:
                     self._insert(connection, rows)
             count += len(batch)
         return count
+
+    def check(self) -> None:
+        """Have the database plan what is to be written: table, columns and rights are there, or it says what is not.
+
+        A statement of one's own need not be one that a database plans, and is left alone.
+        """
+        if not isinstance(self._target, TableTarget):
+            return
+        nothing = (None,) * self._parameters
+        with self.engine.connect() as connection:
+            connection.exec_driver_sql(f"EXPLAIN {self._write}", nothing)
+            if self._delete:
+                connection.exec_driver_sql(f"EXPLAIN {self._delete}", (None,) * len(self._target.key_places))
+            connection.rollback()
 
     def refusal(self, error: BaseException, operations: Iterable[Operation]) -> SqlError:
         """Return what a failure says to people, with the row where it is about one.

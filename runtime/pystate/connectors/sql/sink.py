@@ -14,7 +14,8 @@ from pystate.connectors.sql.commit_table import COMMIT_TABLE, CommitTable
 from pystate.connectors.sql.committer import SqlCommitter
 from pystate.connectors.sql.connection import SqlConnectionOptions
 from pystate.connectors.sql.execution import SqlExecutionOptions
-from pystate.connectors.sql.row_writer import RowWriter, check_tables
+from pystate.connectors.sql.row_writer import RowWriter
+from pystate.connectors.sql.start_check import StartCheck
 from pystate.connectors.sql.target import SqlTarget, StatementTarget, TableTarget
 from pystate.connectors.sql.values import to_plain
 from pystate.connectors.write_ahead import WriteAheadWriter
@@ -58,8 +59,10 @@ class SqlSink(Sink[Any]):
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Return the writer of one subtask."""
         del context
-        engine = self.connection.create_engine()
-        return SqlBatchWriter(engine, self._rows(engine), self.target, self.execution, password=self.connection.password())
+        engine, password = self.connection.create_engine(), self.connection.password()
+        rows = self._rows(engine)
+        StartCheck(rows, self.target, None, password).look_early()
+        return SqlBatchWriter(engine, rows, self.target, self.execution, password=password)
 
     def _rows(self, engine: Engine) -> RowWriter:
         return RowWriter(engine, self.target, self.execution.batch_size, self.connection.password())
@@ -100,22 +103,19 @@ class ExactlyOnceSqlSink(SqlSink, SupportsCommitter[dict[str, Any]]):
         return WriteAheadWriter(self._record)
 
     def create_committer(self, context: CommitterInitContext) -> SqlCommitter:
-        """Return the committer of one subtask; it connects at its first commit."""
+        """Return the committer of one subtask.
+
+        Raises:
+            SqlError: The database doesn't let anybody in, or has no such table or column.
+        """
         engine = self.connection.create_engine()
         password = self.connection.password()
         markers = CommitTable(engine, self.commit_table, password)
         uid = context.get_operator_uid()
         rows = self._rows(engine)
-        table = self.target.table if isinstance(self.target, TableTarget) else None
-        return SqlCommitter(
-            engine,
-            rows,
-            markers,
-            uid,
-            before=None if table is None else lambda: check_tables(engine, table),
-            keep_ms=self.marker_retention_ms,
-            password=password,
-        )
+        check = StartCheck(rows, self.target, markers, password)
+        check.look_early()
+        return SqlCommitter(engine, rows, markers, uid, check=check, keep_ms=self.marker_retention_ms, password=password)
 
     def _record(self, element: Any, context: SinkWriter.Context) -> Any:
         del context
