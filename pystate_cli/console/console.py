@@ -27,6 +27,7 @@ ShowProgress = Callable[[int, int, int, str], None]
 
 _RED, _YELLOW, _DIM, _RESET = "\x1b[1;31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
 _MIN_WIDTH = 40
+_INDENT = "  "
 _MAX_UNFINISHED_BYTES = 1 << 20
 
 
@@ -158,8 +159,14 @@ class Console:
             self.info(line)
 
     def warning(self, line: str) -> None:
-        """Tell what should be changed."""
-        self.info(f"{self._style(_YELLOW, 'warning:')} {line}")
+        """Tell what should be changed; on a terminal in lines that fit it, broken between words."""
+        head = "warning:"
+        if self._stderr.isatty():
+            from pystate_cli.console.word_wrap import wrapped
+
+            first, *rest = wrapped(f"{head} {line}", max(_MIN_WIDTH, int(self._rich(self._stderr).width)), _INDENT)
+            line = "\n".join([first.removeprefix(f"{head} "), *rest])
+        self.info(f"{self._style(_YELLOW, head)} {line}")
 
     def error(self, error: PystateError) -> None:
         """Tell what went wrong, where, and what to do."""

@@ -24,6 +24,30 @@ def test_a_very_long_line_above_a_live_view_is_broken_not_held(monkeypatch):
     assert stdout.buffer.getvalue().endswith(b"\n" + b"x" * 60 + b"\n")
 
 
+def warned(stderr, line):
+    Console(io.StringIO(), stderr).warning(line)
+    stderr.flush()
+    return stderr.buffer.getvalue().decode()
+
+
+def test_a_warning_is_broken_between_words_on_a_terminal_only(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    path = "/a/path/that/is/longer/than/a/line/of/this/terminal"
+    line = f"The operator 'Count' keeps state and has no uid, see {path} for more of that."
+    assert warned(Terminal(io.BytesIO(), encoding="utf-8"), line).splitlines() == [
+        "warning: The operator 'Count' keeps",
+        "  state and has no uid, see",
+        f"  {path}",
+        "  for more of that.",
+    ]
+    assert warned(Terminal(io.BytesIO(), encoding="utf-8"), "算子" * 7 + " 没有 uid 和更多").splitlines() == [
+        "warning: " + "算子" * 7,
+        "  没有 uid 和更多",
+    ]
+    assert warned(io.TextIOWrapper(io.BytesIO()), line) == f"warning: {line}\n"
+
+
 def test_in_a_pipe_a_savepoint_that_waits_for_an_epoch_says_so_once():
     told = io.StringIO()
     console = Console(io.StringIO(), told)

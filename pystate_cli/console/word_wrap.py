@@ -1,0 +1,28 @@
+"""Lines of text in a terminal."""
+
+from __future__ import annotations
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Return a line of text as lines that fit a terminal, broken between words.
+
+    A word that is longer than a line, such as a path, stays whole: the terminal goes on below, and it can be copied.
+
+    Args:
+        text: Without line ends.
+        width: Columns of the terminal.
+        indent: Stands in front of all lines but the first.
+    """
+    from rich.cells import cell_len
+
+    first, *words = text.split(" ")
+    lines, room = [first], width - cell_len(first)
+    for word in words:
+        cells = cell_len(word)
+        if cells < room:
+            lines[-1] += f" {word}"
+            room -= cells + 1
+        elif word:
+            lines.append(indent + word)
+            room = width - len(indent) - cells
+    return lines
