@@ -16,7 +16,8 @@ from pystate.common.plain_data import entries
 from pystate.jobmanager.rest.app import ROUTES
 from pystate.jobmanager.rest.document import attributes, heading, messages, with_routes
 from pystate.jobmanager.rest.route import RestRoute
-from tests.checkpoint.stats.statistics import COUNT, Statistics
+from tests.checkpoint.stats.statistics import Statistics
+from tests.checkpoint.stats.tasks import COUNT
 from tests.jobmanager.harness import REPOSITORY, eventually
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 

@@ -10,7 +10,8 @@ import pytest
 from pystate.driver.job_metrics import JobMetrics
 from pystate.plan.chain import Chain
 from pystate.plan.task import TaskInput, TaskSpec
-from tests.checkpoint.stats.statistics import COUNT, TOTAL, Statistics
+from tests.checkpoint.stats.statistics import Statistics
+from tests.checkpoint.stats.tasks import COUNT, TOTAL
 
 
 @pytest.fixture

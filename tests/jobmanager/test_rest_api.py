@@ -9,7 +9,8 @@ import pytest
 
 from pystate.common.home import read_json
 from pystate.jobmanager.rest.errors import CLIENT_HEADER
-from tests.checkpoint.stats.statistics import COUNT, Statistics
+from tests.checkpoint.stats.statistics import Statistics
+from tests.checkpoint.stats.tasks import COUNT
 from tests.jobmanager.harness import eventually
 
 UNKNOWN = "0" * 31 + "1"

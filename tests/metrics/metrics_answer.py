@@ -7,7 +7,7 @@ from typing import Any
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge
 from pystate.metrics.store import DriverMetrics, OperatorLabel, SubtaskMetricStore, TaskMetricStore
-from tests.checkpoint.stats.statistics import COUNT
+from tests.checkpoint.stats.tasks import COUNT
 
 OPERATOR = "Process: count"
 WATERMARKS = (-(1 << 63), 1_788_000_000_123)

@@ -9,16 +9,13 @@ from typing import Any
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.checkpoint.stats.file import encode_statistics
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.home import write_file_atomically
 from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
-
-COUNT = CheckpointedTask("count", "a" * 32, "count -> print")
-TOTAL = CheckpointedTask("total", "b" * 32, "total")
+from tests.checkpoint.stats.tasks import COUNT, TOTAL
 
 
 def metrics(ack_timestamp: int, size: int = 9330, **changes: Any) -> SubtaskCheckpointMetrics:

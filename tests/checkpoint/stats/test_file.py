@@ -11,7 +11,8 @@ import pytest
 from pystate.checkpoint.stats import file as stats_file
 from pystate.checkpoint.stats.file import StatisticsFile, pause_after, read_statistics
 from pystate.common.errors import CorruptSnapshotError
-from tests.checkpoint.stats.statistics import COUNT, TOTAL, Statistics
+from tests.checkpoint.stats.statistics import Statistics
+from tests.checkpoint.stats.tasks import COUNT, TOTAL
 from tests.jobmanager.harness import eventually
 
 

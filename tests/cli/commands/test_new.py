@@ -70,7 +70,7 @@ def test_the_job_of_a_template_runs(pystate, tmp_path, own_home, template, argum
 
     assert done.returncode == 0, done.stderr
     if template == "windows":
-        assert "('12:00', 'kitchen', 21.0)" in done.stdout
+        assert "(12:00,kitchen,21.0)" in done.stdout
     else:
         lines = [line for file in project.glob("output/lines/**/balances*.json") for line in file.read_text().splitlines()]
         assert '{"account": "alice", "bookings": 2, "cents": 1000}' in lines
@@ -97,8 +97,8 @@ def test_the_job_of_a_new_project_runs(pystate, tmp_path, own_home):
     done = run(tmp_path / "word-count", "word_count.py", "input", "--once", PYSTATE_HOME=str(own_home))
 
     assert done.returncode == 0, done.stderr
-    assert "('to', 2)" in done.stdout
-    assert "('question', 1)" in done.stdout
+    assert "(to,2)" in done.stdout
+    assert "(question,1)" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["class", "json", "two words", "-x", "pystate", "a/..", "ö"])

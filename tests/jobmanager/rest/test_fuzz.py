@@ -22,7 +22,8 @@ from pystate.common.errors import SnapshotError
 from pystate.jobmanager import savepoint_disposal
 from pystate.jobmanager.rest.app import ROUTES
 from pystate.jobmanager.rest.openapi import openapi_document
-from tests.checkpoint.stats.statistics import COUNT, Statistics
+from tests.checkpoint.stats.statistics import Statistics
+from tests.checkpoint.stats.tasks import COUNT
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 
 KNOWN: dict[str, list[Any]] = {"vertex_id": [COUNT.vertex_id, "a" * 32], "checkpoint_id": [1, 2, 3], "job_id": []}

@@ -6,7 +6,8 @@ import signal
 import pytest
 
 from pystate.common.metric_options import PrometheusReporterOptions
-from tests.checkpoint.stats.statistics import COUNT, Statistics
+from tests.checkpoint.stats.statistics import Statistics
+from tests.checkpoint.stats.tasks import COUNT
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.rest.in_process import InProcess
 from tests.metrics.test_prometheus_text import only, read
