@@ -46,6 +46,6 @@ def test_it_ends_where_other_errors_are_waited_out():
     master = Mock(_status=Mock(attempt=1), _scheduler=Mock(is_cancelled=False))
     master._prepare = Mock(side_effect=[SnapshotError("out of reach"), REPLACED])
     with pytest.raises(DriverReplacedError):
-        JobMaster.run(master)
+        JobMaster._run(master)
     assert master._scheduler.wait_for_restart.call_count == 1
     assert (JobStatus.FAILED,) not in [call.args for call in master._status.update.call_args_list]
