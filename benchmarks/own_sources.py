@@ -12,8 +12,9 @@ the last epoch's output, so that the start of slots doesn't count. The rows of t
 The same sources are then taken by one subtask alone, without Spark and without a second task (`slot` in the place of ROWS
 does this only).
 
-An idle job is one whose `SourceFunction` has nothing, beside one that watches an empty folder with Spark. Counted is the
-time of this process, of Spark's and of the slots.
+An idle job is one whose `SourceFunction` has nothing, one whose `DataGeneratorSource` makes an element each 10 s, beside one
+that watches an empty folder with Spark. Counted is the time of this process, of Spark's and of the slots (`idle` in the
+place of ROWS does this only; IDLE SECONDS behind it).
 """
 
 import os
@@ -29,7 +30,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.home import PystateHome
 from pystate.connectors.source import SourceFunction
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.connectors.data_generator import DataGeneratorSource
+from pystate.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.connectors.number_seq import NumberSequenceSource
 from pystate.datastream.executor import register_executor
@@ -136,11 +137,26 @@ def idle(make, seconds):
     return used / seconds
 
 
+def idle_table(folder, seconds):
+    print("\n| idle | processor, s in a minute |\n|---|---|")
+    watched = FileSource(str(folder), monitor_interval_ms=1000)
+    slowly = DataGeneratorSource(int, 10**6, RateLimiterStrategy.per_second(0.1), LONG)
+    for name, make in {
+        "SourceFunction": lambda env: env.add_source(Numbers(0), "function", LONG),
+        "DataGeneratorSource, 0.1 rows/s": lambda env: env.from_source(slowly, None, "made"),
+        "FileSource, each second": lambda env: env.from_source(watched, None, "files"),
+    }.items():
+        print(f"| {name} | {idle(make, seconds) * 60:.1f} |", flush=True)
+
+
 def main():
     if sys.argv[1:] == ["slot"]:
         print(machine())
         slot_table(1_000_000)
         return
+    only_idle = sys.argv[1:2] == ["idle"]
+    if only_idle:
+        sys.argv[1:] = ["0", "2", *sys.argv[2:]]
     rows, parallelism, seconds = (int(value) for value in (sys.argv[1:] + ["300000", "2", "20"][len(sys.argv) - 1 :]))
     root = Path(tempfile.mkdtemp(prefix="pystate-benchmark-"))
     (root / "in").mkdir()
@@ -148,18 +164,15 @@ def main():
     executor = LocalExecutor(configuration, PystateHome(root / "home"))
     register_executor(executor)
     print(machine())
+    if only_idle:
+        idle_table(root / "in", seconds)
+        return
     print(f"{rows:,} rows, parallelism {parallelism}\n\n| | epochs | rows/s | whole run, s |\n|---|---|---|---|")
     for name, make in SOURCES.items():
         whole, between, epochs = throughput(make, rows)
         print(f"| {name} | {epochs} | {rows / between if between else rows / whole:,.0f} | {whole:.1f} |", flush=True)
     slot_table(1_000_000)
-    print("\n| idle | processors |\n|---|---|")
-    watched = FileSource(str(root / "in"), monitor_interval_ms=1000)
-    for name, make in {
-        "SourceFunction": lambda env: env.add_source(Numbers(0), "function", LONG),
-        "FileSource, each second": lambda env: env.from_source(watched, None, "files"),
-    }.items():
-        print(f"| {name} | {idle(make, seconds):.3f} |", flush=True)
+    idle_table(root / "in", seconds)
 
 
 if __name__ == "__main__":

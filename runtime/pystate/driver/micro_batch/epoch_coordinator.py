@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from pystate.api.job_graph import OperatorKind
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
@@ -99,9 +100,11 @@ class EpochCoordinator:
         return self._attempt
 
     def progress(self) -> dict[str, Any]:
-        """Return how far the job is: the last finished epoch, records read by the first and written by the last task.
+        """Return how far the job is: the last finished epoch, records read and records written by the last task.
 
         Records that are read again after a restart count again.
         """
         epoch = None if self._attempt is None else self._attempt.finished
-        return {"epoch": epoch, **self._records.to_plain(task.uid for task in self._tasks)}
+        heads = ((task.uid, task.head) for task in self._tasks)
+        sources = {uid for uid, head in heads if head is not None and head.kind is OperatorKind.SOURCE}
+        return {"epoch": epoch, **self._records.to_plain([task.uid for task in self._tasks], sources)}

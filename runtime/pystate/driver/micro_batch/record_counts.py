@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +27,18 @@ class RecordCounter:
         counts.read += read
         counts.written += written
 
-    def to_plain(self, uids: Iterable[str]) -> dict[str, Any]:
-        """Return what the first of the tasks has read and the last has written, and the counts of each."""
+    def to_plain(self, uids: Iterable[str], sources: Collection[str] = ()) -> dict[str, Any]:
+        """Return what the job has read and the last of its tasks has written, and the counts of each.
+
+        Args:
+            uids: The tasks, in the order rows reach them.
+            sources: Those that are sources themselves: they read nothing, and what they write is what the job reads.
+        """
         counts = {uid: self._counts.get(uid, RecordCounts()) for uid in uids}
-        tasks = list(counts.values())
+        made = sum(count.written for uid, count in counts.items() if uid in sources)
+        first, last = next(iter(counts), None), next(reversed(counts), None)
         return {
-            "records_in": tasks[0].read if tasks else 0,
-            "records_out": tasks[-1].written if tasks else 0,
+            "records_in": made + (0 if first is None else counts[first].read),
+            "records_out": 0 if last is None else counts[last].written,
             "records": {uid: {"read-records": c.read, "write-records": c.written} for uid, c in counts.items()},
         }
