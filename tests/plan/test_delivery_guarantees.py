@@ -3,9 +3,29 @@
 import pytest
 
 from pystate.api.functions import SinkFunction
-from pystate.api.job_graph import KeyByTransformation, OwnSourceTransformation, SinkKind, SinkTransformation, StreamGraph
+from pystate.api.job_graph import (
+    KeyByTransformation,
+    OneInputTransformation,
+    OperatorKind,
+    OwnSourceTransformation,
+    SinkKind,
+    SinkTransformation,
+    StreamGraph,
+)
+from pystate.api.window.assigners import TumblingEventTimeWindows, TumblingProcessingTimeWindows
+from pystate.api.window.operation import WindowOperation
+from pystate.api.window.triggers import (
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+    EventTimeTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+)
 from pystate.common.configuration import Configuration
 from pystate.common.stream_guarantee import EndToEndGuarantee
+from pystate.common.time import Time
+from pystate.connectors.hybrid import HybridSource
+from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.sink import DeliveryGuarantee, Sink
 from pystate.connectors.sink_operator import SinkOperator
 from pystate.connectors.source_operator import SourceOperator
@@ -64,13 +84,13 @@ def sunk(parent, sink, name="Writer"):
     return SinkTransformation(name, (parent,), kind=sink)
 
 
-def all_of(roots, options, *, batch=False):
+def all_of(roots, options, *, batch=False, supervised=True):
     configuration = Configuration()
     for key, value in options.items():
         configuration.set_string(key, value)
     graph = StreamGraph(roots)
     graph.batch = batch
-    return DeliveryGuarantees(graph, graph.assign_uids(auto=True), configuration).all()
+    return DeliveryGuarantees(graph, graph.assign_uids(auto=True), configuration, supervised=supervised).all()
 
 
 def of(sink, options, *, batch=False, **found):
@@ -105,8 +125,6 @@ def of(sink, options, *, batch=False, **found):
         (SinkKind.FOR_EACH_BATCH, CHECKPOINTS, AT_LEAST, "execution.checkpointing.every-epoch = true"),
         (SinkKind.FOR_EACH_BATCH, EVERY_EPOCH, EXACTLY, "takes an epoch once"),
         (SinkKind.FOR_EACH_BATCH, {"execution.checkpointing.every-epoch": "true"}, AT_LEAST, "if the driver dies"),
-        (SinkKind.COLLECT, CHECKPOINTS, EXACTLY, "until a checkpoint holds them"),
-        (SinkKind.COLLECT, RESTARTS_ALONE, AT_MOST, "fails instead"),
         (SinkKind.COLLECT, {**CHECKPOINTS, **NO_RESTART, **RETAINED}, AT_LEAST, "handed over at once"),
     ],
 )  # fmt: skip
@@ -115,10 +133,105 @@ def test_a_source_that_is_read_again_leaves_it_to_job_and_sink(sink, options, gu
     assert (found, why in reason) == (guarantee, True), reason
 
 
+@pytest.mark.parametrize(
+    ("options", "supervised", "guarantee", "why"),
+    [
+        (CHECKPOINTS, False, EXACTLY, "until a checkpoint holds them"),
+        (CHECKPOINTS, True, AT_MOST, "gone if the driver dies before they are handed over"),
+        (IN_MEMORY, False, EXACTLY, "until a checkpoint holds them"),
+        (IN_MEMORY, True, AT_LEAST, "the program that is started again gets all"),
+        (RESTARTS_ALONE, False, AT_MOST, "fails instead"),
+        (RESTARTS_ALONE, True, NONE, "if its driver dies all comes again"),
+        (NO_RESTART, True, AT_MOST, "isn't restarted"),
+    ],
+)
+def test_results_for_the_program_die_with_the_driver_where_another_one_goes_on(options, supervised, guarantee, why):
+    root = source()
+    sunk(mapped(root), SinkKind.COLLECT)
+    (found,) = all_of([root], options, supervised=supervised)
+    assert (found.guarantee, why in found.reason) == (guarantee, True), found.reason
+
+
 @pytest.mark.parametrize("sink", [TWO_PHASE, UPSERT, PlainSink(), Function(), SinkKind.PRINT, SinkKind.FOR_EACH_BATCH])
 @pytest.mark.parametrize("options", [CHECKPOINTS, EVERY_EPOCH, RESTARTS_ALONE])
 def test_what_is_not_read_again_gets_out_once_at_most(sink, options):
     assert of(sink, options, not_replayable="it is gone") == (AT_MOST, "it is gone")
+
+
+LEFT_FILES = {"not_replayable": "removes files", "gives_some_again": True}
+
+
+@pytest.mark.parametrize(
+    ("sink", "options", "guarantee"),
+    [
+        (TWO_PHASE, CHECKPOINTS, AT_MOST),
+        (TWO_PHASE, IN_MEMORY, NONE),
+        (TWO_PHASE, RESTARTS_ALONE, NONE),
+        (UPSERT, CHECKPOINTS, AT_MOST),
+        (PlainSink(), CHECKPOINTS, NONE),
+        (Function(), CHECKPOINTS, NONE),
+        (SinkKind.PRINT, CHECKPOINTS, NONE),
+        (SinkKind.PRINT, NOTHING, AT_MOST),
+        (SinkKind.FOR_EACH_BATCH, CHECKPOINTS, NONE),
+        (SinkKind.FOR_EACH_BATCH, EVERY_EPOCH, AT_MOST),
+        (SinkKind.COLLECT, CHECKPOINTS, AT_MOST),
+    ],
+)
+def test_files_that_are_not_removed_yet_come_again_to_who_writes_again(sink, options, guarantee):
+    found, reason = of(sink, options, **LEFT_FILES)
+    assert found is guarantee
+    assert reason.endswith("and some of it may come twice") is (guarantee is NONE)
+
+
+@pytest.mark.parametrize(("sink", "guarantee"), [(TWO_PHASE, AT_MOST), (UPSERT, AT_MOST), (SinkKind.PRINT, NONE)])
+def test_where_a_dead_driver_takes_checkpoints_along_a_source_that_begins_at_its_end_loses(sink, guarantee):
+    found, reason = of(sink, IN_MEMORY, from_the_end=True)
+    assert (found, "reads what is new from then on" in reason) == (guarantee, True)
+
+
+def test_until_the_first_checkpoint_a_source_that_begins_at_its_end_may_lose_and_the_start_says_so():
+    assert "until the first checkpoint is complete" in of(TWO_PHASE, CHECKPOINTS, from_the_end=True)[1]
+    assert "until the first" not in of(TWO_PHASE, EVERY_EPOCH, from_the_end=True)[1]
+    assert "until the first" not in of(TWO_PHASE, CHECKPOINTS)[1]
+
+
+TUMBLING = TumblingEventTimeWindows.of(Time.seconds(1))
+BY_CLOCK = [
+    WindowOperation(TumblingProcessingTimeWindows.of(Time.seconds(1)), CountTrigger.of(3)),
+    WindowOperation(TUMBLING, ProcessingTimeTrigger.create()),
+    WindowOperation(TUMBLING, PurgingTrigger.of(ContinuousProcessingTimeTrigger.of(Time.seconds(1)))),
+]
+
+
+@pytest.mark.parametrize("operation", [*BY_CLOCK, WindowOperation(TUMBLING, EventTimeTrigger.create())])
+def test_windows_by_the_clock_make_other_upserts_of_elements_that_come_again(operation):
+    root = source()
+    windows = OneInputTransformation("minutes", (root,), None, kind=OperatorKind.WINDOW, function=operation)
+    sunk(mapped(windows), UPSERT, "upserts")
+    sunk(mapped(windows), TWO_PHASE, "two phases")
+    sunk(mapped(root), UPSERT, "beside")
+    found = {one.sink: one for one in all_of([root], CHECKPOINTS)}
+    by_clock = operation in BY_CLOCK
+    assert found["upserts"].guarantee is (AT_LEAST if by_clock else EXACTLY)
+    assert ("windows by the clock (minutes)" in found["upserts"].reason) is by_clock
+    assert found["two phases"].guarantee is found["beside"].guarantee is EXACTLY
+
+
+class Unordered(NumberSequenceSource):
+    unlike_again = "no order"
+
+
+@pytest.mark.parametrize(
+    ("made", "options", "guarantee"),
+    [(Unordered, CHECKPOINTS, NONE), (Unordered, RESTARTS_ALONE, AT_LEAST), (NumberSequenceSource, CHECKPOINTS, EXACTLY)],
+)
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_source_that_may_go_on_with_other_elements_promises_nothing_behind_a_checkpoint(made, options, guarantee, hybrid):
+    single = made(0, 9)
+    root = own(HybridSource.builder(single).add_source(NumberSequenceSource(0, 9)).build() if hybrid else single)
+    sunk(root, TWO_PHASE)
+    (found,) = all_of([root], options)
+    assert found.guarantee is guarantee
 
 
 def test_a_sink_that_promises_nothing_keeps_no_promise_of_others():

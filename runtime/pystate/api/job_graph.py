@@ -157,6 +157,7 @@ class SourceTransformation(Transformation):
         partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
         not_replayable: Why its elements can't be read again after a failure, as a clause; None where they can. Found by the
             engine where the source itself doesn't say.
+        gives_some_again: Though it can't be read again, some of what it gave may come twice, as the engine has found.
         from_the_end: A start from nothing reads only what comes from then on, as the engine has found.
         non_deterministic: The expressions that make other rows of the same input, as the engine has found.
     """
@@ -173,6 +174,7 @@ class SourceTransformation(Transformation):
     completed_offsets: CompletedOffsets | None = None
     partitioned_by: tuple[str, ...] = field(default=(), init=False)
     not_replayable: str | None = None
+    gives_some_again: bool = field(default=False, init=False)
     from_the_end: bool = field(default=False, init=False)
     non_deterministic: tuple[str, ...] = field(default=(), init=False)
     _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)

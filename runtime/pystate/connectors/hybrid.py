@@ -262,6 +262,11 @@ class HybridSource(Source[Any, HybridSplit]):
         """Return a builder that begins with a source."""
         return HybridSourceBuilder(first_source)
 
+    @property
+    def unlike_again(self) -> str | None:
+        """Why one of them may go on with other elements."""
+        return next((one.unlike_again for one in self._sources if one.unlike_again is not None), None)
+
     def get_boundedness(self) -> Boundedness:
         """Return that of the last source."""
         return self._sources[-1].get_boundedness()

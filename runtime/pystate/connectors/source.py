@@ -257,6 +257,11 @@ class SplitEnumerator(ABC, Generic[SplitT]):
 class Source(ABC, Generic[T, SplitT]):
     """A source of splits: `env.from_source(source, strategy, name)`. It travels to the slots, so it holds settings only."""
 
+    @property
+    def unlike_again(self) -> str | None:
+        """Why it may go on with other elements behind a checkpoint than came there before, as a clause; None where not."""
+        return None
+
     @abstractmethod
     def get_boundedness(self) -> Boundedness:
         """Return whether it has an end."""

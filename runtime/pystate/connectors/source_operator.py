@@ -93,6 +93,11 @@ class SourceOperator(Function, CheckpointedFunction, CheckpointListener):
         return isinstance(self.source, (Source, CheckpointedFunction, ListCheckpointed))
 
     @property
+    def unlike_again(self) -> str | None:
+        """Why it may go on with other elements behind a checkpoint, as a clause; None where it doesn't."""
+        return self.source.unlike_again if isinstance(self.source, Source) else None
+
+    @property
     def ended(self) -> bool:
         """Whether no element follows."""
         return self.feed.ended

@@ -105,7 +105,7 @@ class JobMaster:
         self._job = job
         self._graph = graph
         self._resources = resources
-        self._job_runs = job_runs
+        self._job_runs, self._supervised = job_runs, supervised
         self._status = status
         self._metrics = JobMetrics(self.engine.metrics)
         self._scheduler = Scheduler(job, self.engine, resources, self._metrics, supervised=supervised)
@@ -215,7 +215,7 @@ class JobMaster:
     def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, RestorePlan]:
         job, configuration = self._job, self._job.configuration
         self._proxy = self._proxy or start_proxy(job, self._home)
-        plan = plan_job(self._graph, job, self.engine, self._resources, restart=taken_over)
+        plan = plan_job(self._graph, job, self.engine, self._resources, restart=taken_over, supervised=self._supervised)
         if taken_over:
             job.term.check()  # what this deletes may be a checkpoint that another driver writes
             self.coordinator.recover(job.say, OlderCheckpoints.of(plan, configuration).check)

@@ -17,7 +17,13 @@ from pystate.state.base.loader import check_state_backend
 
 
 def plan_job(
-    graph: StreamGraph, job: JobContext, engine: JobEngine, resources: ResourceManager, *, restart: bool = False
+    graph: StreamGraph,
+    job: JobContext,
+    engine: JobEngine,
+    resources: ResourceManager,
+    *,
+    restart: bool = False,
+    supervised: bool = True,
 ) -> JobPlan:
     """Return the plan of a job.
 
@@ -27,6 +33,7 @@ def plan_job(
         engine: Reads its sources.
         resources: Where its slots run.
         restart: Whether the job has run before.
+        supervised: Whether a job manager starts the program again when its driver dies.
 
     Raises:
         PystateError: The program, the options, and where the job is to run don't go together.
@@ -44,7 +51,7 @@ def plan_job(
     state_settings = StateSettings.of(configuration)
     plan.warnings.extend(engine.source_notices())
     check_state_backend(state_settings.backend)
-    plan.guarantees = DeliveryGuarantees(graph, uids, configuration).all()
+    plan.guarantees = DeliveryGuarantees(graph, uids, configuration, supervised=supervised).all()
     for line in guarantee_lines(plan.guarantees):
         job.say(line)
     for warning in [*plan.warnings, *state_settings.notices]:

@@ -6,7 +6,7 @@ have nothing to go on from; and the sink, which may write what it gets twice. Ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 
 from pystate.api.job_graph import (
@@ -17,6 +17,7 @@ from pystate.api.job_graph import (
     StreamGraph,
     Transformation,
 )
+from pystate.api.window.operation import WindowOperation
 from pystate.common.configuration import Configuration
 from pystate.common.options import CheckpointingOptions, ExternalizedCheckpointRetention
 from pystate.common.state_settings import StateSettings, is_checkpointing_enabled
@@ -24,6 +25,7 @@ from pystate.common.stream_guarantee import EndToEndGuarantee, StreamGuarantee
 from pystate.connectors.sink import DeliveryGuarantee, Sink, SupportsCommitter
 from pystate.connectors.sink_operator import SinkOperator
 from pystate.job_folder.restart_strategy import restart_strategy
+from pystate.plan.chain import function_object
 
 Verdict = tuple[EndToEndGuarantee, str]
 
@@ -53,10 +55,14 @@ class DeliveryGuarantees:
         graph: The program; what the engine finds out about its sources is written there.
         uids: The uid of every step, by `id(step)`.
         configuration: The options in force.
+        supervised: Whether a job manager starts the program again when its driver dies.
     """
 
-    def __init__(self, graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration) -> None:
+    def __init__(
+        self, graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, *, supervised: bool = True
+    ) -> None:
         self._graph = graph
+        self._supervised = supervised
         self._uids = uids
         self._every_epoch = bool(configuration.get(CheckpointingOptions.EVERY_EPOCH)) and not graph.batch
         self._checkpoints = is_checkpointing_enabled(configuration) and not graph.batch
@@ -89,11 +95,21 @@ class DeliveryGuarantees:
             return _NONE, function.sink.guarantee_reason
         loss = self._loss(source)
         if loss is not None:
-            return _AT_MOST, loss
-        if isinstance(source, OwnSourceTransformation) and not source.function.keeps_position:
-            return _NONE, "the source's function keeps no position in checkpoints, and begins anew behind a failure"
+            return (_NONE, f"{loss}, and some of it may come twice") if self._repeats(source, sink) else (_AT_MOST, loss)
+        if isinstance(source, OwnSourceTransformation):
+            if not source.function.keeps_position:
+                return _NONE, "the source's function keeps no position in checkpoints, and begins anew behind a failure"
+            if source.function.unlike_again is not None and self._recovery is not Recovery.START:
+                return _NONE, source.function.unlike_again
+        guarantee, reason = self._of_sink_behind(source, sink)
+        if source.from_the_end and not self._every_epoch:
+            reason += "; until the first checkpoint is complete, a restart begins at what is new then"
+        return guarantee, reason
+
+    def _of_sink_behind(self, source: SourceTransformation, sink: SinkTransformation) -> Verdict:
+        function = sink.function
         if isinstance(function, SinkOperator):
-            return self._of_sink(function.sink, source)
+            return self._of_sink(function.sink, source, sink)
         if sink.kind is SinkKind.FOR_EACH_BATCH:
             return self._of_batches(source)
         if sink.kind is SinkKind.COLLECT:
@@ -110,14 +126,32 @@ class DeliveryGuarantees:
             return f"the job isn't restarted, and {nothing}: what isn't out when it fails never comes"
         if self._recovery is Recovery.START and source.from_the_end:
             return "there are no checkpoints, and a restart reads what is new from then on"
+        if self._recovery is Recovery.MEMORY and source.from_the_end:
+            return "checkpoints are gone if the driver dies, and the next one reads what is new from then on"
         return None
+
+    def _repeats(self, source: SourceTransformation, sink: SinkTransformation) -> bool:
+        """Whether of a source that loses elements others may get out twice."""
+        from_memory = source.not_replayable is None and self._recovery is Recovery.MEMORY
+        if self._recovery is Recovery.NO_MORE or not (source.gives_some_again or from_memory):
+            return False
+        function = sink.function
+        if isinstance(function, SinkOperator) and function.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+            once = isinstance(function.sink, SupportsCommitter)
+            if not once:
+                return bool(source.non_deterministic)
+        else:
+            held = sink.kind is SinkKind.COLLECT and self._restarts
+            once = held or (sink.kind is SinkKind.FOR_EACH_BATCH and self._every_epoch)
+        # what is out once behind a checkpoint comes again where a start from nothing reads it again
+        return not once or (source.gives_some_again and self._recovery is not Recovery.CHECKPOINT)
 
     def _again(self) -> str:
         if self._recovery is Recovery.START:
             return "there are no checkpoints: a restart begins anew, and all"
         return "what comes behind the latest checkpoint when the job fails"
 
-    def _of_sink(self, sink: Sink[object], source: SourceTransformation) -> Verdict:
+    def _of_sink(self, sink: Sink[object], source: SourceTransformation, step: SinkTransformation) -> Verdict:
         reason = sink.guarantee_reason
         if sink.delivery_guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             if self._recovery is Recovery.START:
@@ -127,6 +161,9 @@ class DeliveryGuarantees:
             if source.non_deterministic:
                 made = ", ".join(source.non_deterministic)
                 return _AT_LEAST, f"{reason}, but {made} of the source makes another element when it is read again"
+            by_clock = _windows_by_clock(source, step)
+            if by_clock:
+                return _AT_LEAST, f"{reason}, but windows by the clock ({', '.join(by_clock)}) make other ones then"
             return _EXACTLY, reason
         if self._recovery is Recovery.START:
             return _AT_LEAST, "there are no checkpoints: it commits when the job ends, and a restart begins anew"
@@ -147,9 +184,14 @@ class DeliveryGuarantees:
 
     def _of_results(self) -> Verdict:
         if self._recovery is Recovery.START:
-            return _AT_MOST, "there are no checkpoints: a job that would begin anew fails instead, once results were taken"
+            fails = "there are no checkpoints: a job that would begin anew fails instead, once results were taken"
+            return (_NONE, f"{fails}, and if its driver dies all comes again") if self._supervised else (_AT_MOST, fails)
         if not self._restarts:  # nothing is held back where no attempt follows
             return _AT_LEAST, "handed over at once, and again by a job that is started from this one's checkpoint"
+        if self._supervised:
+            if self._recovery is Recovery.MEMORY:
+                return _AT_LEAST, "checkpoints are gone if the driver dies, and the program that is started again gets all"
+            return _AT_MOST, "held back until a checkpoint holds them; gone if the driver dies before they are handed over"
         return _EXACTLY, "held back until a checkpoint holds them"
 
 
@@ -163,6 +205,27 @@ def _sinks_behind(step: Transformation) -> Iterator[SinkTransformation]:
         if id(one) not in seen:
             seen.add(id(one))
             stack.extend(reversed(one.children))
+
+
+def _windows_by_clock(source: Transformation, sink: Transformation) -> list[str]:
+    """Return the names of such windows on the way from a source to a sink."""
+    behind, ahead = _reached(source, lambda step: step.children), _reached(sink, lambda step: step.parents)
+    between = [step for key, step in behind.items() if key in ahead]
+    operations = ((step.name, function_object(getattr(step, "function", None))) for step in between)
+    return sorted({name for name, function in operations if isinstance(function, WindowOperation) and function.by_clock})
+
+
+def _reached(
+    start: Transformation, following: Callable[[Transformation], Iterable[Transformation]]
+) -> dict[int, Transformation]:
+    found: dict[int, Transformation] = {}
+    stack = [start]
+    while stack:
+        one = stack.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            stack.extend(following(one))
+    return found
 
 
 def sink_name(name: str, function: object) -> str:

@@ -81,3 +81,17 @@ def test_what_can_not_be_is_refused(tmp_path):
         with SourceTestHarness(lambda query=query: SqlSource(options, query, ROW), output_type=ROW) as harness:
             with pytest.raises(PystateError, match=message):
                 harness.run_to_end()
+
+
+@pytest.mark.parametrize(
+    ("query", "ordered"),
+    [
+        ("SELECT 1 ORDER BY 1", True),
+        ("SELECT a FROM t order\n  by a, b", True),
+        ("SELECT a FROM t", False),
+        ("SELECT rank() OVER (ORDER BY a) FROM (SELECT a FROM t ORDER BY (a)) s", False),
+    ],
+)
+def test_rows_without_an_order_may_be_others_behind_a_failure(query, ordered):
+    source = SqlSource(SqlConnectionOptions("sqlite://"), query, ROW)
+    assert (source.unlike_again is None) is ordered

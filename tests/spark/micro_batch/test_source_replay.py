@@ -39,6 +39,13 @@ def test_a_source_that_removes_what_it_has_read_is_refused_with_the_option_that_
     assert f"-D {ALLOW}=cleanSource" in refused.value.hint
 
 
+def test_files_that_are_not_removed_yet_come_again(spark, tmp_path):
+    files, lines = SourceTransformation("files"), SourceTransformation("lines")
+    replay("cleanSource").look(files, cleaning(spark, tmp_path))
+    replay("socket").look(lines, socket_of(spark))
+    assert (files.gives_some_again, lines.gives_some_again) == (True, False)
+
+
 @pytest.mark.parametrize("name", ["socket", "lines", "uid of lines", " a , socket "])
 def test_it_is_allowed_by_what_it_is_its_name_or_its_uid(spark, name):
     source, found = SourceTransformation("lines", uid="uid of lines"), replay(name)

@@ -22,8 +22,10 @@ from pystate.api.window.functions import (
     WindowFunction,
 )
 from pystate.api.window.triggers import (
+    ContinuousProcessingTimeTrigger,
     CountTrigger,
     NeverTrigger,
+    ProcessingTimeTrigger,
     PurgingTrigger,
     Trigger,
 )
@@ -67,6 +69,12 @@ class WindowOperation(Function):
     def needs_time(self) -> bool:
         """Whether watermarks or the clock say when its windows fire, or may say so: count windows need neither."""
         return type(self.assigner) not in _TIMELESS_ASSIGNERS or type(self._inner_trigger) not in _TIMELESS_TRIGGERS
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether the clock says which elements make a result, so that elements that come again may make another."""
+        assigned = type(self.assigner) not in _TIMELESS_ASSIGNERS and not self.assigner.is_event_time()
+        return assigned or isinstance(self._inner_trigger, (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger))
 
     @property
     def _inner_trigger(self) -> Trigger:

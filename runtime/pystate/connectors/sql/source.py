@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,9 @@ from pystate.connectors.sql.parameters import count_parameters, driver_sql
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+
+_BRACKETS = re.compile(r"\([^()]*\)")
+_ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 class SqlSplit(SourceSplit):
@@ -95,6 +99,11 @@ class SqlSource(Source[Row, SqlSplit]):
             hint = "WHERE id BETWEEN ? AND ?, and partition_bounds=(first, last)"
             raise ConfigurationError(message, where=query, hint=hint)
 
+    @property
+    def unlike_again(self) -> str | None:
+        """Why a split may go on with other rows: as many are skipped as were read, and no order says which."""
+        return None if _is_ordered(self.query) else "its query has no ORDER BY: behind a failure other rows may be skipped"
+
     def splits(self) -> list[SqlSplit]:
         """Return the splits, in the order of their ranges."""
         if self._bounds is None:
@@ -125,6 +134,13 @@ class SqlSource(Source[Row, SqlSplit]):
         """Return the split that `to_plain` made plain."""
         parameters, read = plain
         return SqlSplit(tuple(map(int, parameters)), int(read))
+
+
+def _is_ordered(query: str) -> bool:
+    inner = 1
+    while inner:  # what stands in brackets orders no rows of the whole
+        query, inner = _BRACKETS.subn(" ", query)
+    return _ORDERED.search(query) is not None
 
 
 class _Enumerator(SplitEnumerator[SqlSplit]):

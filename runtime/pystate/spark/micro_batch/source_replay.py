@@ -62,6 +62,7 @@ class SourceReplay:
             raise JobGraphError(message, where=source.place or source.name, hint=hint)
         self._met.update(asked)
         source.not_replayable = f"{why}: what it gave behind the latest checkpoint is lost"
+        source.gives_some_again |= name == _CLEANS  # files that aren't removed yet
 
     def notices(self) -> list[str]:
         """Return a sentence for each name that no such source has."""
