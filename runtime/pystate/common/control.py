@@ -96,6 +96,7 @@ def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
         connecting.settimeout(timeout)
         connecting.connect(address)
         connecting.setblocking(True)
+        _send_at_once(connecting)
         if timeout is not None:
             # a Connection reads and writes the descriptor itself, where only the kernel's own limits apply
             limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
@@ -109,6 +110,12 @@ def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
         connection.close()
         raise
     return connection
+
+
+def _send_at_once(connected: socket.socket) -> None:
+    """Let a small message go without waiting for what the peer has to say to the one before: 40 ms of each first request."""
+    if connected.family != socket.AF_UNIX:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def hang_up(connection: Peer) -> None:
@@ -222,6 +229,7 @@ class AuthenticatedListener:
 
     def _receive(self, accepted: socket.socket, peer: str) -> None:
         accepted.setblocking(True)
+        _send_at_once(accepted)
         connection: Peer = Connection(accepted.detach())
         cut = self._unproven.cut_count
         self._unproven.add(connection, peer)
@@ -332,7 +340,7 @@ class ControlServer:
                     return
         except (EOFError, OSError):
             return
-        except ValueError as error:
+        except (ValueError, TypeError) as error:  # a list, for one, is no key of a map
             logger.warning("control: a caller that knows the secret has sent no message: %s", error)
         finally:
             session.closed()

@@ -52,6 +52,32 @@ class _Answered:
     now: int
 
 
+class _TimeOver:
+    """Cancels the task that makes it when its time is over; a task and a future less for each query than `wait_for`.
+
+    Args:
+        deadline: By the clock of the event loop.
+
+    Attributes:
+        is_over: Whether it has.
+    """
+
+    def __init__(self, deadline: float) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - called by a coroutine
+        self._task = task
+        self._timer = asyncio.get_running_loop().call_at(deadline, self._end)
+        self.is_over = False
+
+    def stop(self) -> None:
+        """Let the task go on."""
+        self._timer.cancel()
+
+    def _end(self) -> None:
+        self.is_over = True
+        self._task.cancel()
+
+
 class KvStateQueries:
     """Asks one proxy. For the event loop's thread alone.
 
@@ -143,27 +169,31 @@ class KvStateQueries:
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]], *, begins_anew: bool = True) -> T:
         """Try until it works, or fails for good, or the time is over."""
-        loop = asyncio.get_running_loop()
-        deadline, pause = loop.time() + self._timeout, _FIRST_PAUSE
+        loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE
+        time = _TimeOver(loop.time() + self._timeout)
         last: PystateError | None = None
-        while True:
-            try:
-                return await asyncio.wait_for(attempt(), max(0.001, deadline - loop.time()))
-            except _AGAIN as error:
-                if isinstance(error, VersionGoneError) and not begins_anew:
-                    raise
-                last = error
-            except asyncio.TimeoutError as error:
-                if last is not None:
-                    raise last from error
-                if self._connecting is not None:
-                    raise no_proxy(self._host, self._port) from error
-                message = f"The job has not answered within {self._timeout:g} s."
-                raise query_error(QueryOutcome.NOT_SERVING, message, f"{self._host}:{self._port}") from error
-            if loop.time() + pause >= deadline:
-                raise last
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        try:
+            while True:
+                try:
+                    return await attempt()
+                except _AGAIN as error:
+                    if isinstance(error, VersionGoneError) and not begins_anew:
+                        raise
+                    last = error
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        except asyncio.CancelledError as error:
+            if not time.is_over:
+                raise  # the client is closed, or nobody waits any more
+            raise last or self._no_answer() from error
+        finally:
+            time.stop()
+
+    def _no_answer(self) -> PystateError:
+        if self._connecting is not None:
+            return no_proxy(self._host, self._port)
+        message = f"The job has not answered within {self._timeout:g} s."
+        return query_error(QueryOutcome.NOT_SERVING, message, f"{self._host}:{self._port}")
 
     async def _codec(self, job_id: str, request: KvStateRequest) -> KvStateCodec:
         known = self._codecs.get((job_id, request.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -52,7 +53,7 @@ class ToyRegistry:
             Consistency.CHECKPOINTED: StateVersion(5, 3, 5_000),
         }
         self.before: Callable[[list[StateRead]], object] = lambda reads: None
-        self.requests: list[list[StateRead]] = []
+        self.requests: deque[list[StateRead]] = deque(maxlen=1000)
 
     def states(self) -> list[QueryableState]:
         return []

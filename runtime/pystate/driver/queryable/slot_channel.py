@@ -127,8 +127,6 @@ class SlotChannel(asyncio.Protocol):
         with connect(self._address, self._secret, timeout=_CONNECT_SECONDS) as connection:
             connecting = socket.socket(fileno=os.dup(connection.fileno()))
         connecting.setblocking(False)
-        if connecting.family != socket.AF_UNIX:
-            connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connecting
 
     def _send(self) -> None:
