@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.types import Receive, Scope, Send
 
 from pystate.common.errors import SnapshotError
+from pystate.common.job_status import JobStatus
 from pystate.jobmanager import savepoint_disposal
 from pystate.jobmanager.rest.app import ROUTES
 from pystate.jobmanager.rest.openapi import openapi_document
@@ -27,8 +28,12 @@ from tests.checkpoint.stats.tasks import COUNT
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 
 KNOWN: dict[str, list[Any]] = {"vertex_id": [COUNT.vertex_id, "a" * 32], "checkpoint_id": [1, 2, 3], "job_id": []}
+QUERIED = {"state": "counts", "key": "a"}
+"""A state of the job, and one of its keys."""
 
 SERVED: list[InProcess] = []
+RUNNING: list[str] = []
+"""The job that runs, if nothing may have changed it so far."""
 NEEDS_MORE = {
     "POST /pystate/jobs",
     "GET /savepoint-disposal/{trigger_id}",
@@ -58,11 +63,16 @@ async def ask_served(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @pytest.fixture
-def jobs(served: InProcess) -> None:
-    """One that runs, in place of the one that the last request may have ended, and one that doesn't."""
-    running = served.submit("--epochs", "10", configuration={"execution.checkpointing.savepoint-dir": "/tmp/s"})
-    Statistics().run(1, 2).trigger(3).acknowledge(3, "count", 1).write(served.home.job(running).checkpoints)
-    KNOWN["job_id"] = KNOWN["taskmanager_id"] = [*[running] * 9, *KNOWN["ended"]]
+def jobs(served: InProcess, label: str) -> Iterator[None]:
+    """One that runs, and one that doesn't; a new one behind requests that may change it, which end it in their time."""
+    if not RUNNING:
+        RUNNING.append(served.submit("--epochs", "10", configuration={"execution.checkpointing.savepoint-dir": "/tmp/s"}))
+        Statistics().run(1, 2).trigger(3).acknowledge(3, "count", 1).write(served.home.job(RUNNING[0]).checkpoints)
+        KNOWN["job_id"] = KNOWN["taskmanager_id"] = [*RUNNING * 9, *KNOWN["ended"]]
+    assert served.dispatcher.job(RUNNING[0]).state() is JobStatus.RUNNING
+    yield
+    if not label.startswith("GET "):
+        RUNNING.clear()
 
 
 def with_ids_of_ours(case: schemathesis.Case) -> None:
@@ -71,6 +81,8 @@ def with_ids_of_ours(case: schemathesis.Case) -> None:
         known, number = KNOWN.get(name), zlib.crc32(str(value).encode("utf-8", "surrogatepass"))
         if known and number % 8:
             case.path_parameters[name] = known[number // 8 % len(known)]
+    if "state" in case.query and zlib.crc32(str(case.query).encode("utf-8", "surrogatepass")) % 8:
+        case.query.update(QUERIED)
 
 
 def described() -> dict[str, schemathesis.APIOperation]:
