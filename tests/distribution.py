@@ -11,41 +11,62 @@ from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[1]
 SPARK = "the tests in one session of Spark"
+KAFKA = "the tests with one Kafka broker"
+STORAGE = "the tests with one HDFS and one S3"
 
 LONG = (
+    "tests/security/test_campaign.py",
     "tests/jobmanager/high_availability/test_takeover.py",
-    "tests/cli/test_ops.py",
-    "tests/e2e/test_command_line.py",
-    "tests/cli/commands/test_commands.py",
-    "tests/jobmanager/rest/test_fuzz.py",
     "tests/cli/test_terminal.py",
-    "tests/cli/test_json.py",
     "tests/cli/commands/test_run.py",
+    "tests/jobmanager/test_small_disk.py",
+    "tests/jobmanager/test_rest_api.py",
+    "tests/jobmanager/test_recovery.py",
+    "tests/cli/commands/test_commands.py",
+    "tests/testing/test_time_model.py",
+    "tests/jobmanager/rest/test_fuzz.py",
+    "tests/cli/test_ops.py",
     "tests/cli/commands/test_rescale.py",
-    "tests/cli/commands/test_savepoints_disposal.py",
+    "tests/cli/test_json.py",
+    "tests/jobmanager/test_supervision_on_a_full_disk.py",
+    "tests/jobmanager/test_driver_restart.py",
     "tests/cli/commands/test_cluster.py",
-    "tests/state/contract/test_ttl_cleanup.py",
+    "tests/spark/test_secret_settings.py",
+    "tests/cli/commands/test_savepoints_disposal.py",
+    "tests/cli/arguments/test_completion.py",
+    "tests/driver/test_toy_engine.py",
+    "tests/jobmanager/test_reverse_proxy.py",
     "tests/state/contract/test_ttl_restore.py",
+    "tests/state/contract/test_value_state_contract.py",
     "tests/state/contract/test_states_model.py",
+    "tests/checkpoint/test_shared_files_model.py",
 )
-"""Files without a session of Spark that take more than ten seconds."""
+"""Files without a server of their scope's that take more than ten seconds, the longest first."""
 
-_WITH_SPARK = re.compile(r"^def \w+\([^)]*\b(spark|run_job)\b", re.MULTILINE)
+_SHARED = {
+    SPARK: re.compile(r"^def \w+\([^)]*\b(spark|run_job)\b", re.MULTILINE),
+    KAFKA: re.compile(r"^def \w+\([^)]*\bkafka\b", re.MULTILINE),
+    STORAGE: re.compile(r"^from tests\.(file_systems\.conftest|servers\.hdfs_cluster) import", re.MULTILINE),
+}
+"""What is dear to start, and which files have it, by fixtures or imports. The first that a file has counts."""
 
 
 @cache
 def scope_of(file: str, root: Path = ROOT) -> str:
-    """Return what runs in one process with all else of the same scope: the file, or all that share a session of Spark.
+    """Return what runs in one process with all else of the same scope: the file, or all that share something dear.
 
-    A session is dear to start and slow until it has run a while, so only one process has one.
+    A session of Spark is dear to start and slow until it has run a while, so only one process has one; so it is with brokers
+    of Kafka and with HDFS.
     """
-    return SPARK if _WITH_SPARK.search((root / file).read_text("utf-8")) else file
+    text = (root / file).read_text("utf-8")
+    return next((scope for scope, uses in _SHARED.items() if uses.search(text)), file)
 
 
 def rank(file: str, root: Path = ROOT) -> tuple[int, int]:
     """Return what files are sorted by: the long ones first, so that no process is idle while another ends one of them."""
-    if scope_of(file, root) == SPARK:
-        return 0, 0
+    scope = scope_of(file, root)
+    if scope in _SHARED:
+        return 0, list(_SHARED).index(scope)
     return (1, LONG.index(file)) if file in LONG else (2, 0)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.distribution import LONG, ROOT, SPARK, Distribution, in_order, scope_of
+from tests.distribution import KAFKA, LONG, ROOT, SPARK, STORAGE, Distribution, in_order, scope_of
 
 
 @pytest.mark.parametrize(
@@ -19,20 +19,27 @@ from tests.distribution import LONG, ROOT, SPARK, Distribution, in_order, scope_
         ("@pytest.fixture\ndef frame(spark):\n", SPARK),
         ("def test_it(spark_home, tmp_path):\n    spark = 1\n", "test_a.py"),
         ("# def test_it(spark)\n", "test_a.py"),
+        ("def test_it(kafka, tmp_path):\n", KAFKA),
+        ("def test_it(kafka, run_job):\n", SPARK),
+        ("def test_it(kafka_settings):\n", "test_a.py"),
+        ("from tests.file_systems.conftest import Place\n", STORAGE),
+        ("from tests.servers.hdfs_cluster import HdfsCluster\n", STORAGE),
+        ("from tests.servers.s3_server import S3Server\n", "test_a.py"),
     ],
 )
-def test_files_with_a_session_of_spark_share_a_scope(tmp_path: Path, text: str, scope: str) -> None:
+def test_files_that_share_something_dear_share_a_scope(tmp_path: Path, text: str, scope: str) -> None:
     (tmp_path / "test_a.py").write_text(text)
     assert scope_of("test_a.py", tmp_path) == scope
 
 
-def test_no_test_with_a_session_is_missed(request: pytest.FixtureRequest) -> None:
-    files = {item.nodeid.split("::")[0] for item in request.session.items if "spark" in getattr(item, "fixturenames", ())}
-    assert {file for file in files if scope_of(file) != SPARK} == set()
+@pytest.mark.parametrize(("fixture", "scopes"), [("spark", {SPARK}), ("kafka", {KAFKA, SPARK})])
+def test_no_test_with_something_dear_is_missed(request: pytest.FixtureRequest, fixture: str, scopes: set[str]) -> None:
+    files = {item.nodeid.split("::")[0] for item in request.session.items if fixture in getattr(item, "fixturenames", ())}
+    assert {file for file in files if scope_of(file) not in scopes} == set()
 
 
-def test_long_files_are_there_and_have_no_session() -> None:
-    assert [file for file in LONG if not (ROOT / file).is_file() or scope_of(file) == SPARK] == []
+def test_long_files_are_there_and_scopes_of_their_own() -> None:
+    assert [file for file in LONG if not (ROOT / file).is_file() or scope_of(file) != file] == []
 
 
 class _Item:
