@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +30,9 @@ TEST_CORES = 10
 FILES = pytest.StashKey[Path | None]()
 """The folder in memory that a run has for its files; of the run's first process, and only where there is one."""
 
+SPARK_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For every JVM that Spark starts for a test: none lives long enough for what the second compiler would gain."""
+
 hypothesis_profiles.register()
 
 
@@ -42,6 +47,9 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", SPARK_OPTIONS)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # shells start so what they run in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # processes that tests start must heed Ctrl-C
     limit = config.getoption("--slow-in-ci")
     if limit is not None:
         config.pluginmanager.register(SlowSelection(limit, read_selection()))

@@ -83,6 +83,7 @@ def state(path):
     return dict(SnapshotReader(path).keyed_entries("count", "count"))
 
 
+@pytest.mark.slow  # tests/cli has the commands without Spark, tests/e2e/test_rescale.py the state at other parallelisms
 @pytest.mark.timeout(240)
 def test_run_savepoint_cancel_resume_at_another_parallelism(shell, tmp_path):
     shell.add("1.txt", ["hello", "world", "hello"])

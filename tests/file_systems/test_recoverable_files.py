@@ -10,12 +10,13 @@ from pystate.file_systems import renamed_files
 from pystate.file_systems.places import parse_location
 from pystate.file_systems.recoverable import recoverable_files
 from pystate.file_systems.recoverable_files import CommitOutcome, UncommittableError
+from tests.file_systems.conftest import Place
 
 PART = 5 << 20
 
 
 @pytest.fixture
-def opened(place):
+def opened(place: Place):
     files, path = recoverable_files(place.uri, "0123abcd-2")
     fs, _, _ = parse_location(place.uri)
     return files, f"{path}/bucket/part-0", fs
@@ -34,7 +35,7 @@ def begun(files, path, *data):
     return file
 
 
-def forget_uploads(place, answers=1):
+def forget_uploads(place: Place, answers=1):
     """Let the next requests for an upload hear that there is none."""
     if place.kind == "s3":
         place.s3.fails = lambda asked: "uploadId" in asked
