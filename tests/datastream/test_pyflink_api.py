@@ -127,7 +127,6 @@ NOT_THERE = {
     "datastream": {"CustomCheckpointStorage"},
     "datastream.checkpoint_storage": {"CustomCheckpointStorage"},
     "datastream.connectors.base": {"JavaFunctionWrapper"},
-    "datastream.connectors.file_system": {"FileCompactStrategy", "FileCompactor"},
     "datastream.connectors.kafka": {"FlinkKafkaConsumer", "FlinkKafkaProducer"},
     "datastream.output_tag": {"get_gateway"},
     "datastream.formats.avro": set(LISTED["datastream.formats.avro"]),

@@ -74,9 +74,11 @@ class RecoverableFiles(ABC):
 
     Attributes:
         resumable: Whether a file can be persisted while it is written.
+        readable: Whether `prefix` has the bytes of every closed file that isn't committed.
     """
 
     resumable = False
+    readable = False
 
     @abstractmethod
     def open(self, final: str) -> RecoverableFile:

@@ -36,6 +36,8 @@ class RenamedFiles(RecoverableFiles):
         tag: Stands in the names of what is in progress: whose it is.
     """
 
+    readable = True
+
     def __init__(self, fs: Any, folder: str, tag: str) -> None:
         self._fs = fs
         self._store: Store = store_of(fs)

@@ -18,6 +18,8 @@ from pystate.connectors.file_system.rolling_policy import OnCheckpointRollingPol
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import (
     BucketAssigner,
+    FileCompactor,
+    FileCompactStrategy,
     FileSink,
     OutputFileConfig,
     RollingPolicy,
@@ -26,6 +28,8 @@ from pystate.datastream.connectors.file_system import (
 from pystate.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from pystate.datastream.formats.json import JsonLinesEncoder
 from pystate.datastream.formats.parquet import ParquetBulkWriters
+from pystate.file_systems.multipart_files import MultipartFiles
+from pystate.file_systems.renamed_files import RenamedFiles
 from pystate.testing import SinkTestHarness
 from tests.connectors.file_system.faulty_disk import files, hidden, visible
 
@@ -327,6 +331,102 @@ def test_a_policy_of_ones_own_is_asked_for_each_element(tmp_path):
     assert sorted(file.read_text() for file in files(tmp_path)) == ["a\n", "c\nd\n", "new\nb\n"]
 
 
+BY_TWO = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build()
+
+
+def compacting(root, compactor, strategy=BY_TWO):
+    builder = FileSink.for_row_format(str(root), Encoder.simple_string_encoder())
+    builder.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+    return builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).enable_compact(strategy, compactor)
+
+
+def step(harness, number, *elements):
+    harness.process_elements(elements)
+    snapshot = harness.snapshot(number)
+    harness.notify_of_completed_checkpoint(number)
+    return snapshot
+
+
+def texts(root):
+    return sorted(file.read_text() for file in files(root))
+
+
+def test_files_wait_and_become_one(tmp_path):
+    with opened(compacting(tmp_path, FileCompactor.concat_file_compactor(b"--\n")).build()) as harness:
+        step(harness, 1, "a", "b")
+        assert (texts(tmp_path), len(hidden(tmp_path))) == ([], 1)
+        step(harness, 2, "c")
+        assert (texts(tmp_path), hidden(tmp_path)) == (["a\nb\n--\nc\n"], [])
+        step(harness, 3, "d")
+        harness.end_input()
+        step(harness, 4)
+    assert texts(tmp_path) == ["a\nb\n--\nc\n", "d\n"]
+    assert hidden(tmp_path) == []
+    assert [file.name.startswith("compacted-part-") for file in files(tmp_path)] == [True, False]
+
+
+def test_files_are_compacted_by_their_size_or_appear_together(tmp_path):
+    by_size = FileCompactStrategy.builder().set_size_threshold(5).set_num_compact_threads(2).build()
+    with opened(compacting(tmp_path, FileCompactor.identical_file_compactor(), by_size).build()) as harness:
+        step(harness, 1, "a")
+        step(harness, 2, "b")
+        assert texts(tmp_path) == []
+        step(harness, 3, "c")
+    assert texts(tmp_path) == ["a\n", "b\n", "c\n"]
+
+
+def test_a_checkpoint_that_fails_behind_a_compaction_loses_nothing(tmp_path):
+    sink = compacting(tmp_path, FileCompactor.concat_file_compactor()).build()
+    with opened(sink) as harness:
+        kept = step(harness, 1, "a")
+        harness.process_element("b")
+        harness.snapshot(2)  # nobody hears of it
+    with opened(sink, kept, attempt=1) as harness:
+        assert texts(tmp_path) == []
+        step(harness, 2, "b")
+        step(harness, 3, "c")
+        step(harness, 4, "d")
+    assert texts(tmp_path) == ["a\nb\nc\n"]
+    assert len(hidden(tmp_path)) == 1, "the last one waits"
+
+
+def test_where_hidden_files_can_not_be_read_compaction_is_refused(tmp_path, monkeypatch):
+    assert not MultipartFiles.readable
+    monkeypatch.setattr(RenamedFiles, "readable", False)
+    with pytest.raises(JobGraphError, match="can't be compacted there"):
+        opened(compacting(tmp_path, FileCompactor.concat_file_compactor()).build())
+
+
+def test_files_of_ones_own_format_that_wait_are_not_gone_on_with(tmp_path):
+    class Numbered(BulkWriter):
+        def __init__(self, stream):
+            self.stream, self.count = stream, 0
+            stream.write(b"begin ")
+
+        def add_element(self, element):
+            self.count += 1
+
+        def flush(self):
+            """Nothing is held."""
+
+        def finish(self):
+            self.stream.write(f"{self.count} end\n".encode())
+
+    class Factory(BulkWriterFactory):
+        def create(self, stream):
+            return Numbered(stream)
+
+    builder = FileSink.for_bulk_format(str(tmp_path), Factory())
+    builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+    builder.enable_compact(BY_TWO, FileCompactor.concat_file_compactor())
+    with opened(builder.build()) as harness:
+        kept = step(harness, 1, "a", "b")
+    with opened(builder.disable_compact().build(), kept, attempt=1) as harness:
+        step(harness, 2, "c")
+    assert texts(tmp_path) == ["begin 1 end\n", "begin 2 end\n"]
+    assert hidden(tmp_path) == []
+
+
 def test_json_lines_are_objects(tmp_path):
     written(FileSink.for_row_format(str(tmp_path), JsonLinesEncoder()).build(), ROWS[0], {"a": [1, None]}, (1, b"\0"))
     (file,) = files(tmp_path)
@@ -367,7 +467,10 @@ def test_what_builders_refuse(tmp_path):
         (lambda: row.with_rolling_policy("x"), "takes a RollingPolicy"),
         (lambda: row.with_bucket_assigner(None), "takes a BucketAssigner"),
         (lambda: row.with_bucket_check_interval(0), "milliseconds"),
-        (lambda: row.enable_compact(None, None), "not there"),
+        (lambda: row.enable_compact(None, None), "takes a FileCompactStrategy"),
+        (lambda: bulk.enable_compact(BY_TWO, FileCompactor.concat_file_compactor()), "can't stand one behind the other"),
+        (lambda: FileCompactStrategy.builder().build(), "needs to know when"),
+        (lambda: FileCompactStrategy.builder().set_size_threshold(0), "above 0"),
         (lambda: OutputFileConfig("_part", ""), "readers skip"),
         (lambda: OutputFileConfig("a/b", ""), "name of a file"),
         (lambda: RollingPolicy.default_rolling_policy(part_size=0), "above 0"),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import BulkWriterFactory, Encoder, SimpleStringEncoder
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.file_system.bucket_assigner import BucketAssigner, DateTimeBucketAssigner
+from pystate.connectors.file_system.compaction import ConcatFileCompactor, FileCompactor, FileCompactStrategy
+from pystate.connectors.file_system.csv_writer import CsvWriterFactory
 from pystate.connectors.file_system.file_committer import FileCommitter
 from pystate.connectors.file_system.file_writer import FileWriter
 from pystate.connectors.file_system.output_file_config import OutputFileConfig
+from pystate.connectors.file_system.parquet_writer import ParquetWriterFactory
 from pystate.connectors.file_system.part_writer import BulkPartWriter, PartWriter, RowPartWriter
 from pystate.connectors.file_system.rolling_policy import CheckpointRollingPolicy, RollingPolicy
 from pystate.connectors.sink import (
@@ -49,6 +52,7 @@ class FileSink(
         policy: Says when a file ends.
         config: What files are called.
         check_interval_ms: How often files are looked at by the clock.
+        compaction: When files are compacted, and how; None for never.
     """
 
     def __init__(
@@ -60,8 +64,10 @@ class FileSink(
         policy: RollingPolicy,
         config: OutputFileConfig,
         check_interval_ms: int,
+        compaction: tuple[FileCompactStrategy, FileCompactor] | None = None,
     ) -> None:
         self._settings = (base_path, assigner, policy, config, check_interval_ms)
+        self._compaction = compaction
         self._format = file_format
         self._element_type: TypeInformation | None = None
 
@@ -98,6 +104,7 @@ class FileSink(
             policy=policy,
             config=config,
             check_interval_ms=interval,
+            compaction=self._compaction,
         )
         sink._element_type = type_info
         return sink
@@ -112,7 +119,8 @@ class FileSink(
     def create_writer(self, context: WriterInitContext) -> FileWriter:
         """Return the writer of one subtask."""
         base_path, assigner, policy, config, interval = self._settings
-        return FileWriter(base_path, self._part_writer, assigner, policy, config, interval, context)
+        compaction = self._compaction
+        return FileWriter(base_path, self._part_writer, assigner, policy, config, interval, context, compaction)
 
     def restore_writer(self, context: WriterInitContext, recovered_state: Sequence[dict[str, Any]]) -> FileWriter:
         """Return the writer of one subtask, which goes on with files in progress."""
@@ -153,6 +161,7 @@ class FileSink(
             self._assigner: BucketAssigner = DateTimeBucketAssigner()
             self._config = OutputFileConfig.builder().build()
             self._interval = CHECK_INTERVAL_MS
+            self._compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
 
         def with_bucket_check_interval(self: B, interval: int) -> B:
             """Say how often files are looked at by the clock, ms; as elements come, and at each checkpoint in any case."""
@@ -177,18 +186,24 @@ class FileSink(
             self._policy = _checked(rolling_policy, RollingPolicy, "with_rolling_policy")
             return self
 
-        def enable_compact(self, strategy: Any, compactor: Any) -> NoReturn:
-            """Refuse to merge small files.
+        def enable_compact(self: B, strategy: FileCompactStrategy, compactor: FileCompactor) -> B:
+            """Have files that have ended wait, and make one of them before they are visible.
 
             Raises:
-                JobGraphError: Always.
+                JobGraphError: Files of this format can't stand one behind the other.
             """
-            message = "enable_compact() is not there: files stay as they are written."
-            hint = "take larger files: a longer checkpoint interval, or default_rolling_policy() with a larger part_size"
-            raise JobGraphError(message, hint=hint)
+            strategy = _checked(strategy, FileCompactStrategy, "enable_compact")
+            compactor = _checked(compactor, FileCompactor, "enable_compact")
+            if isinstance(compactor, ConcatFileCompactor) and not _stands_behind_another(self._format):
+                message = "Files of this format can't stand one behind the other: each has a beginning or end of its own."
+                hint = "take larger files: a longer checkpoint interval"
+                raise JobGraphError(message, where="enable_compact", hint=hint)
+            self._compaction = strategy, compactor
+            return self
 
         def disable_compact(self: B) -> B:
-            """Leave files as they are written, as always."""
+            """Leave files as they are written. Those that a savepoint has waiting appear as they are."""
+            self._compaction = None
             return self
 
         def build(self) -> FileSink:
@@ -200,6 +215,7 @@ class FileSink(
                 policy=self._policy,
                 config=self._config,
                 check_interval_ms=self._interval,
+                compaction=self._compaction,
             )
 
     class RowFormatBuilder(BaseBuilder):
@@ -224,6 +240,12 @@ class FileSink(
                 raise JobGraphError(message, where="with_rolling_policy", hint=hint)
             self._policy = rolling_policy
             return self
+
+
+def _stands_behind_another(file_format: Encoder | BulkWriterFactory) -> bool:
+    if isinstance(file_format, CsvWriterFactory):
+        return not file_format.schema.use_header
+    return not isinstance(file_format, ParquetWriterFactory)
 
 
 def _checked(value: Any, kind: type[Any], method: str) -> Any:

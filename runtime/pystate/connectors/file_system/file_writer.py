@@ -6,21 +6,24 @@ import hashlib
 import posixpath
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pystate.common.errors import CommitError
+from pystate.common.errors import CommitError, JobGraphError
 from pystate.connectors.file_system.bucket import Bucket
 from pystate.connectors.file_system.bucket_assigner import BucketAssigner
+from pystate.connectors.file_system.compaction import FileCompactor, FileCompactStrategy, WaitingFiles
 from pystate.connectors.file_system.output_file_config import OutputFileConfig
 from pystate.connectors.file_system.part_writer import PartWriterFactory
 from pystate.connectors.file_system.rolling_policy import RollingPolicy
 from pystate.connectors.sink import CommittingSinkWriter, SinkWriter, StatefulSinkWriter, WriterInitContext
 from pystate.file_systems.recoverable import recoverable_files
-from pystate.file_systems.recoverable_files import RecoverableFile, RecoverableFiles, UncommittableError
+from pystate.file_systems.recoverable_files import Recoverable, RecoverableFile, RecoverableFiles, UncommittableError
 
 VERSION = 1
 """Of committables and states."""
+
+_GONE = "somebody has deleted it, or a job that began from a later checkpoint has used it up"
 
 OpenFiles = Callable[[str, str], tuple[RecoverableFiles, str]]
 """Opens a place for files in progress with a tag in their names; returns its path, too."""
@@ -49,8 +52,12 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
         config: What files are called.
         check_interval_ms: How often files are looked at by the clock.
         context: Where the writer is.
+        compaction: When files are compacted that have ended, and how; None for never.
         open_files: Opens the place.
         clock: The time, ms since 1970.
+
+    Raises:
+        JobGraphError: Files are to be compacted in a place where they can't be read before they are visible.
     """
 
     def __init__(
@@ -62,6 +69,7 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
         config: OutputFileConfig,
         check_interval_ms: int,
         context: WriterInitContext,
+        compaction: tuple[FileCompactStrategy, FileCompactor] | None = None,
         open_files: OpenFiles = recoverable_files,
         clock: Callable[[], int] = now_ms,
     ) -> None:
@@ -82,6 +90,11 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
         self._buckets: dict[str, Bucket] = {}
         self._end_of_input = False
         self._beside: list[dict[str, Any]] = []
+        self._copied: list[tuple[str, Recoverable, RecoverableFile]] = []  # of those that waited when a checkpoint was taken
+        self._waiting: WaitingFiles | None = None
+        if compaction is not None:
+            _check_readable(self._files, base)
+            self._waiting = WaitingFiles(*compaction, self._read, self._write_compacted)
         if self._attempt > 0 and context.get_index_of_this_subtask() == 0:
             self._beside.append(self._committable("sweep", {"owner": self._owner, "before": self._attempt}))
 
@@ -109,8 +122,8 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
             bucket.roll_by_the_clock(now)
         self._next_check = now + self._check_interval_ms
 
-    def _new_file(self, bucket_id: str) -> RecoverableFile:
-        name = f"{self._config.get_part_prefix()}-{self._uid}-{self._parts}{self._config.get_part_suffix()}"
+    def _new_file(self, bucket_id: str, before: str = "") -> RecoverableFile:
+        name = f"{before}{self._config.get_part_prefix()}-{self._uid}-{self._parts}{self._config.get_part_suffix()}"
         self._parts += 1
         return self._files.open(posixpath.join(self._path, bucket_id, name))
 
@@ -120,18 +133,26 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
         """Return the files that have ended."""
         self._check_buckets(self._clock())
         must_roll = self._end_of_input or not self._files.resumable
-        ended = []
+        ended = [(bucket_id, kept) for bucket_id, kept, _ in self._copied]
         for bucket_id, bucket in list(self._buckets.items()):
-            ended += [self._committable("file", kept) for kept in bucket.prepare_commit(must_roll=must_roll)]
+            ended += [(bucket_id, kept) for kept in bucket.prepare_commit(must_roll=must_roll)]
             if not bucket.in_progress:
                 del self._buckets[bucket_id]
-        beside, self._beside = self._beside, []
-        return [*ended, *beside]
+        made = [kept for _, kept in ended]
+        used_up: list[Recoverable] = []
+        if self._waiting is not None:
+            self._waiting.add(ended)
+            made, used_up = self._waiting.at_checkpoint(end_of_input=self._end_of_input)
+        beside, self._beside, self._copied = self._beside, [], []
+        files = [self._committable("file", kept) for kept in made]
+        return [*files, *(self._committable("left", kept) for kept in used_up), *beside]
 
     def snapshot_state(self, checkpoint_id: int) -> Sequence[dict[str, Any]]:
         """Return the files in progress."""
         del checkpoint_id
-        kept = (bucket.snapshot() for bucket in self._buckets.values())
+        kept = [bucket.snapshot() for bucket in self._buckets.values()]
+        if self._waiting is not None:  # first of all, so that a restored writer has them in front of what follows them
+            kept = [*self._waiting.snapshot(), *kept]
         return [{"version": VERSION, "base": self._base, **state} for state in kept if state is not None]
 
     def restore(self, states: Sequence[dict[str, Any]]) -> None:
@@ -145,6 +166,9 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
             file, persisted = self._taken_over(state)
             if file is None:
                 continue
+            if state.get("ended"):  # its format may not let anything follow
+                self._copied.append((bucket_id, file.close_for_commit(), file))
+                continue
             bucket = self._buckets.setdefault(bucket_id, Bucket(bucket_id, self._policy))
             bucket.roll()  # several writers' files of one bucket: each is a part
             bucket.begin(self._part_writer(file), state["created"], persisted=persisted)
@@ -153,6 +177,27 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
         """Let go of the files in progress."""
         for bucket in self._buckets.values():
             bucket.close()
+        for _, _, file in self._copied:
+            file.discard()
+
+    def _read(self, kept: Recoverable) -> Iterator[bytes]:
+        try:
+            found = self._files.prefix(kept)
+        except UncommittableError as error:
+            message = f"A part file that waits to be compacted is gone: {error.strerror}."
+            raise CommitError(message, where=self._base, hint=_GONE) from error
+        assert found is not None  # noqa: S101 - the writer's own, which nobody has committed
+        return found
+
+    def _write_compacted(self, bucket_id: str, data: Iterator[bytes]) -> Recoverable:
+        file = self._new_file(bucket_id, "compacted-")
+        try:
+            for part in data:
+                file.write(part)
+            return file.close_for_commit()
+        except BaseException:
+            file.discard()
+            raise
 
     def _committable(self, kind: str, content: dict[str, Any]) -> dict[str, Any]:
         return {"version": VERSION, "kind": kind, "base": self._base, **content}
@@ -177,11 +222,16 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
                 raise
         except UncommittableError as error:
             message = f"A part file that the checkpoint has in progress can't be gone on with: {error.strerror}."
-            hint = "somebody has deleted it, or a job that began from a later checkpoint has used it up"
-            raise CommitError(message, where=state["base"], hint=hint) from error
+            raise CommitError(message, where=state["base"], hint=_GONE) from error
         if stays:  # elsewhere the job may still run that the savepoint is of
             self._beside.append(self._committable("left", kept))
         return file, False
+
+
+def _check_readable(files: RecoverableFiles, base: str) -> None:
+    if not files.readable:
+        message = "Files can't be compacted there: what isn't visible can't be read."
+        raise JobGraphError(message, where=base, hint="leave enable_compact() out, or write to a local disk or HDFS")
 
 
 def _checked(bucket_id: Any) -> str:

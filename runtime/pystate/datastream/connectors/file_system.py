@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pystate.common.errors import JobGraphError
-from pystate.common.not_there import not_there
 from pystate.common.serialization import BulkWriterFactory, Encoder
 from pystate.common.time import Duration
 from pystate.connectors.file_system.bucket_assigner import BucketAssigner
+from pystate.connectors.file_system.compaction import FileCompactor, FileCompactStrategy
 from pystate.connectors.file_system.file_sink import FileSink
 from pystate.connectors.file_system.output_file_config import OutputFileConfig
 from pystate.connectors.file_system.rolling_policy import CheckpointRollingPolicy, PartFileInfo, RollingPolicy
@@ -256,10 +256,3 @@ class StreamingFileSink:
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> StreamingFileSink.DefaultBulkFormatBuilder:
         """Begin a sink whose files are written as a whole."""
         return StreamingFileSink.DefaultBulkFormatBuilder(FileSink.for_bulk_format(base_path, writer_factory))
-
-
-_WHY = "files stay as they are written."
-_INSTEAD = "take larger files: a longer checkpoint interval, or default_rolling_policy() with a larger part_size"
-
-FileCompactor = not_there("FileCompactor", _WHY, _INSTEAD)
-FileCompactStrategy = not_there("FileCompactStrategy", _WHY, _INSTEAD)
