@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -14,7 +15,7 @@ from pystate.checkpoint.checkpoint_settings import CheckpointSettings
 from pystate.checkpoint.restore_points import RestorePoints
 from pystate.checkpoint.way_back import WayBack
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CorruptSnapshotError, RestoreError
+from pystate.common.errors import CommitError, CorruptSnapshotError, JobExecutionError, RestoreError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.driver.execution_failure_handler import ExecutionFailureHandler
@@ -25,6 +26,7 @@ from tests.checkpoint.harness import JOB
 RETAINED = {"execution.checkpointing.interval": "1 h", "execution.checkpointing.num-retained": "3"}
 GUARDED = OlderCheckpoints(["archive"], allowed=False)
 FREE = [OlderCheckpoints([], allowed=False), OlderCheckpoints(["archive"], allowed=True)]
+NO_MORE = {"restart-strategy.type": "none"}
 TORN = CorruptSnapshotError("A file of the snapshot is damaged.", where="file:/ck/chk-2/state")
 
 
@@ -40,14 +42,15 @@ def with_checkpoints(bench: Any, *, held: bool) -> Any:
     return one
 
 
-def failing(coordinator: Any, rule: OlderCheckpoints, tmp_path: Path) -> tuple[Any, list[str]]:
+def failing(coordinator: Any, rule: OlderCheckpoints, tmp_path: Path, **options: str) -> tuple[Any, list[str]]:
     said: list[str] = []
     scheduler: Any = Mock(_number=0, _older=rule, _say=said.append, _cancelled=threading.Event())
     scheduler._job.coordinator = coordinator
     scheduler._failures = ExecutionFailureHandler(
-        Configuration({"restart-strategy.type": "exponential-delay"}), JobDirectory(tmp_path)
+        Configuration({"restart-strategy.type": "exponential-delay", **options}), JobDirectory(tmp_path)
     )
     scheduler._cancelled.set()
+    scheduler._end_behind = Future()
     return scheduler, said
 
 
@@ -102,6 +105,29 @@ def test_who_may_goes_back_and_says_that_sinks_write_again(bench, tmp_path, held
     assert latest(one.coordinator._points) == 1
     assert any("The job goes back to the checkpoint before." in line for line in said)
     assert any("becomes visible once more" in line for line in said) is bool(rule.warning)
+
+
+@pytest.mark.parametrize("hint", ["raise sink.committer.retries", None])
+def test_who_fails_for_good_of_a_commit_names_the_checkpoint_that_holds_it_and_keeps_it(bench, tmp_path, hint):
+    one = with_checkpoints(bench, held=False)
+    scheduler, _ = failing(one.coordinator, GUARDED, tmp_path, **NO_MORE)
+    with pytest.raises(CommitError) as caught:
+        Scheduler.wait_for_restart(scheduler, CommitError("The sink could not commit.", hint=hint), "")
+    command = f"what checkpoint 2 holds is committed by: pystate run -s file:{chk(tmp_path, 2)} ..."
+    assert caught.value.hint == (command if hint is None else f"{hint}; {command}")
+    assert scheduler.terminate.call_args.kwargs["failure"]["hint"] == caught.value.hint
+    one.coordinator.close(JobStatus.FAILED)
+    assert (chk(tmp_path, 2) / "_metadata").exists(), "though nothing is retained of failed jobs"
+
+
+def test_of_other_failures_what_is_not_retained_goes(bench, tmp_path):
+    one = with_checkpoints(bench, held=False)
+    scheduler, _ = failing(one.coordinator, GUARDED, tmp_path, **NO_MORE)
+    with pytest.raises(JobExecutionError) as caught:
+        Scheduler.wait_for_restart(scheduler, JobExecutionError("A function failed."), "")
+    assert caught.value.hint is None
+    one.coordinator.close(JobStatus.FAILED)
+    assert not list((tmp_path / "ck").glob("*/chk-*/_metadata"))
 
 
 def test_a_damaged_checkpoint_without_another_is_a_failure_as_it_is(bench, tmp_path):

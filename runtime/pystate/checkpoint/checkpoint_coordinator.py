@@ -67,6 +67,7 @@ class CheckpointCoordinator:
     Attributes:
         pending: The checkpoints under way, which the engine places.
         completed_listeners: Called with each checkpoint behind which functions may commit; must not wait for anything.
+        keep_checkpoints, in_memory: See `RestorePoints.keep`; whether checkpoints are gone with this process.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class CheckpointCoordinator:
         self._settings = settings = CheckpointSettings.of(configuration, job.job_id)
         self._storage = settings.storage
         self._points = points = RestorePoints(settings, job.job_id)
+        self.keep_checkpoints, self.in_memory = points.keep, not settings.storage.has_checkpoint_directory
         self._statistics = statistics = StatisticsFile(statistics_file, settings.history_size, current_time_ms)
         self._ids = ids or CheckpointIdCounter()
         self.check_term = check_term

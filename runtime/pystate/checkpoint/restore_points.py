@@ -51,7 +51,7 @@ class RestorePoints:
         self._held_file = HeldSavepointStore(settings.storage.task_owned_location) if writes_down else None
         self._held: CompletedCheckpoint | None = None
         self._ends_behind: int | None = None
-        self._undecided = False
+        self._kept = False
         self.starting: Snapshot | None = None
         self.parent: Parent | None = None
 
@@ -163,13 +163,17 @@ class RestorePoints:
         try:
             check(_way_back(_told(latest), damage(error), points[-2]))
         except RestoreError:
-            self._undecided = True
+            self.keep()
             raise
         if latest is self._held:
             self._held = None
         else:
             self._store.recover(self._store.checkpoints[:-1])
         return True
+
+    def keep(self) -> None:
+        """Leave all checkpoints to people, whatever the job's end would delete: they are told to go on from one."""
+        self._kept = True
 
     def about_to_hold(self, checkpoint_id: int, location: SnapshotLocation) -> None:
         """Write down a savepoint that is about to be complete, and behind which the job is to end.
@@ -254,10 +258,8 @@ class RestorePoints:
 
     def discard_on(self, status: JobStatus) -> list[CompletedCheckpoint]:
         """Delete what the end of the job leaves to nobody; return the checkpoints that are gone."""
-        if self._undecided:
-            return []
         before = self._store.checkpoints
-        gone = self._store.discard_on(status, self._settings.retention)
+        gone = [] if self._kept else self._store.discard_on(status, self._settings.retention)
         if before and before[-1] in gone and before[-1].claimed:
             gone.remove(before[-1])  # nothing newer was ever taken: it is the only copy of the state
         retained = [checkpoint for checkpoint in before if checkpoint not in gone]

@@ -15,7 +15,7 @@ from typing import Any
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.bounded_text import first_line
-from pystate.common.errors import CorruptSnapshotError, JobExecutionError, PystateError, RestoreError, SparkLostError
+from pystate.common.errors import JobExecutionError, PystateError, SparkLostError
 from pystate.common.job_status import JobStatus
 from pystate.common.options import PystateOptions
 from pystate.common.state_settings import StateSettings
@@ -30,6 +30,7 @@ from pystate.driver.resource_manager import ResourceManager
 from pystate.driver.restore import RestorePlan
 from pystate.driver.restore_report import RestoreReport
 from pystate.driver.status import failure_dict
+from pystate.driver.way_on import add_way_on
 from pystate.job_folder.failure_history import bounded_trace
 from pystate.metrics.last_metrics import write_last_metrics
 from pystate.plan.end_of_input import commits
@@ -236,9 +237,8 @@ class Scheduler:
         if failed is None:
             self._say(f"The job goes back to the checkpoint before.{self._older.warning}")
         delay_ms = 0 if failed is None else self._failures.delay_ms(error, stack_trace)
-        if delay_ms is None and self._end_behind.done() and not isinstance(error, (CorruptSnapshotError, RestoreError)):
-            path = self._end_behind.result()[0].path
-            error.hint = f"the savepoint is complete, and what it holds is committed by: pystate run -s {path} ..."
+        if delay_ms is None:
+            add_way_on(error, self._end_behind.result()[0] if self._end_behind.done() else None, self._job.coordinator)
         failure = failure_dict(error, stack_trace)
         if delay_ms is None:
             self._say(f"Recovery is suppressed: {self._failures.describe()}.")
