@@ -45,7 +45,7 @@ class Count(KeyedProcessFunction):
 
 
 class SlotSide:
-    def __init__(self, backend, folder, function=None):
+    def __init__(self, backend, folder, function=None, options=None):
         self.name = backend
         task = TaskSpec(
             uid="count",
@@ -57,7 +57,7 @@ class SlotSide:
             head=OperatorSpec("count", "count", OperatorKind.PROCESS, function or Count(), output_type=COUNTED),
             chain=Chain(outputs=[OutputSpec(1, OutputKind.FRAME, "out", COUNTED)]),
         )
-        environment = JobEnvironment("b" * 32, "job", 0, {}, backend, 1 << 20, folder)
+        environment = JobEnvironment("b" * 32, "job", 0, options or {}, backend, 1 << 20, folder)
         self.chain = OperatorChain(task, 0, environment, lambda output, batch: None)
         self.chain.open()
 

@@ -22,6 +22,14 @@ class RocksDBOptions:
         0.5,
         "The share of that memory that write buffers may take.",
     )
+    OBJECT_CACHE_SIZE = ConfigOption[int](
+        "state.backend.rocksdb.object-cache.size",
+        MemorySizeType(),
+        0,
+        "What the values of each state of a subtask may take that stay in memory as objects when an epoch ends, beside"
+        " state.backend.rocksdb.memory.fixed-per-slot. Warm keys then cost about what they do in the hashmap state backend."
+        " Not for maps, lists, and values with a time to live. 0 for none.",
+    )
     CHECKPOINT_TRANSFER_THREAD_NUM = ConfigOption[int](
         "state.backend.rocksdb.checkpoint.transfer.thread.num",
         IntegerType(minimum=1, maximum=64),

@@ -9,7 +9,7 @@ from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError, StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.common.options import PystateOptions
+from pystate.common.options import CheckpointingOptions, PystateOptions
 from pystate.common.overrides import override
 from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.common.time import current_time_ms
@@ -30,6 +30,7 @@ from pystate.state.rocksdb.database import Database
 from pystate.state.rocksdb.epoch_spill import EpochSpill
 from pystate.state.rocksdb.native_metrics import NativeMetrics
 from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, RocksDBNativeSnapshot
+from pystate.state.rocksdb.object_cache import MAX_DIRTY
 from pystate.state.rocksdb.options import RocksDBMemory, configured_memory
 from pystate.state.rocksdb.restore_operation import RocksDBRestoreOperation
 from pystate.state.rocksdb.snapshot import RocksDBSnapshot
@@ -56,7 +57,17 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
         StateError: The database can't be made.
     """
 
-    __slots__ = ("_broken", "_cleanups", "_closed", "_native_metrics", "_restore", "_snapshots", "_spill", "_tables")
+    __slots__ = (
+        "_broken",
+        "_cleanups",
+        "_closed",
+        "_max_dirty",
+        "_native_metrics",
+        "_restore",
+        "_snapshots",
+        "_spill",
+        "_tables",
+    )
 
     def __init__(
         self,
@@ -86,7 +97,10 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
         statistics = self._native_metrics.need_statistics
         cache_size = self.configuration.get(RocksDBOptions.TIMER_SERVICE_CACHE_SIZE)
         database = Database(working_directory, memory, statistics=statistics)
-        self._tables = RocksDBTables(context, database, cache_size)
+        incremental = self.configuration.get(CheckpointingOptions.INCREMENTAL_CHECKPOINTS)
+        self._max_dirty = MAX_DIRTY if incremental else None
+        object_cache = self.configuration.get(RocksDBOptions.OBJECT_CACHE_SIZE)
+        self._tables = RocksDBTables(context, database, cache_size, object_cache)
         self._spill = EpochSpill(working_directory, memory, self.configuration.get(PystateOptions.STATE_EPOCH_MEMORY))
         self._snapshots = RocksDBSnapshotStrategy(context, self.configuration, self._tables, working_directory)
         self._restore = RocksDBRestoreOperation(context, self._tables, working_directory, memory, statistics=statistics)
@@ -160,6 +174,9 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
         try:
             for overlay, _, changes in prepared:
                 overlay.apply_flush(changes)
+            for _, table, _ in prepared:
+                if isinstance(table, RocksDBTable):
+                    table.settle(self._max_dirty)
             self._spill.move(self._tables)
             database.end_write()
             for overlay, _, _ in prepared:
@@ -196,6 +213,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
     @override
     def snapshot_native(self) -> RocksDBNativeSnapshot:
         self._check_usable()
+        self._tables.write_back()
         return self._snapshots.native()
 
     @override
@@ -207,6 +225,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
     def committed_view(self) -> RocksDBView:
         self._check_usable()
         wanted = {queryable.state_name: queryable.schema for queryable in self.queryable_states().values()}
+        self._tables.write_back(wanted)
         families = {
             name: (table.family, wanted[name])
             for name, table in self._tables.declared()
@@ -221,6 +240,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
     def entry_count(self) -> int:
         """Return the number of flushed entries. Reads the keys of all of them."""
         self._check_usable()
+        self._tables.write_back()
         return sum(self._tables.database.count(family) for _, family, _ in self._tables.families())
 
     def metric_samples(self) -> list[MetricSample]:

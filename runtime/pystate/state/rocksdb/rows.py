@@ -20,6 +20,7 @@ from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.canonical import Entry
 from pystate.state.base.namespaces import split_namespace
 from pystate.state.rocksdb import database as rocksdb
+from pystate.state.rocksdb.object_cache import UnwrittenRows
 from pystate.state.rocksdb.spill import SpilledRows, remove_rows
 
 KEY_GROUP_BYTES = 2
@@ -148,6 +149,13 @@ class RocksDBRows:
         if self._spilled is None:
             self._spilled = SpilledRows(scratch, self._name, self._database, self._family())
             self._get = self._spilled.get
+
+    def write_back(self) -> None:
+        """Write what is kept in memory to the database of finished epochs. Some of it may wait for its `end_write`."""
+
+    def unwritten(self) -> UnwrittenRows | None:
+        """Return a copy of what is kept in memory and isn't in the database; None for nothing."""
+        return None
 
     def move_spilled(self) -> None:
         """Write what was spilled to the database of finished epochs. Some of it may wait for its `end_write`."""

@@ -49,7 +49,7 @@ class RocksDBSnapshotStrategy:
         database = self._tables.database
         rows = {name: (database.freeze(family), layout) for name, family, layout in self._tables.families()}
         database.retain()
-        return RocksDBSnapshot(self._header(), database, rows, filters)
+        return RocksDBSnapshot(self._header(), database, rows, filters, self._tables.unwritten())
 
     def native(self) -> RocksDBNativeSnapshot:
         """Freeze the database as hard links to its files. It writes what isn't in files yet.

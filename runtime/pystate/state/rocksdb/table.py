@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError
+from pystate.common.overrides import override
 from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.epoch_size import mapping_size
 from pystate.state.base.serializers import TypeSerializer
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.lookahead import Lookahead, read_ahead
+from pystate.state.rocksdb.object_cache import MISSING, ObjectCache, UnwrittenRows
 from pystate.state.rocksdb.rows import RocksDBRows, pack_head, too_large
 
 ROWS_PER_WRITE = 20_000
 """So many rows are made at a time: those of a large epoch take more memory than the epoch."""
 
-_MISSING = object()
+_MISSING = MISSING
+_BYTES_OF_A_CHARACTER = 4
 _row_of = itemgetter(0)
 
 
@@ -26,10 +29,29 @@ class RocksDBTable(RocksDBRows):
     """The flushed values of one state.
 
     What an epoch reads is kept until it ends, absent values included, so that a key is looked up and its value made an
-    object once per epoch. What was read ahead waits as bytes until it is asked for.
+    object once per epoch. What was read ahead waits as bytes until it is asked for. With a cache values stay longer, and
+    reach RocksDB with `write_back`.
+
+    Args:
+        name: See `RocksDBRows`.
+        database: See `RocksDBRows`.
+        family: See `RocksDBRows`.
+        addresses: See `RocksDBRows`.
+        serializer: Of the values.
+        cache_bytes: What values may take that stay in memory over epochs; 0 for none.
     """
 
-    __slots__ = ("_ahead", "_deserialize", "_fetched", "_is_void", "_key_bytes", "_lookahead", "_read")
+    __slots__ = (
+        "_ahead",
+        "_cache",
+        "_deserialize",
+        "_fetched",
+        "_is_void",
+        "_key_bytes",
+        "_lookahead",
+        "_read",
+        "_to_bytes",
+    )
 
     def __init__(
         self,
@@ -38,8 +60,12 @@ class RocksDBTable(RocksDBRows):
         family: rocksdb.ColumnFamily,
         addresses: AddressFormat,
         serializer: TypeSerializer,
+        cache_bytes: int = 0,
     ) -> None:
         super().__init__(name, database, family, addresses)
+        self._cache = ObjectCache(cache_bytes) if cache_bytes else None
+        self.stores_objects = self._cache is not None
+        self._to_bytes = serializer.serialize if self.stores_objects and serializer.immutable else None
         # rows are made in place: in the void namespace one call more to each is 4 % of a read
         self._is_void, self._key_bytes = addresses.is_void, addresses.key_bytes
         self._deserialize = serializer.deserialize if serializer.immutable else None
@@ -61,6 +87,8 @@ class RocksDBTable(RocksDBRows):
         """
         self._end_lookahead()
         fresh = set(keys).difference(held).difference(self._read)
+        if self._cache is not None and self._spilled is None:
+            fresh = self._cache.unknown(fresh)
         if not fresh:
             return
         limit, key_bytes = self._lookahead.limit(), self._key_bytes
@@ -91,6 +119,10 @@ class RocksDBTable(RocksDBRows):
         value = self._read.get(key, _MISSING)
         if value is not _MISSING:
             return value
+        if self._cache is not None and self._spilled is None:
+            value = self._cache.get(key)
+            if value is not MISSING:
+                return value
         value = self._ahead.pop(key, _MISSING)
         if value is _MISSING:
             if self._is_void:
@@ -107,22 +139,43 @@ class RocksDBTable(RocksDBRows):
         return value
 
     def known(self, key: Hashable, key_group: int) -> Any:
-        """Return a mutable value's bytes if the epoch read them."""
-        return self._read.get(key, _MISSING) if self._deserialize is None else _MISSING
+        """Return a mutable value's bytes if the epoch read them, or they are in the cache."""
+        if self._deserialize is not None:
+            return _MISSING
+        value = self._read.get(key, _MISSING)
+        if value is _MISSING and self._cache is not None and self._spilled is None:
+            value = self._cache.get(key)
+        return value
 
-    def check(self, changes: Iterable[tuple[Hashable, bytes | None]]) -> None:
+    def check(self, changes: Iterable[tuple[Hashable, Any]]) -> None:
         """Refuse what RocksDB can't hold.
 
         Raises:
             StateError: A value is too large.
         """
         limit = rocksdb.MAX_VALUE_BYTES
+        if self._to_bytes is not None:
+            large = limit // _BYTES_OF_A_CHARACTER
+            to_bytes = self._to_bytes
+            changes = [(key, to_bytes(one)) for key, one in changes if isinstance(one, (str, bytes)) and len(one) > large]
         for key, stored in changes:
             if stored is not None and len(stored) > limit:
                 raise too_large(self._name, self._addresses.shown(key), len(stored), "spread it over several keys")
 
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
-        """Write (key, bytes) pairs; None removes. What wasn't there when it was read needs no removal."""
+        """Write (key, stored form) pairs; None removes. What wasn't there when it was read needs no removal."""
+        if self._to_bytes is not None and (self._cache is None or self._spilled is not None):
+            to_bytes = self._to_bytes
+            changes = ((key, None if stored is None else to_bytes(stored)) for key, stored in changes)
+        if self._cache is None or self._spilled is not None:
+            self._write_values(changes, key_groups)
+            return
+        changes, read = list(changes), self._read
+        if read:  # what was there before is of no use, but that nothing was
+            self._cache.add_read({key: None for key, _ in changes if read.pop(key, _MISSING) is None})
+        self._cache.put_all(changes, key_groups)
+
+    def _write_values(self, changes: Iterable[tuple[Hashable, bytes | None]], key_groups: Mapping[Hashable, int]) -> None:
         key_bytes, is_void, row_of, read = self._key_bytes, self._is_void, self._begin, self._read
         waiting = iter(changes)
         while part := list(islice(waiting, ROWS_PER_WRITE)):
@@ -138,6 +191,62 @@ class RocksDBTable(RocksDBRows):
             rows.sort(key=_row_of)  # RocksDB takes sorted rows a tenth faster, the sort included
             self._write(rows)
 
+    def settle(self, max_dirty: int | None) -> None:
+        """At the end of an epoch, let what the cache has no room for go to RocksDB. Some of it may wait for `end_write`.
+
+        Args:
+            max_dirty: How many values may wait to be written; None for as many as the cache has room for.
+        """
+        if self._cache is None or self._spilled is not None:
+            return
+        if self._cache.turn() or (max_dirty is not None and len(self._cache.dirty) > max_dirty):
+            self.write_back()
+
+    @override
+    def write_back(self) -> None:
+        if self._cache is None or not self._cache.dirty:
+            return
+        values, key_groups = self._cache.take_dirty()
+        to_bytes = self._to_bytes
+        changes: Iterable[tuple[Hashable, Any]] = values.items()
+        if to_bytes is not None:
+            changes = ((key, None if value is None else to_bytes(value)) for key, value in values.items())
+        self._write_values(changes, key_groups)
+
+    @override
+    def unwritten(self) -> UnwrittenRows | None:
+        if self._cache is None or not self._cache.dirty:
+            return None
+        key_groups, row_of, to_bytes = dict(self._cache.key_groups), self._begin, self._to_bytes
+        is_void, key_bytes = self._is_void, self._key_bytes
+
+        def row(key: Hashable, value: Any) -> tuple[bytes, bytes | None]:
+            if value is not None and to_bytes is not None:
+                value = to_bytes(value)
+            if is_void:
+                data = key_bytes(key)
+                return pack_head(key_groups[key], len(data)) + data, value
+            return row_of(key, key_groups[key]), value
+
+        return UnwrittenRows(dict(self._cache.dirty), row)
+
+    @override
+    def spill_to(self, scratch: rocksdb.Database) -> None:
+        """See `RocksDBRows.spill_to`; the cache ends, for an epoch on disk is read from there."""
+        if self._spilled is None and self._cache is not None:
+            self.write_back()
+            self._database.end_write()
+            self._cache.clear()
+        super().spill_to(scratch)
+
+    @override
+    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
+        """See `RocksDBRows.keys`."""
+        if self._spilled is None and self._cache is not None:
+            self.write_back()
+            self._database.end_write()
+        return super().keys()
+
     def forget(self, key: Hashable) -> None:
         """Forget what was read of a key."""
         self._read.pop(key, None)
@@ -147,7 +256,9 @@ class RocksDBTable(RocksDBRows):
         return mapping_size(self._read, keys=False)
 
     def end_epoch(self) -> None:
-        """Forget what was read."""
+        """Forget what was read, or keep it in the cache."""
         super().end_epoch()
+        if self._cache is not None and self._spilled is None:
+            self._cache.add_read(self._read)
         self._read.clear()
         self._end_lookahead()

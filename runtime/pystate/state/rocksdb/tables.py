@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -17,6 +17,7 @@ from pystate.state.rocksdb.database import ColumnFamily, Database
 from pystate.state.rocksdb.list_table import RocksDBListTable
 from pystate.state.rocksdb.map_table import RocksDBMapTable
 from pystate.state.rocksdb.native_snapshot import NativeState
+from pystate.state.rocksdb.object_cache import UnwrittenRows
 from pystate.state.rocksdb.rows import RowLayout
 from pystate.state.rocksdb.snapshot import entries_of
 from pystate.state.rocksdb.table import RocksDBTable
@@ -51,13 +52,17 @@ class RocksDBTables:
         context: Of the backend.
         database: Where the column families are.
         timer_cache_size: See `RocksDBTimerTable`.
+        object_cache_bytes: What values of a state may take that stay in memory over epochs; 0 for none.
 
     Attributes:
         database: As given; another one after a restore from files of RocksDB.
     """
 
-    def __init__(self, context: InternalKeyContext, database: Database, timer_cache_size: int) -> None:
+    def __init__(
+        self, context: InternalKeyContext, database: Database, timer_cache_size: int, object_cache_bytes: int = 0
+    ) -> None:
         self.database = database
+        self._object_cache_bytes = object_cache_bytes
         self._context = context
         self._timer_cache_size = timer_cache_size
         self._registry: StateRegistry[Table, RestoredRows] = StateRegistry(
@@ -71,6 +76,22 @@ class RocksDBTables:
     def declared(self) -> Iterator[tuple[str, Table]]:
         """Iterate over (name, table) of the states that were declared; from any thread, while others are being declared."""
         return ((name, registered.store) for name, registered in self._registry.declared())
+
+    def write_back(self, names: Collection[str] | None = None) -> None:
+        """Write what tables keep in memory.
+
+        Args:
+            names: Of the states; None for all.
+        """
+        for name, table in self.declared():
+            if names is None or name in names:
+                table.write_back()
+        self.database.end_write()
+
+    def unwritten(self) -> dict[str, UnwrittenRows]:
+        """Return what tables keep in memory and the database doesn't have, by state."""
+        found = ((name, table.unwritten()) for name, table in self.declared())
+        return {name: rows for name, rows in found if rows is not None}
 
     def families(self) -> Iterator[tuple[str, ColumnFamily, RowLayout]]:
         """Iterate over (name or key of a part, column family, layout of its rows) of all states; from any thread."""
@@ -143,7 +164,8 @@ class RocksDBTables:
             return RocksDBMapTable(name, self.database, family, addresses, serializer, schema.user_keys)
         if schema.kind is StateKind.LIST:
             return RocksDBListTable(name, self.database, family, addresses, serializer, next_number)
-        return RocksDBTable(name, self.database, family, addresses, serializer)
+        cache_bytes = 0 if schema.has_ttl else self._object_cache_bytes  # clean-ups look at rows
+        return RocksDBTable(name, self.database, family, addresses, serializer, cache_bytes)
 
     def _create_rows(self, info: StateMetaInfoSnapshot) -> RestoredRows:
         return RestoredRows(self.database.family(info.name), info)
