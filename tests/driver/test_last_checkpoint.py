@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from pystate.common.errors import JobExecutionError
+from pystate.common.errors import CommitError, JobExecutionError
 from pystate.driver import execution_attempt
 from pystate.driver.execution_attempt import AttemptOutcome, ExecutionAttempt
 
@@ -30,7 +30,7 @@ def ended(attempt):
 
 
 def test_a_job_whose_sinks_have_not_heard_of_the_last_checkpoint_starts_from_it(monkeypatch):
-    with pytest.raises(JobExecutionError, match="Not all subtasks have heard that checkpoint 7 is complete"):
+    with pytest.raises(CommitError, match="Not all subtasks have heard that checkpoint 7 is complete"):
         read(monkeypatch, last(heard=False), commits=True)
 
 

@@ -18,6 +18,7 @@ from pystate.common.bounded_text import first_line
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
 from pystate.common.errors import (
+    CommitError,
     JobExecutionError,
     PystateError,
     SubtaskHangsError,
@@ -313,10 +314,10 @@ class ExecutionAttempt:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def unheard(completed: CompletedCheckpoint) -> JobExecutionError:
+def unheard(completed: CompletedCheckpoint) -> CommitError:
     """Return the error for a job's last checkpoint of which not all functions have heard: sinks may not have committed."""
     message = f"Not all subtasks have heard that checkpoint {completed.checkpoint_id} is complete, the job's last one."
-    return JobExecutionError(message, where=completed.path, hint="what it holds is committed when the job starts from it")
+    return CommitError(message, where=completed.path)  # whoever starts from it commits what it holds
 
 
 def scratch_folder(job_id: str) -> Path:
