@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from pystate.common.bounded_text import shown
@@ -30,6 +32,9 @@ class Clients(Protocol):
     def gone(self, connection: ClientConnection) -> None:
         """Take note that one is closed."""
 
+    def begin(self, request: dict[str, Any], answer: Callable[[dict[str, Any]], object]) -> bool:
+        """Begin to answer a request that is simple enough; return False for one that isn't."""
+
     async def serve(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer a request."""
 
@@ -48,7 +53,9 @@ class ClientConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._proven = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way = 0
         self._is_slow = False
+        self._is_paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Greet the client."""
@@ -95,7 +102,7 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def _has_room(self) -> bool:
-        return self._is_open and not self._is_slow and len(self._tasks) < _MOST_UNDER_WAY
+        return self._is_open and not self._is_slow and self._under_way < _MOST_UNDER_WAY
 
     def _take(self) -> None:
         try:
@@ -132,16 +139,21 @@ class ClientConnection(asyncio.Protocol):
         if type(request.get("id")) is not int:
             text = "a request has an id"
             raise ValueError(text)
-        task = asyncio.get_running_loop().create_task(self._serve(request))
-        self._tasks.add(task)
-        task.add_done_callback(self._end)
+        self._under_way += 1
+        answer = partial(self._answer, request["id"])
+        if not self._clients.begin(request, answer):
+            task = asyncio.get_running_loop().create_task(self._serve(request, answer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    def _end(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._take()
+    async def _serve(self, request: dict[str, Any], answer: Callable[[dict[str, Any]], object]) -> None:
+        answer(await self._clients.serve(request))
 
-    async def _serve(self, request: dict[str, Any]) -> None:
-        self._send({"id": request["id"], **await self._clients.serve(request)})
+    def _answer(self, number: int, reply: dict[str, Any]) -> None:
+        self._under_way -= 1
+        self._send({"id": number, **reply})
+        if self._is_paused:
+            self._take()
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._transport is not None and self._is_open:
@@ -151,7 +163,6 @@ class ClientConnection(asyncio.Protocol):
         """Read on only where there is room."""
         if self._transport is None or not self._is_open:
             return
-        if self._has_room:
-            self._transport.resume_reading()
-        else:
-            self._transport.pause_reading()
+        if self._is_paused is self._has_room:
+            self._is_paused = not self._is_paused
+            (self._transport.pause_reading if self._is_paused else self._transport.resume_reading)()

@@ -20,6 +20,7 @@ from pystate.driver.queryable.client_connection import ClientConnection
 from pystate.driver.queryable.proxy_security import ProxySecurity
 from pystate.driver.queryable.rate_limiter import RateLimiter
 from pystate.driver.queryable.read_router import Locations, ReadRouter
+from pystate.driver.queryable.turns import Turns
 from pystate.queryable.frames import NO_MESSAGE
 from pystate.queryable.handshake import ProxyHandshake
 from pystate.queryable.messages import (
@@ -93,7 +94,7 @@ class KvStateClientProxy:
         self._loop = asyncio.new_event_loop()
         self._ended: asyncio.Event
         self._router: ReadRouter
-        self._turns: asyncio.Semaphore
+        self._turns: Turns
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="queryable-state-proxy", daemon=True)
 
@@ -121,11 +122,38 @@ class KvStateClientProxy:
 
     async def serve(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer a request, whoever sent it."""
-        async with self._turns:
-            try:
-                return await self._answer(request)
-            except NO_MESSAGE as error:
-                return _outcome(QueryOutcome.BAD_REQUEST, f"This is no request for state: {error}")
+        await self._turns.take()
+        try:
+            return await self._answer(request)
+        except NO_MESSAGE as error:
+            return _outcome(QueryOutcome.BAD_REQUEST, f"This is no request for state: {error}")
+        finally:
+            self._turns.give()
+
+    def begin(self, request: dict[str, Any], answer: Callable[[dict[str, Any]], object]) -> bool:
+        """Begin to answer a request for one state of one key, without a task of its own; return False for others.
+
+        What isn't as it should be is left to `serve`, which says why.
+        """
+        if request.get("op") != "read" or request.get("job") != self._job_id:
+            return False
+        try:
+            consistency, (read,) = Consistency(request["consistency"]), reads_from_plain(request["reads"])
+        except NO_MESSAGE:
+            return False
+        if not self._turns.take_now():
+            return False
+        if not self._rate.take(_cost(read)):
+            self._turns.give()
+            answer(_overloaded())
+            return True
+
+        def answered(answers: list[Any]) -> None:
+            self._turns.give()
+            answer(_read_answer(answers))
+
+        self._router.read_one(consistency, read, answered)
+        return True
 
     def handshake(self) -> ProxyHandshake:
         """Return what a client has to answer."""
@@ -162,11 +190,8 @@ class KvStateClientProxy:
             return self._locate(request["name"])
         consistency, reads = Consistency(request["consistency"]), reads_from_plain(request["reads"])
         if not self._rate.take(sum(map(_cost, reads))):
-            return _outcome(QueryOutcome.OVERLOADED, "More is asked of the job's state than it answers a second.")
-        answers = await self._router.read(consistency, reads)
-        if sum(map(_size, answers)) > MAX_ANSWER_BYTES:
-            return _outcome(QueryOutcome.TOO_LARGE, f"The answer has more than {MAX_ANSWER_BYTES} bytes.")
-        return {**_outcome(QueryOutcome.OK), "answers": answers, "now": current_time_ms()}
+            return _overloaded()
+        return _read_answer(await self._router.read(consistency, reads))
 
     def _locate(self, name: Any) -> dict[str, Any]:
         if name is None:
@@ -188,7 +213,7 @@ class KvStateClientProxy:
 
     async def _serve_clients(self) -> None:
         self._ended = asyncio.Event()
-        self._turns = asyncio.Semaphore(self._under_way)
+        self._turns = Turns(self._under_way)
         self._router = ReadRouter(self._locations, self._connections_per_slot)
         server = await self._loop.create_server(lambda: ClientConnection(self), sock=self._socket, ssl=self._security.tls)
         self._ready.set()
@@ -278,6 +303,16 @@ def not_running() -> dict[str, Any]:
 
 def _outcome(outcome: QueryOutcome, message: str = "") -> dict[str, Any]:
     return {"outcome": outcome.value, "message": message}
+
+
+def _overloaded() -> dict[str, Any]:
+    return _outcome(QueryOutcome.OVERLOADED, "More is asked of the job's state than it answers a second.")
+
+
+def _read_answer(answers: list[Any]) -> dict[str, Any]:
+    if sum(map(_size, answers)) > MAX_ANSWER_BYTES:
+        return _outcome(QueryOutcome.TOO_LARGE, f"The answer has more than {MAX_ANSWER_BYTES} bytes.")
+    return {**_outcome(QueryOutcome.OK), "answers": answers, "now": current_time_ms()}
 
 
 def _cost(read: StateRead) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from pystate.common.control import Address
 from pystate.driver.queryable.kv_state_locations import KvStateLocation
-from pystate.driver.queryable.slot_channel import SlotChannel, SlotUnreachableError
+from pystate.driver.queryable.slot_channel import SlotChannel
 from pystate.queryable.messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
 
 _AGREE_SECONDS = 0.5
@@ -42,6 +43,22 @@ class ReadRouter:
         self._channels: dict[tuple[bytes, Address], list[SlotChannel]] = {}
         self._attempt = -1
 
+    def read_one(self, consistency: Consistency, read: StateRead, answered: Callable[[list[Any]], object]) -> None:
+        """Ask for one state of one key; what most do, with nothing to put together.
+
+        Args:
+            consistency: Which version.
+            read: State and key.
+            answered: Called with the answer as plain data, in a list.
+        """
+        location = self._locations.locate(read.name)
+        if isinstance(location, QueryOutcome):
+            answered([StateAnswer(location).to_plain()])
+            return
+        self._forget_before(location.attempt)
+        channel = self._channel(location.addresses[location.subtask_of(read.key)], location.secret)
+        channel.ask(consistency.value, [read.to_plain()], lambda found: answered(found or [_unreachable()]))
+
     async def read(self, consistency: Consistency, reads: Sequence[StateRead]) -> list[Any]:
         """Return the answers to reads in their order, as plain data.
 
@@ -62,10 +79,7 @@ class ReadRouter:
             self._forget_before(location.attempt)
             secret = location.secret
             wanted.setdefault(location.addresses[location.subtask_of(read.key)], []).append(place)
-        if len(reads) == 1 and wanted:
-            ((address, places),) = wanted.items()
-            await self._ask(address, secret, consistency, places, reads, answers)
-        elif wanted:
+        if wanted:
             await self._ask_all(secret, consistency, wanted, reads, answers)
         return answers
 
@@ -110,13 +124,11 @@ class ReadRouter:
         reads: Sequence[StateRead],
         answers: list[Any],
     ) -> None:
+        found: asyncio.Future[list[Any] | None] = asyncio.get_running_loop().create_future()
         channel = self._channel(address, secret)
-        try:
-            found = await channel.ask(consistency.value, [reads[place].to_plain() for place in places])
-        except SlotUnreachableError:
-            message = "The slot that has the key doesn't answer."
-            found = [StateAnswer(QueryOutcome.NOT_SERVING, message=message).to_plain()] * len(places)
-        for place, answer in zip(places, found, strict=True):
+        channel.ask(consistency.value, [reads[place].to_plain() for place in places], partial(_resolve, found))
+        answered = await found or [_unreachable()] * len(places)
+        for place, answer in zip(places, answered, strict=True):
             answers[place] = answer
 
     def _channel(self, address: Address, secret: bytes) -> SlotChannel:
@@ -127,6 +139,16 @@ class ReadRouter:
             best = SlotChannel(address, secret)
             channels.append(best)
         return best
+
+
+def _resolve(future: asyncio.Future[list[Any] | None], found: list[Any] | None) -> None:
+    if not future.done():  # nobody waits any more
+        future.set_result(found)
+
+
+def _unreachable() -> list[Any]:
+    message = "The slot that has the key doesn't answer."
+    return StateAnswer(QueryOutcome.NOT_SERVING, message=message).to_plain()
 
 
 def _behind(wanted: dict[Address, list[int]], answers: Sequence[Any], field: str) -> dict[Address, list[int]]:

@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,15 +30,19 @@ Answers = list[Any]
 """`StateAnswer`s as plain data."""
 
 
-class SlotUnreachableError(Exception):
-    """The slot doesn't answer: it is gone, or going."""
+Answered = Callable[[Answers | None], object]
+"""Takes the answers, in the order of the reads; None where the slot doesn't answer: it is gone, or going."""
+
+
+class _UnreadableError(Exception):
+    """The slot's answer is none."""
 
 
 @dataclass(frozen=True)
 class _Asked:
     consistency: str
     reads: list[Any]
-    answers: asyncio.Future[Answers]
+    answered: Answered
     alone: bool = False
 
 
@@ -68,23 +73,19 @@ class SlotChannel(asyncio.Protocol):
         """How many requests wait."""
         return len(self._waiting) + len(self._asked)
 
-    def ask(self, consistency: str, reads: list[Any]) -> asyncio.Future[Answers]:
-        """Return what becomes the answers, in the order of the reads.
+    def ask(self, consistency: str, reads: list[Any], answered: Answered) -> None:
+        """Ask, soon.
 
         Args:
             consistency: A value of `Consistency`.
             reads: `StateRead`s as plain data.
-
-        Raises:
-            SlotUnreachableError: By the future.
+            answered: Called with the answers.
         """
-        answers: asyncio.Future[Answers] = self._loop.create_future()
         if self.is_lost:
-            answers.set_exception(SlotUnreachableError())
-            return answers
-        self._waiting.append(_Asked(consistency, reads, answers))
+            answered(None)
+            return
+        self._waiting.append(_Asked(consistency, reads, answered))
         self._send()
-        return answers
 
     def close(self) -> None:
         """Hang up; what waits fails."""
@@ -104,7 +105,7 @@ class SlotChannel(asyncio.Protocol):
         try:
             while (payload := self._reader.next_frame()) is not None:
                 self._receive(msgpack.unpackb(payload, strict_map_key=False, unicode_errors="surrogatepass"))
-        except (FrameTooLargeError, SlotUnreachableError, *NO_MESSAGE):
+        except (FrameTooLargeError, _UnreadableError, *NO_MESSAGE):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -136,9 +137,6 @@ class SlotChannel(asyncio.Protocol):
         count = 0
         while self._waiting:
             asked = self._waiting[0]
-            if asked.answers.cancelled():
-                self._waiting.popleft()
-                continue
             count += len(asked.reads)
             if self._asked and not self._go_together(self._asked[0], asked, count):
                 break
@@ -156,30 +154,28 @@ class SlotChannel(asyncio.Protocol):
         return not alone and first.consistency == next_one.consistency and count <= _MOST_TOGETHER
 
     def _receive(self, reply: Any) -> None:
-        asked, self._asked = self._asked, []
         if self._deadline is not None:
             self._deadline.cancel()
-        try:
-            if not reply["ok"] or len(reply["value"]) != sum(len(one.reads) for one in asked):
-                raise SlotUnreachableError
-            answers = iter(reply["value"])
-            for one in asked:
-                mine = [next(answers) for _ in one.reads]
-                if len(asked) > 1 and any(answer[0] == QueryOutcome.TOO_LARGE.value for answer in mine):
-                    self._waiting.appendleft(replace(one, alone=True))  # others may have taken its room
-                elif not one.answers.done():
-                    one.answers.set_result(mine)
-        except BaseException:
-            self._asked = asked
-            raise
+        asked = self._asked
+        if not reply["ok"] or len(reply["value"]) != sum(len(one.reads) for one in asked):
+            raise _UnreadableError
+        self._asked = []
+        answers, start = reply["value"], 0
+        for one in asked:
+            mine = answers[start : start + len(one.reads)]
+            start += len(one.reads)
+            if len(asked) > 1 and any(answer[0] == QueryOutcome.TOO_LARGE.value for answer in mine):
+                self._waiting.appendleft(replace(one, alone=True))  # others may have taken its room
+            else:
+                one.answered(mine)
         self._send()
 
     def _lose(self) -> None:
         self.is_lost = True
         if self._deadline is not None:
             self._deadline.cancel()
-        for one in (*self._asked, *self._waiting):
-            if not one.answers.done():
-                one.answers.set_exception(SlotUnreachableError())
+        lost = [*self._asked, *self._waiting]
         self._asked = []
         self._waiting.clear()
+        for one in lost:
+            one.answered(None)
