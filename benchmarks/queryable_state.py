@@ -4,8 +4,10 @@
 
 Three processes, as in a job: a slot that counts words, epoch after epoch without a pause; the proxy; and the client.
 *Latency*: one query after the other, each of one key, by backend and consistency, beside a bare TCP echo of as many bytes
-between the client and a process of its own. *Rate*: as many queries as one client gets through, of one key, and of 100.
-*Processing*: how long an epoch takes with 0, 1,000 and 10,000 keys asked for a second (10,000 in requests of 10), in turn.
+between the client and a process of its own. *Rate*: as many keys as one client gets through in requests of 1
+and of 100, and the processor time that each takes in client, proxy and slot, in microseconds.
+*Processing*: how long an epoch takes with 0, 1,000 and 10,000 keys asked for a second (10,000 in requests of 10), in turn;
+its processor time; and the share of a processor that the slot's other threads take.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import tempfile
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import msgpack
 from slot_throughput import SlotSide, arrow_batches
@@ -107,9 +110,9 @@ class Slot:
             self._idle.set()
             self._running.wait()
             self._idle.clear()
-            begun = time.perf_counter()
+            begun, worked = time.perf_counter(), time.thread_time()
             self._run(batches[self._epoch % len(batches)])
-            self._took.append(time.perf_counter() - begun)
+            self._took.append((time.perf_counter() - begun, time.thread_time() - worked))
             if not self._epoch % EPOCHS_OF_A_CHECKPOINT:
                 self._checkpoint()
 
@@ -169,6 +172,10 @@ class Child:
         self._process.stdin.write(f"{word}\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
+
+    @property
+    def pid(self):
+        return self._process.pid
 
     def end(self):
         self._process.kill()
@@ -255,7 +262,7 @@ def measure_backend(backend, seconds, keys):
         proxy = Child("--proxy", slot.said)
         with QueryableStateClient("127.0.0.1", int(proxy.said), token=TOKEN) as client:
             latency(client, backend, seconds, keys)
-            rate(client, backend, seconds, keys)
+            rate(client, [os.getpid(), proxy.pid, slot.pid], backend, seconds, keys)
             processing(client, slot, backend, seconds, keys)
         proxy.end()
         slot.end()
@@ -282,11 +289,20 @@ def asked_one_by_one(client, keys, consistency, seconds):
     )
 
 
-def rate(client, backend, seconds, keys):
+def processor_microseconds(pid):
+    """Return the processor time of all threads of a process."""
+    files = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(file.read_text().split()[0]) for file in files) / 1000
+
+
+def rate(client, processes, backend, seconds, keys):
     for at_once in (1, 100):
-        load = Load(client, keys, 1e9, at_once)
+        before = [processor_microseconds(pid) for pid in processes]
+        load, begun = Load(client, keys, 1e9, at_once), time.perf_counter()
         time.sleep(seconds)
-        print(f"| {backend} | requests of {at_once} | {load.end() / seconds:,.0f} keys/s |", flush=True)
+        asked, took = load.end(), time.perf_counter() - begun
+        costs = [(processor_microseconds(pid) - old) / asked for pid, old in zip(processes, before, strict=True)]
+        print(f"| {backend} | {at_once} | {asked / took:,.0f} | {' | '.join(f'{cost:.0f}' for cost in costs)} |", flush=True)
 
 
 def processing(client, slot, backend, seconds, keys):
@@ -295,16 +311,20 @@ def processing(client, slot, backend, seconds, keys):
     for _ in range(ROUNDS):
         for per_second, at_once in loads.items():
             slot.call("run")
-            load, begun = Load(client, keys, per_second, at_once), time.perf_counter()
+            worked, begun = processor_microseconds(slot.pid), time.perf_counter()
+            load = Load(client, keys, per_second, at_once)
             time.sleep(seconds)
             asked = load.end() / (time.perf_counter() - begun)
-            found[per_second].append((*spread(slot.call("stop")), asked))
+            epochs = slot.call("stop")
+            of_others = processor_microseconds(slot.pid) / 1e6 - worked / 1e6 - sum(own for _, own in epochs)
+            share = of_others / (time.perf_counter() - begun)
+            found[per_second].append(
+                (*spread([took for took, _ in epochs]), spread([own for _, own in epochs])[0], share, asked)
+            )
     for per_second, rounds in found.items():
-        p50, p99, asked = (statistics.median(column) for column in zip(*rounds, strict=True))
-        dearer = statistics.median(one[0] / other[0] for one, other in zip(rounds, found[0], strict=True)) - 1
-        print(
-            f"| {backend} | {per_second:,} | {asked:,.0f} | {p50 * 1e3:.2f} | {p99 * 1e3:.2f} | {dearer:+.1%} |", flush=True
-        )
+        p50, p99, own, share, asked = (statistics.median(column) for column in zip(*rounds, strict=True))
+        row = f"{per_second:,} | {asked:,.0f} | {p50 * 1e3:.1f} | {p99 * 1e3:.1f} | {own * 1e3:.1f} | {share:.1%}"
+        print(f"| {backend} | {row} |", flush=True)
 
 
 def main():
