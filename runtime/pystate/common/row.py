@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
+from itertools import repeat
 from typing import Any
 
 
@@ -190,12 +193,12 @@ class Row:
         """Return a value by name."""
         if name == "_kind":
             return RowKind.INSERT
-        if name.startswith("__") or name in Row.__slots__:
+        if name[:2] == "__" or name == "_fields" or name == "_values":
             raise AttributeError(name)
         try:
-            return self._values[self._index(name)]
-        except ValueError as error:
-            raise AttributeError(error.args[0]) from None
+            return self._values[self._fields.index(name)]  # type: ignore[union-attr]
+        except (AttributeError, ValueError):
+            raise AttributeError(self._no_field(name).args[0]) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a value by name."""
@@ -249,6 +252,78 @@ _new = object.__new__
 _set_fields = Row.__dict__["_fields"].__set__
 _set_values = Row.__dict__["_values"].__set__
 _set_kind = Row.__dict__["_kind"].__set__
+
+
+_set_class = object.__dict__["__class__"].__set__
+
+
+class _SchemaClass(type):
+    """The type of classes that equal `Row`: `type(row) == Row` holds for each row, as do look-ups by type."""
+
+    def __eq__(cls, other: object) -> bool:
+        return other is Row or type(other) is _SchemaClass
+
+    def __hash__(cls) -> int:
+        return hash(Row)
+
+
+class SchemaRow(Row, metaclass=_SchemaClass):
+    """The base of the classes that have a property per field; rows decoded from columns are of such a class.
+
+    All else is a `Row`'s: what pickle, copy and calls of the class make is a plain `Row`.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Row:  # type: ignore[misc]
+        """Make a plain row: the class of this one stands for its names alone."""
+        return Row(*args, **kwargs)
+
+    @classmethod
+    def of_fields(cls, fields: tuple[str, ...] | None, values: list[Any]) -> Row:
+        """Make a plain row, as `Row.of_fields` does."""
+        return Row.of_fields(fields, values)
+
+    def set_field_names(self, field_names: Sequence[str]) -> None:
+        """Name the fields of this row, which is a plain one from now on."""
+        fields = self._fields
+        _set_class(self, Row)
+        _set_fields(self, fields)
+        self.set_field_names(field_names)
+
+
+def is_row(value: Any) -> bool:
+    """Return whether a value is a row, and of no class that a user made of `Row`."""
+    kind = type(value)
+    return kind is Row or type(kind) is _SchemaClass
+
+
+@functools.lru_cache(maxsize=256, typed=True)  # typed: `DefaultNames` equal the same names given
+def row_class(names: tuple[str, ...]) -> type[SchemaRow]:
+    """Return the class of rows with these names: what `Row.__getattr__` would look up is a property there.
+
+    A name that `Row` itself uses stays what it is in `Row`; of a name given twice the first field counts.
+    """
+    namespace: dict[str, Any] = {"__slots__": (), "__module__": Row.__module__, "__qualname__": "Row", "_fields": names}
+    for index, name in enumerate(names):
+        if name not in namespace and not name.startswith("__") and not hasattr(Row, name):
+            namespace[name] = _field(index)
+    return _SchemaClass("Row", (SchemaRow,), namespace)
+
+
+copyreg.pickle(_SchemaClass, lambda made: (row_class, (made._fields,)))  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def rows_of(names: tuple[str, ...], columns: Iterable[Iterable[Any]]) -> list[Any]:
+    """Return rows of columns of the same length, one or more. No step runs Python code for a single row."""
+    values = list(map(list, zip(*columns, strict=True)))
+    rows = list(map(_new, repeat(row_class(names), len(values))))
+    deque(map(_set_values, rows, values), maxlen=0)
+    return rows
+
+
+def _field(index: int) -> property:
+    return property(lambda row: row._values[index])  # noqa: SLF001
 
 
 _until_kinds: list[Callable[[], None]] = []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pystate.common.errors import StateError
-from pystate.common.row import Row, RowKind
+from pystate.common.row import Row, RowKind, is_row
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.state.base.value_format import Format
 
@@ -157,7 +157,7 @@ class _Row(_Composite):
             raise StateError(message, hint=error.hint) from error
 
     def check(self, value: Any) -> Any:
-        if type(value) is not Row or len(value) != len(self.parts):
+        if not is_row(value) or len(value) != len(self.parts):
             raise self.wrong(value)
         names = value.field_names()
         if names is not None and names != self._row_names and set(names) != set(self._row_names):

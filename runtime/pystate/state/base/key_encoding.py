@@ -18,7 +18,7 @@ from decimal import Decimal
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
-from pystate.common.row import Row, RowKind
+from pystate.common.row import Row, RowKind, is_row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
 
@@ -379,7 +379,7 @@ class _Composite:
         return self.elements(value)
 
     def row_encode(self, value: Any) -> bytes:
-        if type(value) is not Row:
+        if not is_row(value):
             raise _wrong(value, self.type_info.name)
         names, values = value.field_names(), value.values_list()
         wanted = self.type_info.names
@@ -473,9 +473,9 @@ def _auto(key: Any, depth: int) -> tuple[int, bytes]:
     if depth >= _MAX_DEPTH:
         message = f"A key can't be nested deeper than {_MAX_DEPTH} levels."
         raise StateError(message)
-    if type(key) is tuple or type(key) is list or type(key) is Row:
+    if type(key) is tuple or type(key) is list or is_row(key):
         elements = b"".join(_element(TAG_NULL, b"") if part is None else _element(*_auto(part, depth + 1)) for part in key)
-        if type(key) is Row:
+        if is_row(key):
             return TAG_ROW, _row_head(key.get_row_kind(), key.field_names()) + elements
         return TAG_TUPLE if type(key) is tuple else TAG_LIST, elements
     if key is None:

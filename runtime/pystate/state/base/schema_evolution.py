@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from pystate.common.errors import RestoreError, StateError
-from pystate.common.row import Row
+from pystate.common.row import Row, is_row
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.state.base.untyped_format import unpack
 from pystate.state.base.value_format import Format
@@ -326,7 +326,7 @@ def _same_numbers(before: Any, after: Any) -> bool:
         return all(map(_same_numbers, before, after))
     if type(after) is dict:
         return all(map(_same_numbers, before, after)) and all(map(_same_numbers, before.values(), after.values()))
-    if type(after) is Row:
+    if is_row(after):
         names = before.field_names()
         by_name = names is not None and names != after.field_names()
         values = [before[name] for name in after.field_names() or ()] if by_name else before

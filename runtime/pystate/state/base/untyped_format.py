@@ -9,7 +9,7 @@ from typing import Any
 import msgpack
 
 from pystate.common.errors import StateError
-from pystate.common.row import Row, RowKind
+from pystate.common.row import Row, RowKind, is_row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeKind
 from pystate.state.base.scalar_formats import EPOCH_UTC, INT64, MICROSECOND, SCALARS, big_to_bytes
@@ -95,7 +95,7 @@ class _Untyped(Format):
             return {self._plain(key, depth + 1, quick): self._plain(item, depth + 1, quick) for key, item in value.items()}
         if kind is tuple:
             return msgpack.ExtType(EXT_TUPLE, pack([self._plain(item, depth + 1, quick) for item in value]))
-        if kind is Row:
+        if kind is Row or is_row(value):
             names = value.get_field_names()
             values = [self._plain(item, depth + 1, quick) for item in value]
             return msgpack.ExtType(EXT_ROW, pack([value.get_row_kind().value, names, values]))
