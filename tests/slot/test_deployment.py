@@ -1,10 +1,17 @@
 """What a slot says of a deployment that it can't rebuild."""
 
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from types import SimpleNamespace
+
 import pytest
 from pyspark import cloudpickle
 
 from pystate.common.errors import UserFunctionError
-from pystate.slot.process import Deployment, unpacked
+from pystate.plan.task import JobEnvironment
+from pystate.slot.process import Deployment, SlotProcess, unpacked
+from pystate.slot.restore_progress import RestoreProgress
 
 
 class Broken:
@@ -32,3 +39,21 @@ def test_what_can_not_be_rebuilt_is_the_users_error_and_names_the_line():
     assert error.value.message == "ModuleNotFoundError: not here"
     assert error.value.where.startswith(f'File "{__file__}", line ')
     assert "--pyFiles" in error.value.hint
+
+
+def test_what_a_slot_has_loaded_is_no_work_for_the_garbage_collector(tmp_path):
+    environment = asdict(JobEnvironment("b" * 32, "job", 0, {}, "hashmap", 1 << 20, str(tmp_path)))
+    frozen = []
+    slot = SlotProcess.__new__(SlotProcess)
+    slot._directory, slot._subtasks, slot._progress = str(tmp_path), {}, RestoreProgress()
+    slot._uploads = ThreadPoolExecutor(max_workers=1)
+    slot._engine = SimpleNamespace(serve=lambda opened: frozen.append(gc.get_freeze_count()))
+
+    gc.unfreeze()
+    try:
+        slot._deploy(Deployment(environment, [], {}))
+    finally:
+        gc.unfreeze()
+        slot._uploads.shutdown()
+
+    assert frozen[0] > 1_000

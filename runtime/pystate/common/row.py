@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import repeat
-from typing import Any
+from typing import Any, cast
 
 
 class RowKind(Enum):
@@ -308,7 +308,8 @@ def row_class(names: tuple[str, ...]) -> type[SchemaRow]:
     for index, name in enumerate(names):
         if name not in namespace and not name.startswith("__") and not hasattr(Row, name):
             namespace[name] = _field(index)
-    return _SchemaClass("Row", (SchemaRow,), namespace)
+    made: Any = _SchemaClass("Row", (SchemaRow,), namespace)
+    return cast("type[SchemaRow]", made)
 
 
 copyreg.pickle(_SchemaClass, lambda made: (row_class, (made._fields,)))  # type: ignore[attr-defined]  # noqa: SLF001

@@ -326,9 +326,9 @@ class RecordCodec:
         if not any(converts):
 
             def prepare(element: Any) -> tuple[Any, ...]:
-                kind = type(element)
-                if kind is tuple and len(element) == count:  # those that functions give most often come first
+                if type(element) is tuple and len(element) == count:  # those that functions give most often come first
                     return element
+                kind = type(element)
                 if kind is _plain_row:  # read directly: a call takes as long as all the rest
                     fields, values = element._fields, element._values  # noqa: SLF001
                     if (fields is None or fields == names) and len(values) == count:

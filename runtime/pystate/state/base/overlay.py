@@ -156,10 +156,11 @@ class OverlayState(EpochOverlay):
 
 def value_check(name: str, serializer: TypeSerializer) -> Callable[[Any], Any]:
     """Return a quick `serializer.check` whose errors name the state."""
+    check = serializer.check
 
     def checked(value: Any) -> Any:
         try:
-            return serializer.check(value)
+            return check(value)
         except StateError as error:
             message = f"State {name!r} can't take this value: {error.message}"
             raise StateError(message, hint=error.hint) from None

@@ -168,17 +168,19 @@ class ImmutableValueState(OverlayValueState):
 
     @override
     def value(self) -> Any:
-        value = self._overlay.get(self._context.active_key)
-        return self._stored() if value is None else value
+        context = self._context
+        key = context.active_key
+        value = self._overlay.get(key, _MISSING)
+        if value is not _MISSING:
+            return value
+        group = context.active_key_group
+        if key is NO_KEY or group not in self._owned_groups:
+            self._group(key)  # raises
+        return self._store.get(key, group)
 
     @override
     def load(self, key: Hashable, key_group: int) -> Any:
         return self._store.get(key, key_group)
-
-    def _stored(self) -> Any:
-        """Return the value of a key that the overlay hasn't, or has as removed."""
-        key = self._context.active_key
-        return None if key in self._overlay else self._store.get(key, self._group(key))
 
     @override
     def update(self, value: Any) -> None:
