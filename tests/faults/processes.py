@@ -54,9 +54,17 @@ def children(parent: int) -> list[int]:
 
 def descendants(ancestor: int) -> list[int]:
     """Return all living processes below one."""
-    found = []
-    for child in children(ancestor):
-        found += [child, *descendants(child)]
+    below: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            fields = _stat(int(name))
+            if fields is not None and fields[0] != "Z":
+                below.setdefault(int(fields[1]), []).append(int(name))
+    found, left = [], [ancestor]
+    while left:
+        some = below.get(left.pop(), [])
+        found += some
+        left += some
     return found
 
 

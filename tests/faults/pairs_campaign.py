@@ -1,0 +1,390 @@
+"""The campaign of pairs: kills under a job with four sinks, read from outside all the while.
+
+    python -m tests.faults.pairs_campaign --sources kafka --kills 300 --seed 1 [--minutes 25]
+
+runs `pairs_job.py` as an operator does: a detached driver under a job manager, with a broker and a database on loopback.
+Slots, Python workers, the daemon that forks both, the driver, the job manager, the broker and the database are killed with
+SIGKILL, at any moment and at named steps of a checkpoint and a commit; in between the job is stopped with a savepoint, and
+resumed at another parallelism and of another backend. Readers with clients of their own look at the sinks on a thread of
+their own (`pairs_readers.py`). At every look:
+
+- *lost*: each word is there with 1, 2, 3, ... up to some count, without a hole; in the end up to what the source gave;
+- *doubled*: each of them once;
+- *early*: no count is higher than in the newest checkpoint or savepoint that was complete when the look ended;
+- *out of order*: the counts of a word rise, within a partition, within a file, and along the ids of a table's rows;
+- *gone*: what was visible stays.
+
+Upserts are seen at once, and go back behind a restart; so of them the last counts are compared, at each stop, and that they
+don't go back without a restart. At each stop all sinks must show what the savepoint holds. In the end nothing may be left:
+no transaction, no session, no file in progress, no marker of rows that aren't there, no process and no folder of a slot. The
+seed gives input, victims, pauses and parallelisms; which step a kill at random meets depends on the machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from tests.faults.injection import IN_DRIVERS, Action, Faults, Step
+from tests.faults.pairs_feeds import Feeds
+from tests.faults.pairs_job import SINKS
+from tests.faults.pairs_readers import Finding, Outside, Snapshots
+from tests.faults.processes import kill
+from tests.faults.workload import state_in
+
+STEPS = (
+    Step.ELEMENT, Step.PREPARED, Step.FINISH, Step.SYNC, Step.FROZEN, Step.UPLOAD, Step.ACKNOWLEDGE, Step.ACKNOWLEDGED,
+    Step.NOTIFY, Step.COMMIT, Step.COMMITTABLE, Step.COMMITTED, Step.RESTORE,
+)  # fmt: skip
+CHEAP = (*("slot",) * 5, "worker", "worker", "daemon", *("step",) * 4, "steps", "steps")
+DEAR = ("driver", "driver step", "job manager", "broker", "database", "stop")
+CHEAP_TURNS = 14
+"""How many cheap turns there are to one that is dear."""
+LONGEST_PAUSE_S = 1.5
+STRIKE_TIMEOUT_S = 30
+BACKENDS = ("hashmap", "rocksdb")
+OPTIONS = {
+    "execution.checkpointing.interval": "300 ms",
+    "execution.checkpointing.num-retained": "10",
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "1000000",
+    "restart-strategy.fixed-delay.delay": "0 ms",
+    "sink.committer.retries": "60",
+}
+
+
+@dataclass
+class PairsReport:
+    """What a campaign came to.
+
+    Attributes:
+        kills: By victim, or the step.
+        found: What was wrong, by kind.
+    """
+
+    sources: tuple[str, ...]
+    seed: int
+    kills: Counter[str] = field(default_factory=Counter)
+    between: Counter[str] = field(default_factory=Counter)
+    records: Counter[str] = field(default_factory=Counter)
+    found: Counter[str] = field(default_factory=Counter)
+    restarts: int = 0
+    looks: int = 0
+    seconds: float = 0.0
+
+    def to_markdown(self) -> str:
+        """Return the report as a row of a table."""
+        kinds, between = (
+            ", ".join(f"{number} {kind}" for kind, number in sorted(what.items())) for what in (self.kills, self.between)
+        )
+        records = ", ".join(f"{number} {name}" for name, number in sorted(self.records.items()))
+        found = " | ".join(str(self.found[kind]) for kind in ("lost", "doubled", "early", "out of order", "gone", "left"))
+        return (
+            f"| {' + '.join(self.sources)} | {self.seed} | {self.kills.total()} ({kinds}) | {between} | {self.restarts} "
+            f"| {records} | {self.looks} | {found} | {self.seconds:.0f} |"
+        )
+
+
+HEADER = (
+    "| source, to each of Kafka, files, PostgreSQL, upsert | seed | kills | between | restarts | records | looks "
+    "| lost | doubled | early | out of order | gone | left | seconds |\n" + "|---" * 14 + "|"
+)
+
+
+class Host(Protocol):
+    """Where the job runs."""
+
+    roots: tuple[Path, ...]
+
+    def start(self, settings: dict[str, Any], options: dict[str, str], path: str | None) -> None:
+        """Start the job, from a snapshot or from nothing."""
+
+    def attempt(self) -> object:
+        """Say which attempt of which job runs, or ran last."""
+
+    def restarts(self) -> int:
+        """Return how often the job was started again."""
+
+    def check(self) -> None:
+        """Fail where the job has ended by itself."""
+
+    def is_running(self) -> bool:
+        """Return whether the job runs."""
+
+    def victims(self) -> dict[str, list[int]]:
+        """Return the processes that can be killed, by kind; "driver" and "job manager" only where they are processes."""
+
+    def came_back(self, kind: str) -> None:
+        """Start what nobody starts again."""
+
+    def stop(self) -> str | None:
+        """Stop with a savepoint; return where, None where a restart broke it off."""
+
+    def left(self) -> list[str]:
+        """Return what the job has left of processes and folders, once it has ended."""
+
+
+class PairsCampaign:
+    """One job after another under kills.
+
+    Args:
+        host: Runs the job.
+        broker: Kafka.
+        database: PostgreSQL.
+        readers: Makes the readers, each time anew.
+        settings: Of the job.
+        feeds: Gives words.
+        chance: Chooses all.
+        report: What comes of it.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        broker: Any,
+        database: Any,
+        readers: Callable[[], list[Any]],
+        settings: dict[str, Any],
+        feeds: Feeds,
+        chance: random.Random,
+        report: PairsReport,
+    ) -> None:
+        self._host, self._broker, self._database = host, broker, database
+        self._readers, self._settings, self._feeds, self._chance = readers, settings, feeds, chance
+        self._snapshots = Snapshots(*host.roots)
+        self._outside = Outside(readers(), self._snapshots)
+        self._faults = Faults(Path(settings["faults"]))
+        self._finding: BaseException | None = None
+        self._over = threading.Event()
+        self.report = report
+
+    def run(self, cards: Iterable[str]) -> PairsReport:
+        """Play the cards; then check all.
+
+        Args:
+            cards: What befalls the job, one after the other: a victim, "step", "steps", "driver step", or "stop".
+
+        Raises:
+            Finding: Something is wrong.
+        """
+        started = time.monotonic()
+        reader = threading.Thread(target=self._look_on, name="outside", daemon=True)
+        try:
+            self._feeds.feed(Counter())
+            self._start(None)
+            reader.start()
+            for card in cards:
+                self._check()
+                self._feeds.feed(self._least_seen())
+                time.sleep(self._chance.random() * LONGEST_PAUSE_S)
+                self._play(card)
+            self._faults.disarm()
+            self._wait_for(lambda: self._least_seen() >= self._feeds.given, 600)
+            self._end()
+        except Finding as finding:
+            self.report.found[finding.kind] += 1
+            raise
+        finally:
+            self._over.set()
+            self.report.records = Counter()
+            for word, count in self._least_seen().items():
+                self.report.records[word.partition("-")[0]] += count
+            self.report.looks += self._outside.looks
+            self.report.seconds = time.monotonic() - started
+        reader.join(60)
+        return self.report
+
+    def _play(self, card: str) -> None:
+        if card == "step":
+            self._strike(self._chance.choice(STEPS))
+        elif card == "steps":  # the attempt that follows is struck, too
+            self._strike(self._chance.choice(STEPS[:-1]), self._chance.choice((Step.RESTORE, Step.COMMIT)))
+        elif card == "driver step":
+            if self._host.victims().get("driver"):
+                self._strike(self._chance.choice(IN_DRIVERS))
+        elif card == "stop":
+            self._turn()
+        elif card == "broker":
+            self._kill_server(card, self._broker)
+        elif card == "database":
+            self._kill_server(card, self._database)
+        elif self._kill_one(card):
+            self._host.came_back(card)
+
+    def _kill_one(self, kind: str) -> bool:
+        victims = self._host.victims().get(kind)
+        if victims:
+            kill(self._chance.choice(victims))
+            self.report.kills[kind] += 1
+        return bool(victims)
+
+    def _kill_server(self, kind: str, server: Any) -> None:
+        server.kill()
+        self.report.kills[kind] += 1
+        if self._chance.random() < 0.5:  # a slot meanwhile
+            self._kill_one("slot")
+        time.sleep(self._chance.random())
+        server.start()
+
+    def _strike(self, step: Step, *more: Step) -> None:
+        after = 0 if step is Step.RESTORE else self._chance.randrange(3)
+        self._faults.arm(step, Action.KILL, after=after)
+        for one in more:
+            if one is not step:
+                self._faults.arm(one, Action.KILL)
+        steps = {step, *more}
+        if step is Step.RESTORE:  # a restart is what it needs
+            self._kill_one("slot")
+        with contextlib.suppress(TimeoutError):
+            self._wait_for(lambda: all(self._faults.struck(one) for one in steps), STRIKE_TIMEOUT_S, feed=True)
+        for one in steps:
+            struck = len(self._faults.struck(one))
+            self._faults.disarm(one)
+            if struck:
+                self.report.kills[f"at {one.value}"] += struck
+
+    def _start(self, path: str | None) -> None:
+        options = {
+            **OPTIONS,
+            "parallelism.default": str(self._chance.randrange(1, 4)),
+            "state.backend.type": self._chance.choice(BACKENDS),
+        }
+        self._host.start(self._settings, options, path)
+        self._wait_for(self._host.is_running, 600)
+
+    def _turn(self) -> None:
+        self._start(self._stop())
+        self.report.between["stop and resume"] += 1
+
+    def _stop(self) -> str:
+        """Stop with a savepoint, as often as it takes, and compare what is visible with what it holds."""
+        path = None
+        while path is None:
+            self._wait_for(self._host.is_running, 600)
+            path = self._host.stop()
+        self.report.restarts += self._host.restarts()
+        held = Counter(state_in(path))
+        self._wait_for(lambda: all(self._has_seen(name, held) for name in SINKS), 300)
+        return path
+
+    def _has_seen(self, name: str, held: Counter[str]) -> bool:
+        return self._outside.seen[name] == held
+
+    def _end(self) -> None:
+        path = self._stop()
+        self._over.set()
+        held = Counter(state_in(path))
+        if held != self._feeds.expected(held):
+            lost, more = self._feeds.expected(held) - held, held - self._feeds.expected(held)
+            raise Finding("state", next(iter(lost or more)), "lost" if lost else "doubled", f"{lost or more}")
+        again = Outside(self._readers(), self._snapshots)
+        again.look()  # all from the beginning, by strangers
+        self.report.looks += again.looks
+        for name in SINKS:
+            lost, more = held - again.seen[name], again.seen[name] - held
+            if lost or more:
+                raise Finding(name, next(iter(lost or more)), "lost" if lost else "doubled", f"{lost or more}")
+        again.left()
+        if left := self._host.left():
+            raise Finding("job", "", "left", ", ".join(left))
+
+    def _least_seen(self) -> Counter[str]:
+        first, *others = (self._outside.seen[name] for name in SINKS)
+        for other in others:
+            first = first & other
+        return first
+
+    def _look_on(self) -> None:
+        try:
+            while not self._over.is_set():
+                begun = time.monotonic()
+                self._outside.look(self._host.attempt)
+                self._over.wait(0.2 + 2 * (time.monotonic() - begun))  # two thirds of a core are for others
+        except BaseException as error:
+            self._finding = error
+
+    def _check(self) -> None:
+        if self._finding is not None:
+            raise self._finding
+        self._host.check()
+
+    def _wait_for(self, condition: Callable[[], object], seconds: float, *, feed: bool = False) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self._check()
+            if feed:
+                self._feeds.feed(self._least_seen())
+            if time.monotonic() > deadline:
+                message = f"it did not happen in {seconds} s: {self._host.attempt()}"
+                raise TimeoutError(message)
+            time.sleep(0.05)
+        self._check()
+
+
+def deal(chance: random.Random, report: PairsReport, kills: int, deadline: float) -> Iterator[str]:
+    """Yield what befalls the job, until so many kills have struck, or it is late.
+
+    Args:
+        chance: Chooses.
+        report: Counts the kills.
+        kills: How many.
+        deadline: When to end, by the monotonic clock.
+    """
+    dear: list[str] = []
+    while True:
+        dear = dear or chance.sample(DEAR, len(DEAR))
+        for card in [*(chance.choice(CHEAP) for _ in range(CHEAP_TURNS)), dear.pop()]:
+            if report.kills.total() >= kills or time.monotonic() > deadline:
+                return
+            yield card
+
+
+def main(arguments: list[str]) -> int:
+    """Run the campaign with servers of its own; print its report.
+
+    Args:
+        arguments: Of the command line.
+    """
+    import argparse
+    import tempfile
+
+    from tests.faults.pairs_hosts import DetachedHost, prepare
+    from tests.servers.kafka_broker import running_broker
+    from tests.servers.postgres import running_postgres
+
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.pairs_campaign", allow_abbrev=False)
+    parser.add_argument("--sources", default="kafka,files,generator", help="of one job (default: %(default)s)")
+    parser.add_argument("--kills", type=int, default=300, help="how many (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of everything (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=120, help="when to end at the latest (default: %(default)s)")
+    parser.add_argument("--root", type=Path, help="a folder that stays")
+    given = parser.parse_args(arguments)
+    sources = tuple(given.sources.split(","))
+    root = given.root or Path(tempfile.mkdtemp(prefix="pairs-"))
+    for name in ("broker", "database", "job"):
+        (root / name).mkdir(parents=True)
+    report, chance = PairsReport(sources, given.seed), random.Random(given.seed)
+    with running_broker(root / "broker") as broker, running_postgres(root / "database") as database:
+        readers, settings, feeds = prepare(sources, broker, database, root / "job", chance)
+        host = DetachedHost(root / "job")
+        campaign = PairsCampaign(host, broker, database, readers, settings, feeds, chance, report)
+        try:
+            campaign.run(deal(chance, report, given.kills, time.monotonic() + 60 * given.minutes))
+        finally:
+            host.close()
+            print(f"\n{HEADER}\n{report.to_markdown()}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.exit(main(sys.argv[1:]))
