@@ -23,7 +23,8 @@ COUNT_WORDS = Path(__file__).with_name("count_words.py")
 class Shell:
     """Runs commands as an operator would, in a home of its own."""
 
-    def __init__(self, tmp_path):
+    def __init__(self, tmp_path, timeout=120):
+        self.timeout = timeout
         self.home = tmp_path / "a home with spaces"
         self.folder = tmp_path / "in"
         self.folder.mkdir()
@@ -34,7 +35,9 @@ class Shell:
 
     def __call__(self, *arguments, exit_code=0):
         command = [sys.executable, "-m", "pystate_cli", *map(str, arguments)]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120, cwd=self.folder)
+        done = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, timeout=self.timeout, cwd=self.folder
+        )
         assert done.returncode == exit_code, f"{done.stdout}\n{done.stderr}"
         return done
 

@@ -29,6 +29,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,12 +44,16 @@ STEPS = (
     Step.ELEMENT, Step.PREPARED, Step.FINISH, Step.SYNC, Step.FROZEN, Step.UPLOAD, Step.ACKNOWLEDGE, Step.ACKNOWLEDGED,
     Step.NOTIFY, Step.COMMIT, Step.COMMITTABLE, Step.COMMITTED, Step.RESTORE,
 )  # fmt: skip
-CHEAP = (*("slot",) * 5, "worker", "worker", "daemon", *("step",) * 4, "steps", "steps")
+CHEAP = (*("burst",) * 6, *("step",) * 3, *("steps",) * 3)
 DEAR = ("driver", "driver step", "job manager", "broker", "database", "stop")
 CHEAP_TURNS = 14
 """How many cheap turns there are to one that is dear."""
+LONGEST_BURST = 4
+BURST_PAUSE_S = 0.3
 LONGEST_PAUSE_S = 1.5
 STRIKE_TIMEOUT_S = 30
+SECOND_S = 1
+"""How long the second process may take to come to a step at which two are to be killed."""
 BACKENDS = ("hashmap", "rocksdb")
 OPTIONS = {
     "execution.checkpointing.interval": "300 ms",
@@ -67,6 +72,7 @@ class PairsReport:
 
     Attributes:
         kills: By victim, or the step.
+        moments: At how many moments: some kills come in bursts, or meet all that come to a step.
         found: What was wrong, by kind.
     """
 
@@ -76,6 +82,7 @@ class PairsReport:
     between: Counter[str] = field(default_factory=Counter)
     records: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
+    moments: int = 0
     restarts: int = 0
     looks: int = 0
     seconds: float = 0.0
@@ -88,14 +95,14 @@ class PairsReport:
         records = ", ".join(f"{number} {name}" for name, number in sorted(self.records.items()))
         found = " | ".join(str(self.found[kind]) for kind in ("lost", "doubled", "early", "out of order", "gone", "left"))
         return (
-            f"| {' + '.join(self.sources)} | {self.seed} | {self.kills.total()} ({kinds}) | {between} | {self.restarts} "
-            f"| {records} | {self.looks} | {found} | {self.seconds:.0f} |"
+            f"| {' + '.join(self.sources)} | {self.seed} | {self.kills.total()} ({kinds}) | {self.moments} | {between} "
+            f"| {self.restarts} | {records} | {self.looks} | {found} | {self.seconds:.0f} |"
         )
 
 
 HEADER = (
-    "| source, to each of Kafka, files, PostgreSQL, upsert | seed | kills | between | restarts | records | looks "
-    "| lost | doubled | early | out of order | gone | left | seconds |\n" + "|---" * 14 + "|"
+    "| source, to each of Kafka, files, PostgreSQL, upsert | seed | kills | moments | between | restarts | records | looks "
+    "| lost | doubled | early | out of order | gone | left | seconds |\n" + "|---" * 15 + "|"
 )
 
 
@@ -166,11 +173,12 @@ class PairsCampaign:
         self._over = threading.Event()
         self.report = report
 
-    def run(self, cards: Iterable[str]) -> PairsReport:
+    def run(self, cards: Iterable[str], told: Callable[[str], object] = lambda line: None) -> PairsReport:
         """Play the cards; then check all.
 
         Args:
             cards: What befalls the job, one after the other: a victim, "step", "steps", "driver step", or "stop".
+            told: Is told of each.
 
         Raises:
             Finding: Something is wrong.
@@ -185,7 +193,10 @@ class PairsCampaign:
                 self._check()
                 self._feeds.feed(self._least_seen())
                 time.sleep(self._chance.random() * LONGEST_PAUSE_S)
+                before = self.report.kills.total()
                 self._play(card)
+                self.report.moments += self.report.kills.total() > before
+                told(f"{card}: {self.report.kills.total()} kills, {self._host.attempt()}")
             self._faults.disarm()
             self._wait_for(lambda: self._least_seen() >= self._feeds.given, 600)
             self._end()
@@ -207,6 +218,10 @@ class PairsCampaign:
             self._strike(self._chance.choice(STEPS))
         elif card == "steps":  # the attempt that follows is struck, too
             self._strike(self._chance.choice(STEPS[:-1]), self._chance.choice((Step.RESTORE, Step.COMMIT)))
+        elif card == "burst":
+            for _ in range(self._chance.randrange(1, LONGEST_BURST + 1)):
+                self._kill_one(self._chance.choice(("slot", "slot", "slot", "worker", "daemon")))
+                time.sleep(self._chance.random() * BURST_PAUSE_S)
         elif card == "driver step":
             if self._host.victims().get("driver"):
                 self._strike(self._chance.choice(IN_DRIVERS))
@@ -218,6 +233,8 @@ class PairsCampaign:
             self._kill_server(card, self._database)
         elif self._kill_one(card):
             self._host.came_back(card)
+        else:
+            self._kill_one("slot")  # there is no such process
 
     def _kill_one(self, kind: str) -> bool:
         victims = self._host.victims().get(kind)
@@ -235,16 +252,17 @@ class PairsCampaign:
         server.start()
 
     def _strike(self, step: Step, *more: Step) -> None:
-        after = 0 if step is Step.RESTORE else self._chance.randrange(3)
-        self._faults.arm(step, Action.KILL, after=after)
-        for one in more:
-            if one is not step:
-                self._faults.arm(one, Action.KILL)
+        # one process that comes to the step, or the next two: a driver is alone
+        times = 1 if step in IN_DRIVERS else self._chance.randrange(1, 3)
         steps = {step, *more}
+        for one in steps:
+            after = self._chance.randrange(2) if one is step and step is not Step.RESTORE else 0
+            self._faults.arm(one, Action.KILL, after=after, times=times)
         if step is Step.RESTORE:  # a restart is what it needs
             self._kill_one("slot")
         with contextlib.suppress(TimeoutError):
             self._wait_for(lambda: all(self._faults.struck(one) for one in steps), STRIKE_TIMEOUT_S, feed=True)
+            self._wait_for(lambda: all(len(self._faults.struck(one)) == times for one in steps), SECOND_S)
         for one in steps:
             struck = len(self._faults.struck(one))
             self._faults.disarm(one)
@@ -377,7 +395,9 @@ def main(arguments: list[str]) -> int:
         host = DetachedHost(root / "job")
         campaign = PairsCampaign(host, broker, database, readers, settings, feeds, chance, report)
         try:
-            campaign.run(deal(chance, report, given.kills, time.monotonic() + 60 * given.minutes))
+            campaign.run(
+                deal(chance, report, given.kills, time.monotonic() + 60 * given.minutes), partial(print, flush=True)
+            )
         finally:
             host.close()
             print(f"\n{HEADER}\n{report.to_markdown()}", flush=True)

@@ -39,7 +39,7 @@ class DetachedHost:
     """
 
     def __init__(self, root: Path) -> None:
-        self._shell = Shell(root)
+        self._shell = Shell(root, timeout=900)
         self._job = Job(self._shell, root)
         self._settings = root / "settings.json"
         self._drivers: set[int] = set()

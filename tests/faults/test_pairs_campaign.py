@@ -15,12 +15,13 @@ from tests.faults.pairs_campaign import CHEAP, HEADER, PairsCampaign, PairsRepor
 from tests.faults.pairs_hosts import EmbeddedHost, prepare
 from tests.faults.pairs_readers import FileReader, Finding, KafkaReader, Outside, Sequence, Snapshots, SqlReader
 from tests.faults.processes import needs_proc
-from tests.servers import postgres
+from tests.servers import kafka_broker, postgres
 
 postgres_server = postgres.postgres_server
 pytestmark = [needs_proc, pytest.mark.timeout(600)]
-needs_kafka = pytest.mark.skipif(
-    not spark_jars(), reason="there is no connector of Spark's to Kafka here: run `make servers`"
+MISSING = kafka_broker.missing() or postgres.missing()
+needs_servers = pytest.mark.skipif(
+    MISSING is not None or not kafka_broker.spark_jars(), reason=MISSING or "there is no connector of Spark's to Kafka here"
 )
 
 
