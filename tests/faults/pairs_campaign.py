@@ -48,12 +48,12 @@ CHEAP = (*("burst",) * 6, *("step",) * 3, *("steps",) * 3)
 DEAR = ("driver", "driver step", "job manager", "broker", "database", "stop")
 CHEAP_TURNS = 14
 """How many cheap turns there are to one that is dear."""
-LONGEST_BURST = 4
-BURST_PAUSE_S = 0.3
+LONGEST_BURST = 5
+BURST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 1.5
-STRIKE_TIMEOUT_S = 30
-SECOND_S = 1
-"""How long the second process may take to come to a step at which two are to be killed."""
+STRIKE_TIMEOUT_S = 40
+SECOND_S = 2
+"""How long the others may take to come to a step at which several processes are to be killed."""
 BACKENDS = ("hashmap", "rocksdb")
 OPTIONS = {
     "execution.checkpointing.interval": "300 ms",
@@ -219,9 +219,7 @@ class PairsCampaign:
         elif card == "steps":  # the attempt that follows is struck, too
             self._strike(self._chance.choice(STEPS[:-1]), self._chance.choice((Step.RESTORE, Step.COMMIT)))
         elif card == "burst":
-            for _ in range(self._chance.randrange(1, LONGEST_BURST + 1)):
-                self._kill_one(self._chance.choice(("slot", "slot", "slot", "worker", "daemon")))
-                time.sleep(self._chance.random() * BURST_PAUSE_S)
+            self._burst()
         elif card == "driver step":
             if self._host.victims().get("driver"):
                 self._strike(self._chance.choice(IN_DRIVERS))
@@ -235,6 +233,14 @@ class PairsCampaign:
             self._host.came_back(card)
         else:
             self._kill_one("slot")  # there is no such process
+
+    def _burst(self) -> None:
+        """Kill some processes, one soon behind the other, when there are slots: in a restart there are none for a while."""
+        with contextlib.suppress(TimeoutError):
+            self._wait_for(lambda: self._host.victims()["slot"], STRIKE_TIMEOUT_S, feed=True)
+        for _ in range(self._chance.randrange(1, LONGEST_BURST + 1)):
+            self._kill_one(self._chance.choice(("slot", "slot", "slot", "worker", "daemon")))
+            time.sleep(self._chance.random() * BURST_PAUSE_S)
 
     def _kill_one(self, kind: str) -> bool:
         victims = self._host.victims().get(kind)
@@ -252,8 +258,8 @@ class PairsCampaign:
         server.start()
 
     def _strike(self, step: Step, *more: Step) -> None:
-        # one process that comes to the step, or the next two: a driver is alone
-        times = 1 if step in IN_DRIVERS else self._chance.randrange(1, 3)
+        # one process that comes to the step, or the next ones: a driver is alone
+        times = 1 if step in IN_DRIVERS else self._chance.randrange(1, 4)
         steps = {step, *more}
         for one in steps:
             after = self._chance.randrange(2) if one is step and step is not Step.RESTORE else 0

@@ -354,11 +354,15 @@ class Outside:
     Args:
         readers: Of the sinks.
         snapshots: What is complete.
+        patience_s: How long it may take until a restart, which lets upserts go back, is known: drivers write it late.
     """
 
-    def __init__(self, readers: list[Reader], snapshots: Snapshots) -> None:
+    def __init__(self, readers: list[Reader], snapshots: Snapshots, patience_s: float = 60) -> None:
         self._readers = readers
         self._snapshots = snapshots
+        self._patience_s = patience_s
+        self._since: object = None
+        self._unexplained: tuple[Finding, object, float] | None = None
         self.seen: dict[str, Counter[str]] = {reader.name: Counter() for reader in readers}
         self.looks = 0
 
@@ -381,17 +385,25 @@ class Outside:
             before, self.seen[reader.name] = self.seen[reader.name], now
             self.looks += 1
             if reader.name == UpsertReader.name:
-                since, self._since = self._since, begins
-                if since == attempt() and (back := before - now):
-                    word = next(iter(back))
-                    raise Finding(reader.name, word, DISORDER, f"{now[word]} behind {before[word]} without a restart")
+                self._check_upserts(before, now, begins, attempt)
                 continue
             for word in before - now:
                 raise Finding(reader.name, word, GONE, f"{before[word]} was visible, and now {now[word]}")
             for word, count in (now - self._snapshots.covered(at)).items():
                 raise Finding(reader.name, word, EARLY, f"{count} of {now[word]} are in no complete checkpoint")
 
-    _since: object = None
+    def _check_upserts(self, before: Counter[str], now: Counter[str], begins: object, attempt: Callable[[], object]) -> None:
+        since, self._since = self._since, begins
+        if back := before - now:
+            word = next(iter(back))
+            finding = Finding(UpsertReader.name, word, DISORDER, f"{now[word]} behind {before[word]} without a restart")
+            self._unexplained = self._unexplained or (finding, since, time.monotonic() + self._patience_s)
+        if self._unexplained is not None:
+            finding, since, deadline = self._unexplained
+            if since != attempt():
+                self._unexplained = None
+            elif time.monotonic() >= deadline:
+                raise finding
 
     def left(self) -> None:
         """Check that nothing is left.

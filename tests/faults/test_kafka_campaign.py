@@ -19,6 +19,7 @@ def show(report):
     assert report.restarts > 0, report
 
 
+@pytest.mark.slow  # tests/faults/test_pairs_campaign.py has kills in short between Kafka and each sink
 def test_each_kind_of_kill_once(kafka, run_job, spark):
     show(run_kafka_campaign(run_job, spark, kafka, kills=4, seed=1))
 

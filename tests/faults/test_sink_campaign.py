@@ -49,9 +49,8 @@ def test_the_reader_sees_what_is_wrong(tmp_path, shown, said):
         Reader(target, tmp_path).look()
 
 
-@pytest.mark.parametrize(
-    "pair", [PAIRS[0], *(pytest.param(pair, marks=pytest.mark.slow) for pair in PAIRS[1:])], ids=" to ".join
-)
+@pytest.mark.slow  # tests/faults/test_pairs_campaign.py has the sinks of the product in short
+@pytest.mark.parametrize("pair", PAIRS, ids=" to ".join)
 def test_a_pair_in_short(run_job, spark, tmp_path, pair):
     run(run_job, spark, tmp_path, pair, kills=3, seed=1)
 
