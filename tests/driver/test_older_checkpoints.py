@@ -21,6 +21,7 @@ from pystate.common.job_status import JobStatus
 from pystate.driver.execution_failure_handler import ExecutionFailureHandler
 from pystate.driver.older_checkpoints import OlderCheckpoints
 from pystate.driver.scheduler import Scheduler
+from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from tests.checkpoint.harness import JOB
 
 RETAINED = {"execution.checkpointing.interval": "1 h", "execution.checkpointing.num-retained": "3"}
@@ -178,6 +179,16 @@ def test_a_newest_checkpoint_that_is_gone_is_no_reason_to_go_back(bench, tmp_pat
         assert "Checkpoint 2 completed, and is gone" in said[0]
     points, said = next_driver(tmp_path, GUARDED, 1)
     assert (latest(points), said) == (1, []), "one that never completed was never committed"
+
+
+def test_a_newest_checkpoint_that_a_listing_does_not_show_yet_is_looked_at(bench, tmp_path, monkeypatch):
+    with_checkpoints(bench, held=False)
+    listed = CheckpointStorageAccess.checkpoint_directories
+    monkeypatch.setattr(
+        CheckpointStorageAccess, "checkpoint_directories", lambda self: [one for one in listed(self) if one[0] != 2]
+    )
+    points, said = next_driver(tmp_path, GUARDED, 2)
+    assert (latest(points), said) == (2, [])
 
 
 def test_where_all_is_gone_the_job_does_not_begin_anew(tmp_path):

@@ -82,7 +82,10 @@ def recover_checkpoints(
         SnapshotError: The storage can't be read.
     """
     recovered = RecoveredCheckpoints()
-    for checkpoint_id, location in sorted(storage.checkpoint_directories(), reverse=True):
+    found = dict(storage.checkpoint_directories())
+    if last_completed is not None and storage.has_checkpoint_directory:
+        found.setdefault(last_completed, storage.checkpoint_location(last_completed))  # a listing may lag behind
+    for checkpoint_id, location in sorted(found.items(), reverse=True):
         recovered.highest_id = max(recovered.highest_id, checkpoint_id)
         if not location.exists:
             if checkpoint_id != last_completed:
