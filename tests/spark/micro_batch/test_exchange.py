@@ -1,7 +1,11 @@
 """The exchange's stage against a slot, with a Spark task's context made up."""
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 from pystate.api.functions import FlatMapFunction
 from pystate.api.job_graph import OperatorKind
@@ -14,9 +18,10 @@ from pystate.records.codec import KEY_GROUP_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
 from pystate.spark.micro_batch import exchange, source_stage
-from pystate.spark.micro_batch.exchange import SlotDirectory, chain_stage, exchange_stage
+from pystate.spark.micro_batch.exchange import SlotDirectory, exchange_stage
 from pystate.spark.micro_batch.level import Level, Port
 from pystate.spark.micro_batch.ready_batches import ReadyBatches
+from pystate.spark.micro_batch.worker_stages import chain_stage
 from tests.slot.harness import JOB_ID, SECRET, SlotHarness
 
 WORDS = Types.STRING()
@@ -134,3 +139,38 @@ def test_what_a_function_makes_of_one_element_waits_in_a_file_past_the_bound(mon
     lines = [text for batch in source_of_many(20 << 20)(iter(batches)) for text in batch.column(0).to_pylist()]
     assert [int(line) for line in lines] == [*range(60), *range(5)]
     assert max(waiting) <= 20 << 20
+
+
+class Local:
+    """Stands for what only the slots of a job can import."""
+
+    def __reduce__(self):
+        message = "a worker that hands rows on needs no functions"
+        raise AssertionError(message)
+
+    def __call__(self, value):
+        return value
+
+
+def test_a_worker_that_hands_rows_on_imports_nothing_that_runs_functions():
+    key = KeyColumn("__pystate_key", WORDS)
+    edge = OutputSpec(0, OutputKind.EDGE, "edge", WORDS, key, Local(), target="count", routing=Routing.KEY)
+    head = OperatorSpec("count", "count", OperatorKind.PROCESS, Local())
+    task = TaskSpec("count", "count", "d" * 32, 1, 128, [TaskInput(WORDS, key)], head, Chain(outputs=[edge]))
+    level = Level((task,), (Port(task, 0, Routing.KEY, edge),))
+    assert level.without_functions().schema() == level.schema()
+
+    stage = cloudpickle.dumps(exchange_stage(SlotDirectory(JOB_ID, 0, SECRET, ()), level, level, 1 << 20))
+    script = "import pickle, sys; pickle.load(sys.stdin.buffer); print(*sys.modules, sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", script], input=stage, stdout=subprocess.PIPE, check=True)
+
+    modules = set(loaded.stdout.decode().split())
+    assert "pystate.spark.micro_batch.exchange" in modules
+    heavy = {
+        "pystate.slot.operator_chain",
+        "pystate.slot.compiled_chain",
+        "pystate.state.base.backend",
+        "pystate.connectors",
+        "fsspec",
+    }
+    assert not heavy & modules

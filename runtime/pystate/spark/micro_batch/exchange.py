@@ -1,6 +1,7 @@
-"""The Python stages of the query: the stateless chain in front of a shuffle, and the exchange behind it.
+"""The exchange: the Python stage of the query behind a shuffle, which hands rows to the slots.
 
-Both run in Spark's Python workers, in tasks of the micro-batch.
+It runs in Spark's Python workers, in tasks of the micro-batch. A new worker reads, and in a cluster compiles, all that is
+imported here while its slot waits: what runs functions stays out of it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pystate.common.control import Address, Peer, connect, send_message
 from pystate.common.errors import ControlError, JobGraphError
 from pystate.plan.job_plan import edges_of
 from pystate.plan.output import with_watermarks
-from pystate.plan.task import JobEnvironment, TaskSpec
+from pystate.plan.task import TaskSpec
 from pystate.slot.micro_batch.kept_output import KeptOutput
 from pystate.slot.micro_batch.protocol import (
     Admission,
@@ -26,11 +27,8 @@ from pystate.slot.micro_batch.protocol import (
     receive_kept,
     send_trailer,
 )
-from pystate.spark.micro_batch.level import Level, LevelWriter
-from pystate.spark.micro_batch.source_stage import SourceStageSpec, level_index
-from pystate.spark.micro_batch.worker_stages import ShippedStage
-from pystate.spark.short_errors import BatchStage, with_short_errors
-from pystate.spark.source_metrics import StageReport
+from pystate.spark.micro_batch.level import Level, LevelWriter, level_index
+from pystate.spark.short_errors import BatchStage
 
 EPOCH_PROPERTY = "pystate.epoch"
 """A local property of the thread that runs an epoch, and so of its Spark tasks: the epoch's number."""
@@ -54,24 +52,6 @@ class SlotDirectory:
     end_of_input: bool = False
 
 
-def chain_stage(task: TaskSpec, environment: JobEnvironment, level: Level, report: StageReport | None = None) -> BatchStage:
-    """Return the stage that runs a stateless chain whose outputs are edges to, or through, a level.
-
-    Args:
-        task: The source with its chain.
-        environment: The job.
-        level: The first level of tasks.
-        report: Takes what each task of Spark's has measured.
-    """
-    stage = ShippedStage(SourceStageSpec(task, environment, level))
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        yield from stage.run(0 if context is None else context.partitionId(), batches, report)
-
-    return with_short_errors(run)
-
-
 def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None, held_bytes: int) -> BatchStage:
     """Return the stage that hands a partition's rows to the slot that owns the subtask, and passes on what isn't for it.
 
@@ -85,6 +65,7 @@ def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None,
         task.uid: [(edge.tag, level_index(next_level, edge)) for edge in with_watermarks(edges_of(task))]
         for task in level.tasks
     }
+    level, next_level = level.without_functions(), next_level and next_level.without_functions()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pystate.common.errors import ControlError
+from pystate.plan.chain import Chain
 from pystate.plan.job_plan import JobPlan, edges_of
 from pystate.plan.output import OutputSpec, Routing, with_watermarks
 from pystate.plan.task import TaskSpec
@@ -88,6 +91,11 @@ class Level:
         """Number the ports: first those of this level, then those that pass."""
         all_ports = enumerate((*self.ports, *self.passing))
         object.__setattr__(self, "_index", {_key(port): index for index, port in all_ports})
+
+    def without_functions(self) -> Level:
+        """Return the level as those need it who only hand rows on: reading it imports nothing of the job's."""
+        ports, passing = tuple(map(_without_functions, self.ports)), tuple(map(_without_functions, self.passing))
+        return replace(self, tasks=tuple(map(_bare, self.tasks)), ports=ports, passing=passing)
 
     @property
     def is_single(self) -> bool:
@@ -211,6 +219,19 @@ class LevelWriter:
         return self.level.wrap(index, rows)
 
 
+def level_index(level: Level | None, edge: OutputSpec) -> int:
+    """Return the number of the port that an edge leads to.
+
+    Raises:
+        ControlError: The rows don't come this way.
+    """
+    index = None if level is None else level.index_of(edge)
+    if index is None:
+        message = f"There is no way from {edge.name!r} to its task."
+        raise ControlError(message)
+    return index
+
+
 def levels_of(plan: JobPlan) -> list[Level]:
     """Return the levels of a plan with the ways into and through each."""
     level_of = {task.uid: number for number, tasks in enumerate(plan.levels) for task in tasks}
@@ -231,6 +252,22 @@ def levels_of(plan: JobPlan) -> list[Level]:
         Level(tuple(tasks), tuple(ways.values()), tuple(through.values()), in_order=plan.batch)
         for tasks, ways, through in zip(plan.levels, ports, passing, strict=True)
     ]
+
+
+def _bare(task: TaskSpec) -> TaskSpec:
+    return replace(task, inputs=[replace(read, decoder=None) for read in task.inputs], head=None, chain=Chain())
+
+
+def _without_functions(port: Port) -> Port:
+    edge = port.edge
+    if edge is not None and edge.selector is not None:
+        edge = replace(edge, selector=_selected_elsewhere)
+    return replace(port, task=_bare(port.task), edge=edge)
+
+
+def _selected_elsewhere(_element: Any) -> Any:
+    message = "Keys are selected where the rows are made, not where they are handed on."
+    raise ControlError(message)
 
 
 def _key(port: Port) -> PortKey:

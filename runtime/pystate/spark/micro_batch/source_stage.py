@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.common.errors import ControlError
 from pystate.common.time import current_time_ms
 from pystate.metrics.catalog import system_metric
 from pystate.metrics.sample import MetricSample, MetricValue, SampleKey
@@ -20,13 +19,13 @@ from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.records.codec import RecordCodec
 from pystate.slot.chain_time import MIN_WATERMARK, ChainTime
 from pystate.slot.compiled_chain import CompiledChain
-from pystate.slot.operator_chain import SubtaskRuntimeContext
+from pystate.slot.operators.contexts import SubtaskRuntimeContext
 from pystate.slot.operators.one_input import Emit
 from pystate.slot.output_buffer import OutputBuffer
 from pystate.slot.task_metrics import TaskMetrics
 from pystate.slot.watermark_rows import watermark_of, watermark_row
 from pystate.spark.micro_batch.lasting_partitions import PartitionWatermarks
-from pystate.spark.micro_batch.level import Level, LevelWriter
+from pystate.spark.micro_batch.level import Level, LevelWriter, level_index
 from pystate.spark.micro_batch.ready_batches import ReadyBatches
 from pystate.spark.source_metrics import StageReport
 
@@ -156,19 +155,6 @@ class SourceStage:
             return sample  # measured of this partition alone
         before, self._told[sample.key] = self._told.get(sample.key), sample.value
         return replace(sample, value=since(sample.kind, before, sample.value))
-
-
-def level_index(level: Level | None, edge: OutputSpec) -> int:
-    """Return the number of the port that an edge leads to.
-
-    Raises:
-        ControlError: The rows don't come this way.
-    """
-    index = None if level is None else level.index_of(edge)
-    if index is None:
-        message = f"There is no way from {edge.name!r} to its task."
-        raise ControlError(message)
-    return index
 
 
 def _emit_until_ready(elements: Iterator[Any], emit: Emit, ready: list[pa.RecordBatch]) -> bool:

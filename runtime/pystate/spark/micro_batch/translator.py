@@ -20,9 +20,10 @@ from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, ROUTE_FIELD, TIMESTAMP_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.spark.collection_source import collection_frame
-from pystate.spark.micro_batch.exchange import SlotDirectory, chain_stage, exchange_stage, fetch_stage
+from pystate.spark.micro_batch.exchange import SlotDirectory, exchange_stage, fetch_stage
 from pystate.spark.micro_batch.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, Port, levels_of
 from pystate.spark.micro_batch.source_checks import check_frame, check_no_other_query
+from pystate.spark.micro_batch.worker_stages import chain_stage
 from pystate.spark.schema import type_info_of
 from pystate.spark.source_metrics import SourceMetrics
 from pystate.state.base.keys import KeyCodec, type_tag

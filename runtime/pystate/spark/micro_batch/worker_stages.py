@@ -12,14 +12,36 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.accumulators import _accumulatorRegistry
 from pyspark.serializers import CloudPickleSerializer
 
+from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.spark import python_worker
+from pystate.spark.micro_batch.level import Level
 from pystate.spark.micro_batch.source_stage import SourceStage, SourceStageSpec
+from pystate.spark.short_errors import BatchStage, with_short_errors
 from pystate.spark.source_metrics import StageReport
 
 _PICKLER: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]
+
+
+def chain_stage(task: TaskSpec, environment: JobEnvironment, level: Level, report: StageReport | None = None) -> BatchStage:
+    """Return the stage that runs a stateless chain whose outputs are edges to, or through, a level.
+
+    Args:
+        task: The source with its chain.
+        environment: The job.
+        level: The first level of tasks.
+        report: Takes what each task of Spark's has measured.
+    """
+    stage = ShippedStage(SourceStageSpec(task, environment, level))
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        yield from stage.run(0 if context is None else context.partitionId(), batches, report)
+
+    return with_short_errors(run)
 
 
 class ShippedStage:
