@@ -31,7 +31,7 @@ FILES = pytest.StashKey[Path | None]()
 """The folder in memory that a run has for its files; of the run's first process, and only where there is one."""
 
 SPARK_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For each JVM that Spark starts for one test: it ends before the second compiler would have gained anything."""
+"""For every JVM that Spark starts here: in the minutes it lives, the second compiler takes more time than it gains."""
 
 hypothesis_profiles.register()
 
@@ -90,10 +90,7 @@ def spark(tmp_path_factory):
     if spark_jars():
         options["spark.jars"] = ",".join(spark_jars())
     configuration = Configuration(options)
-    with pytest.MonkeyPatch.context() as patch:
-        if os.environ.get("SPARK_SUBMIT_OPTS") == SPARK_OPTIONS:  # this JVM lives for minutes
-            patch.delenv("SPARK_SUBMIT_OPTS")
-        session = create_session(configuration, "pystate tests", log)
+    session = create_session(configuration, "pystate tests", log)
     yield session
     session.stop()
 
