@@ -7,14 +7,8 @@ Record batches of 10,000 (word, number) pairs go through `OperatorChain.on_batch
 columns take over. Figures are processor time of the calling thread in the best epoch; the sides take turns.
 """
 
-import argparse
-import os
-import platform
-import random
-import tempfile
-import time
-
 import pyarrow as pa
+from slot_throughput import MAX_PARALLELISM, SlotSide, arrow_batches, compare
 
 from pystate.api.aggregation import AccumulateType, FieldAggregation
 from pystate.api.job_graph import OperatorKind
@@ -25,11 +19,7 @@ from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.slot.operator_chain import OperatorChain
-from pystate.state.base.keys import KeyCodec
 
-BATCH = 10_000
-BATCHES = 10
-MAX_PARALLELISM = 128
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
@@ -37,7 +27,7 @@ class ElementAggregation(FieldAggregation):
     pass
 
 
-class SlotSide:
+class AggregationSide(SlotSide):
     def __init__(self, backend, folder, function):
         task = TaskSpec(
             uid="sum",
@@ -53,51 +43,21 @@ class SlotSide:
         self.chain = OperatorChain(task, 0, environment, lambda output, batch: None)
         self.chain.open()
 
-    def epoch(self, batches):
-        for batch in batches:
-            self.chain.on_batch(batch)
-        self.chain.flush_output()
-        self.chain.finish_epoch()
+
+def pair_batches(words, codec):
+    for batch in arrow_batches(words, codec):
+        word, groups = batch.columns
+        numbers = pa.array(range(len(word)), pa.int64())
+        yield pa.RecordBatch.from_arrays([word, numbers, groups], names=["f0", "f1", KEY_GROUP_FIELD])
 
 
-def arrow_batches(words, codec):
-    for start in range(0, len(words), BATCH):
-        part = words[start : start + BATCH]
-        groups = pa.array([codec.key_group(word, MAX_PARALLELISM) for word in part], pa.int32())
-        numbers = pa.array(range(len(part)), pa.int64())
-        yield pa.RecordBatch.from_arrays([pa.array(part), numbers, groups], names=["f0", "f1", KEY_GROUP_FIELD])
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=10)
-    arguments = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}")
-    print("\n| keys | side | records/s | microseconds a record |")
-    print("|---|---|---|---|")
-    codec, count = KeyCodec(Types.STRING()), BATCH * BATCHES
-    words = [f"word-{number:08d}" for number in range(count)]
-    random.Random(1).shuffle(words)
-    for heat, picked in (("hot", random.Random(2).choices(words[:1_000], k=count)), ("cold", words)):
-        batches = list(arrow_batches(picked, codec))
-        with tempfile.TemporaryDirectory() as folder:
-            sides = {
-                f"{backend}, {how}": SlotSide(backend, folder, function)
-                for backend in ("hashmap", "rocksdb")
-                for how, function in (("element", ElementAggregation), ("columns", FieldAggregation))
-            }
-            best = dict.fromkeys(sides, float("inf"))
-            for number in range(arguments.rounds + 1):
-                for name, side in sides.items():
-                    started = time.thread_time()
-                    side.epoch(batches)
-                    if number:  # the first one fills the state
-                        best[name] = min(best[name], time.thread_time() - started)
-            for side in sides.values():
-                side.chain.close()
-        for name, seconds in best.items():
-            print(f"| {heat} | {name} | {count / seconds:,.0f} | {seconds / count * 1e6:.2f} |", flush=True)
+def sides_of(folder):
+    return {
+        f"{backend}, {how}": AggregationSide(backend, folder, function)
+        for backend in ("hashmap", "rocksdb")
+        for how, function in (("element", ElementAggregation), ("columns", FieldAggregation))
+    }
 
 
 if __name__ == "__main__":
-    main()
+    compare(__doc__, sides_of, pair_batches)

@@ -100,8 +100,29 @@ def arrow_batches(words, codec):
         yield pa.RecordBatch.from_arrays([pa.array(part, pa.string()), groups], names=["value", KEY_GROUP_FIELD])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def best_epochs(sides, batches, rounds):
+    """Return the processor time of each side's best epoch, in seconds by name; the sides take turns."""
+    best = dict.fromkeys(sides, float("inf"))
+    for number in range(rounds + 1):
+        for name, side in sides.items():
+            started = time.thread_time()
+            side.epoch(batches)
+            if number:  # the first one fills the state
+                best[name] = min(best[name], time.thread_time() - started)
+    for side in sides.values():
+        side.close()
+    return best
+
+
+def compare(about, make_sides, make_batches=arrow_batches):
+    """Print a table: hot and cold keys, for all sides.
+
+    Args:
+        about: The script's docstring.
+        make_sides: Returns the sides by name, of a folder.
+        make_batches: Returns an epoch's batches, of words and the codec of keys.
+    """
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=10)
     arguments = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}")
@@ -111,21 +132,17 @@ def main():
     words = [f"word-{number:08d}" for number in range(count)]
     random.Random(1).shuffle(words)
     for heat, picked in (("hot", random.Random(2).choices(words[:1_000], k=count)), ("cold", words)):
-        batches = list(arrow_batches(picked, codec))
+        batches = list(make_batches(picked, codec))
         with tempfile.TemporaryDirectory() as folder:
-            sides = [DictSide(folder), SlotSide("hashmap", folder), SlotSide("rocksdb", folder)]
-            best = dict.fromkeys((side.name for side in sides), float("inf"))
-            for number in range(arguments.rounds + 1):
-                for side in sides:
-                    started = time.thread_time()
-                    side.epoch(batches)
-                    if number:  # the first one fills the state
-                        best[side.name] = min(best[side.name], time.thread_time() - started)
-            for side in sides:
-                side.close()
+            best = best_epochs(make_sides(folder), batches, arguments.rounds)
         for name, seconds in best.items():
             print(f"| {heat} | {name} | {count / seconds:,.0f} | {seconds / count * 1e6:.2f} |", flush=True)
 
 
+def sides_of(folder):
+    sides = [DictSide(folder), SlotSide("hashmap", folder), SlotSide("rocksdb", folder)]
+    return {side.name: side for side in sides}
+
+
 if __name__ == "__main__":
-    main()
+    compare(__doc__, sides_of)
