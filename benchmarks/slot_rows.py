@@ -8,16 +8,10 @@ same function body over a dict, between the same conversions, without rows. Figu
 in the best epoch; the sides take turns. As in a slot, the garbage collector passes over what was loaded before.
 """
 
-import argparse
 import gc
-import os
-import platform
-import random
-import tempfile
-import time
 
 import pyarrow as pa
-from slot_throughput import BATCH, BATCHES, MAX_PARALLELISM, arrow_batches
+from slot_throughput import MAX_PARALLELISM, SlotSide, arrow_batches, compare
 
 from pystate.api.job_graph import OperatorKind
 from pystate.common import Row, Types
@@ -28,7 +22,6 @@ from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.operator_chain import OperatorChain
-from pystate.state.base.keys import KeyCodec
 
 WORD = Types.STRING()
 READ = Types.ROW_NAMED(["word", "amount", "price"], [WORD, Types.LONG(), Types.DOUBLE()])
@@ -47,7 +40,7 @@ class Total(KeyedProcessFunction):
         yield Row(value.word, amount, paid)
 
 
-class SlotSide:
+class RowSide(SlotSide):
     def __init__(self, backend, folder):
         self.name = backend
         task = TaskSpec(
@@ -64,19 +57,8 @@ class SlotSide:
         self.chain = OperatorChain(task, 0, environment, lambda output, batch: None)
         self.chain.open()
 
-    def epoch(self, batches):
-        for batch in batches:
-            self.chain.on_batch(batch)
-        self.chain.flush_output()
-        self.chain.finish_epoch()
-
-    def close(self):
-        self.chain.close()
-
 
 class DictSide:
-    name = "dict"
-
     def __init__(self):
         self.sums = {}
         self.written = RecordCodec(WRITTEN, "written")
@@ -102,34 +84,12 @@ def row_batches(words, codec):
         yield pa.RecordBatch.from_arrays(arrays, names=["word", "amount", "price", KEY_GROUP_FIELD])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=10)
-    arguments = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}")
-    print("\n| keys | side | records/s | microseconds a record |")
-    print("|---|---|---|---|")
-    codec, count = KeyCodec(WORD), BATCH * BATCHES
-    words = [f"word-{number:08d}" for number in range(count)]
-    random.Random(1).shuffle(words)
-    for heat, picked in (("hot", random.Random(2).choices(words[:1_000], k=count)), ("cold", words)):
-        batches = list(row_batches(picked, codec))
-        with tempfile.TemporaryDirectory() as folder:
-            sides = [DictSide(), SlotSide("hashmap", folder), SlotSide("rocksdb", folder)]
-            gc.collect()
-            gc.freeze()
-            best = dict.fromkeys((side.name for side in sides), float("inf"))
-            for number in range(arguments.rounds + 1):
-                for side in sides:
-                    started = time.thread_time()
-                    side.epoch(batches)
-                    if number:  # the first one fills the state
-                        best[side.name] = min(best[side.name], time.thread_time() - started)
-            for side in sides:
-                side.close()
-        for name, seconds in best.items():
-            print(f"| {heat} | {name} | {count / seconds:,.0f} | {seconds / count * 1e6:.2f} |", flush=True)
+def sides_of(folder):
+    sides = {"dict": DictSide(), "hashmap": RowSide("hashmap", folder), "rocksdb": RowSide("rocksdb", folder)}
+    gc.collect()
+    gc.freeze()  # as a slot does once it is deployed
+    return sides
 
 
 if __name__ == "__main__":
-    main()
+    compare(__doc__, sides_of, row_batches)
