@@ -54,7 +54,7 @@ class Side:
 
     @property
     def has_columns(self) -> bool:
-        return self.chain.operators[-1].aggregation is not None
+        return self.chain.operators[-1].columns is not None
 
     def take(self, keys: list[str], elements: list[Any]) -> None:
         codec = KeyCodec(KEY)

@@ -16,8 +16,7 @@ from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.chain_time import ChainTime
-from pystate.slot.operators.field_aggregations import ColumnAggregation
-from pystate.slot.operators.keyed_batches import DistinctKeys, KeyedBatchHandler
+from pystate.slot.operators.keyed_batches import ColumnHandler, DistinctKeys
 from pystate.slot.operators.operator import Operator
 from pystate.slot.operators.output import Emit, Output
 from pystate.slot.sorted_keys import SortedKeys
@@ -104,10 +103,9 @@ class InputProcessors:
         return process_timestamped if read.timestamped else process_plain
 
     def _keyed_input(self, read: TaskInput, key: KeyColumn, handle: Emit, head: Operator) -> ProcessBatch:
-        if head.keyed_batches is not None:
-            return self._columns_input(read, key, head, head.keyed_batches)
-        if head.aggregation is not None and not read.timestamped and self._sorted_keys is None:
-            return self._aggregation_input(read, key, head.aggregation)
+        columns, is_plain = head.columns, not read.timestamped and self._sorted_keys is None
+        if columns is not None and (is_plain or not columns.needs_plain):
+            return self._columns_input(read, key, head, columns)
         handle_batch = head.process_batch
         backend, codec, column, time = self._backend, self._key_codec, key.column, self._time
         assert backend is not None  # noqa: S101 - the task has a key
@@ -155,23 +153,7 @@ class InputProcessors:
             return process_timestamped if handle_batch is None else process_together
         return process_keyed
 
-    def _aggregation_input(self, read: TaskInput, key: KeyColumn, aggregation: ColumnAggregation) -> ProcessBatch:
-        backend, codec = self._backend, self._key_codec
-        assert backend is not None  # noqa: S101 - the task has a key
-        assert codec is not None  # noqa: S101
-        decode_keys, width = key.decoder(codec), len(RecordCodec(read.type_info, self._task.name).schema)
-
-        def process_aggregation(batch: pa.RecordBatch) -> None:
-            key_groups = batch.column(KEY_GROUP_FIELD)
-            self._check_route(key_groups)
-            distinct = DistinctKeys(batch.column(key.column), key_groups.to_pylist(), decode_keys)
-            backend.prefetch(distinct.internal, distinct.groups)
-            aggregation.process(batch.select(range(width)), distinct)
-            backend.count_records(batch.num_rows)
-
-        return process_aggregation
-
-    def _columns_input(self, read: TaskInput, key: KeyColumn, head: Operator, handler: KeyedBatchHandler) -> ProcessBatch:
+    def _columns_input(self, read: TaskInput, key: KeyColumn, head: Operator, handler: ColumnHandler) -> ProcessBatch:
         backend, codec, sorted_keys = self._backend, self._key_codec, self._sorted_keys
         assert backend is not None  # noqa: S101 - the task has a key
         assert codec is not None  # noqa: S101
@@ -179,9 +161,8 @@ class InputProcessors:
         context, keeps_fields = backend.key_context, head.keeps_fields
 
         def process_columns(batch: pa.RecordBatch) -> None:
-            key_groups = batch.column(KEY_GROUP_FIELD)
-            self._check_route(key_groups)
-            distinct = DistinctKeys(batch.column(key.column), key_groups.to_pylist(), decode_keys)
+            self._check_route(batch.column(KEY_GROUP_FIELD))
+            distinct = distinct_of(batch)
             backend.prefetch(distinct.internal, distinct.groups)
             head.touched |= keeps_fields
             try:
@@ -192,16 +173,18 @@ class InputProcessors:
 
         def process_sorted(batch: pa.RecordBatch) -> None:
             assert sorted_keys is not None  # noqa: S101 - asked below
-            key_groups = batch.column(KEY_GROUP_FIELD)
-            self._check_route(key_groups)
+            self._check_route(batch.column(KEY_GROUP_FIELD))
             head.touched |= keeps_fields
             for part in one_key_each(batch.column(key.column)):
                 rows = batch.slice(*part)
-                distinct = DistinctKeys(rows.column(key.column), rows.column(KEY_GROUP_FIELD).to_pylist(), decode_keys)
+                distinct = distinct_of(rows)
                 if distinct.internal[0] != context.active_key:
                     sorted_keys.begin(distinct.internal[0], distinct.groups[0])
                 handler.process(*columns_of(rows), distinct)
                 context.set_current_key(distinct.internal[0], distinct.groups[0])
+
+        def distinct_of(batch: pa.RecordBatch) -> DistinctKeys:
+            return DistinctKeys(batch.column(key.column), batch.column(KEY_GROUP_FIELD).to_pylist(), decode_keys)
 
         def columns_of(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
             times = batch.column(TIMESTAMP_FIELD) if read.timestamped else None

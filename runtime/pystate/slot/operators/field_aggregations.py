@@ -7,7 +7,7 @@ element by element.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from pystate.common.row import Row
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.records.codec import RecordCodec
 from pystate.slot.operators.keyed import reduce_state
-from pystate.slot.operators.keyed_batches import ColumnOutput, DistinctKeys, SlotKeyedBatch
+from pystate.slot.operators.keyed_batches import ColumnOutput, DistinctKeys, held_values
 from pystate.slot.operators.output import Emit
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.value_states import OverlayValueState
@@ -57,6 +57,8 @@ class ColumnAggregation:
         where: The operator, for errors.
     """
 
+    needs_plain: ClassVar = True  # each result has its element's time, and a bounded run has only the last one of each key
+
     def __init__(
         self,
         kind: AccumulateType,
@@ -80,10 +82,10 @@ class ColumnAggregation:
         self._codec = RecordCodec(type_info, where)
         self._names = type_info.row_names if type_info.kind is TypeKind.ROW else None
 
-    def process(self, data: pa.RecordBatch, distinct: DistinctKeys) -> None:
+    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
         """Aggregate the elements of a batch, and give out the result behind each."""
-        batch = SlotKeyedBatch(data, distinct, None, self._backend)
-        results = batch.get(self._state)
+        assert timestamps is None  # noqa: S101 - it needs plain ones
+        results = held_values(self._state, distinct)
         column = data.column(self._position or 0)
         rolled = None if column.null_count else self._rolled(column, distinct, results)
         if rolled is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -90,21 +90,12 @@ class SlotKeyedBatch(KeyedBatch):
 
     def get(self, state: ValueState[Any]) -> list[Any]:
         """Return what a state holds of each key."""
+        if isinstance(state, OverlayValueState):
+            return held_values(state, self._distinct)
         found = []
-        if not isinstance(state, OverlayValueState):
-            for position in range(len(self.keys)):
-                self.set_current_key(position)
-                found.append(state.value())
-            return found
-        overlay, load, hold = state.overlay, state.load, state.hold
-        is_mutable = isinstance(state, MutableValueState)
-        for key, group in zip(self._distinct.internal, self._distinct.groups, strict=True):
-            value = overlay.get(key, _MISSING)
-            if value is _MISSING:
-                value = load(key, group)
-                if is_mutable and value is not None:
-                    hold(key, group, value)  # user code may change it in place
-            found.append(value)
+        for position in range(len(self.keys)):
+            self.set_current_key(position)
+            found.append(state.value())
         return found
 
     def update(self, state: ValueState[Any], values: Iterable[Any]) -> None:
@@ -140,6 +131,40 @@ class SlotKeyedBatch(KeyedBatch):
         return self.data.to_pandas()
 
 
+def held_values(state: OverlayValueState, distinct: DistinctKeys) -> list[Any]:
+    """Return what a state holds of each key; None for nothing."""
+    found = []
+    overlay, load, hold = state.overlay, state.load, state.hold
+    is_mutable = isinstance(state, MutableValueState)
+    for key, group in zip(distinct.internal, distinct.groups, strict=True):
+        value = overlay.get(key, _MISSING)
+        if value is _MISSING:
+            value = load(key, group)
+            if is_mutable and value is not None:
+                hold(key, group, value)  # user code may change it in place
+        found.append(value)
+    return found
+
+
+class ColumnHandler(Protocol):
+    """Takes whole batches, as columns, in place of their elements.
+
+    Attributes:
+        needs_plain: Whether elements with timestamps, and those that come ordered by key, go one by one.
+    """
+
+    needs_plain: ClassVar[bool]
+
+    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
+        """Process a batch. The current key is afterwards any.
+
+        Args:
+            data: The columns of the elements.
+            timestamps: Of the elements; None where they have none.
+            distinct: Its keys.
+        """
+
+
 class KeyedBatchHandler:
     """Calls `process_batch`, and hands its results on.
 
@@ -151,6 +176,8 @@ class KeyedBatchHandler:
         output: Takes the results.
         columns: Takes those that are columns.
     """
+
+    needs_plain: ClassVar = False
 
     def __init__(
         self,
@@ -169,13 +196,7 @@ class KeyedBatchHandler:
         self._columns = columns
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
-        """Process a batch. The current key is afterwards the last one that the function has set, or none.
-
-        Args:
-            data: The columns of the elements.
-            timestamps: Of the elements; None where they have none.
-            distinct: Its keys.
-        """
+        """See `ColumnHandler.process`. The current key is afterwards the last one that the function has set, or none."""
         backend, time = self._backend, self._time
         time.timestamp = None if timestamps is None else pc.max(timestamps).as_py()
         try:

@@ -25,10 +25,10 @@ from pystate.slot.frozen_task import FrozenOperator
 from pystate.slot.operators.async_wait import AsyncWaitOperator
 from pystate.slot.operators.broadcast import broadcast_handlers
 from pystate.slot.operators.contexts import InitializationContext, SnapshotContext, SubtaskRuntimeContext
-from pystate.slot.operators.field_aggregations import ColumnAggregation, column_aggregation
+from pystate.slot.operators.field_aggregations import column_aggregation
 from pystate.slot.operators.interval_join import IntervalJoinOperator
 from pystate.slot.operators.keyed import final_reduce_handler, keyed_context, reduce_handler
-from pystate.slot.operators.keyed_batches import ColumnOutput, KeyedBatchHandler, takes_batches
+from pystate.slot.operators.keyed_batches import ColumnHandler, ColumnOutput, KeyedBatchHandler, takes_batches
 from pystate.slot.operators.one_input import Emit, callables, process_handler, stateless_handler
 from pystate.slot.operators.output import Output
 from pystate.slot.operators.sink import sink_handler
@@ -75,8 +75,7 @@ class Operator:
         async_wait: The calls under way, of an operator that has such.
         process_batch: Takes the elements of a batch with their keys and times, of a keyed operator that takes them so. None
             for one that takes them one by one.
-        keyed_batches: Takes batches as columns, for a function with a `process_batch`; else None.
-        aggregation: Takes batches as columns, for an aggregation of a field; else None.
+        columns: Takes whole batches as columns; None for an operator that takes elements.
         source: What epochs take, of an operator that is a source.
         touched: Whether the running epoch has handed an element to a function that keeps state in its own fields.
     """
@@ -97,8 +96,7 @@ class Operator:
         self.assigner: TimestampsAndWatermarks | None = None
         self.async_wait: AsyncWaitOperator | None = None
         self.process_batch: ProcessKeyedBatch | None = None
-        self.keyed_batches: KeyedBatchHandler | None = None
-        self.aggregation: ColumnAggregation | None = None
+        self.columns: ColumnHandler | None = None
         self.source: SourceInput | None = None
         self.touched = False
         self._context = context
@@ -316,7 +314,7 @@ class Operator:
                 return [final_reduce_handler(calls[0], output.emit, backend, input_type, timers)]
             one_by_one, where = reduce_handler(calls[0], output.emit, backend, input_type), f"uid {self.spec.uid}"
             columns = ColumnOutput(output, input_type, where)
-            self.aggregation = column_aggregation(function, input_type, backend, columns, one_by_one, where)
+            self.columns = column_aggregation(function, input_type, backend, columns, one_by_one, where)
             return [one_by_one]
         context = keyed_context(function, output, self._time, backend, timers)
         if takes_batches(function):
@@ -326,7 +324,7 @@ class Operator:
                     message, where=f"uid {self.spec.uid}", hint="give the step in front of key_by() an output_type"
                 )
             columns = ColumnOutput(output, self.spec.output_type, f"uid {self.spec.uid}")
-            self.keyed_batches = KeyedBatchHandler(function.process_batch, context, backend, self._time, output, columns)
+            self.columns = KeyedBatchHandler(function.process_batch, context, backend, self._time, output, columns)
         return [process_handler(call, output, context) for call in calls]
 
     def _marking(self, handle: Emit) -> Emit:
