@@ -217,6 +217,6 @@ def test_newer_rows_stand_in_the_place_of_older_ones() -> None:
     for _ in range(200):
         stored = {bytes([chance.randrange(20)]): b"old" for _ in range(chance.randrange(10))}
         newer = {bytes([chance.randrange(20)]): chance.choice([b"new", None]) for _ in range(chance.randrange(10))}
-        rows = UnwrittenRows(newer, lambda key, value: (key, value))  # type: ignore[arg-type,return-value]
+        rows = UnwrittenRows(newer.items)
         expected = {key: value for key, value in {**stored, **newer}.items() if value is not None}
         assert list(rows.over(sorted(stored.items()))) == sorted(expected.items())

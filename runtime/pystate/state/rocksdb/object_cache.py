@@ -89,21 +89,17 @@ class UnwrittenRows:
     """What RocksDB doesn't have of a state at the moment of a snapshot.
 
     Args:
-        values: By key; a copy.
-        row_of: Returns (row, bytes or None) of (key, stored form). Called on the thread that writes the snapshot.
+        rows: Makes (row, bytes or None) of all that is missing there. Called on the thread that writes the snapshot.
     """
 
-    __slots__ = ("_row_of", "_values")
+    __slots__ = ("_rows",)
 
-    def __init__(
-        self, values: Mapping[Hashable, Any], row_of: Callable[[Hashable, Any], tuple[bytes, bytes | None]]
-    ) -> None:
-        self._values = values
-        self._row_of = row_of
+    def __init__(self, rows: Callable[[], Iterable[tuple[bytes, bytes | None]]]) -> None:
+        self._rows = rows
 
     def over(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         """Return rows of RocksDB in their order with these in their places."""
-        newer = sorted(map(self._row_of, self._values.keys(), self._values.values()), key=itemgetter(0))
+        newer = sorted(self._rows(), key=itemgetter(0))
         place, count = 0, len(newer)
         for row, value in rows:
             while place < count and newer[place][0] < row:

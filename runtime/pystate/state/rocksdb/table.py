@@ -20,7 +20,6 @@ from pystate.state.rocksdb.rows import RocksDBRows, pack_head, too_large
 ROWS_PER_WRITE = 20_000
 """So many rows are made at a time: those of a large epoch take more memory than the epoch."""
 
-_MISSING = MISSING
 _BYTES_OF_A_CHARACTER = 4
 _row_of = itemgetter(0)
 
@@ -116,15 +115,15 @@ class RocksDBTable(RocksDBRows):
 
     def get(self, key: Hashable, key_group: int) -> Any:
         """Return the stored value; None where there is none."""
-        value = self._read.get(key, _MISSING)
-        if value is not _MISSING:
+        value = self._read.get(key, MISSING)
+        if value is not MISSING:
             return value
         if self._cache is not None and self._spilled is None:
             value = self._cache.get(key)
             if value is not MISSING:
                 return value
-        value = self._ahead.pop(key, _MISSING)
-        if value is _MISSING:
+        value = self._ahead.pop(key, MISSING)
+        if value is MISSING:
             if self._is_void:
                 data = self._key_bytes(key)
                 value = self._read_row(pack_head(key_group, len(data)) + data)
@@ -141,9 +140,9 @@ class RocksDBTable(RocksDBRows):
     def known(self, key: Hashable, key_group: int) -> Any:
         """Return a mutable value's bytes if the epoch read them, or they are in the cache."""
         if self._deserialize is not None:
-            return _MISSING
-        value = self._read.get(key, _MISSING)
-        if value is _MISSING and self._cache is not None and self._spilled is None:
+            return MISSING
+        value = self._read.get(key, MISSING)
+        if value is MISSING and self._cache is not None and self._spilled is None:
             value = self._cache.get(key)
         return value
 
@@ -164,16 +163,19 @@ class RocksDBTable(RocksDBRows):
 
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
         """Write (key, stored form) pairs; None removes. What wasn't there when it was read needs no removal."""
-        if self._to_bytes is not None and (self._cache is None or self._spilled is not None):
-            to_bytes = self._to_bytes
-            changes = ((key, None if stored is None else to_bytes(stored)) for key, stored in changes)
         if self._cache is None or self._spilled is not None:
-            self._write_values(changes, key_groups)
+            self._write_values(self._in_bytes(changes), key_groups)
             return
         changes, read = list(changes), self._read
         if read:  # what was there before is of no use, but that nothing was
-            self._cache.add_read({key: None for key, _ in changes if read.pop(key, _MISSING) is None})
+            self._cache.add_read({key: None for key, _ in changes if read.pop(key, MISSING) is None})
         self._cache.put_all(changes, key_groups)
+
+    def _in_bytes(self, changes: Iterable[tuple[Hashable, Any]]) -> Iterable[tuple[Hashable, bytes | None]]:
+        to_bytes = self._to_bytes
+        if to_bytes is None:
+            return changes
+        return ((key, None if stored is None else to_bytes(stored)) for key, stored in changes)
 
     def _write_values(self, changes: Iterable[tuple[Hashable, bytes | None]], key_groups: Mapping[Hashable, int]) -> None:
         key_bytes, is_void, row_of, read = self._key_bytes, self._is_void, self._begin, self._read
@@ -181,7 +183,7 @@ class RocksDBTable(RocksDBRows):
         while part := list(islice(waiting, ROWS_PER_WRITE)):
             rows = []
             for key, stored in part:
-                if stored is None and read.get(key, _MISSING) is None:
+                if stored is None and read.get(key, MISSING) is None:
                     continue
                 if is_void:
                     data = key_bytes(key)
@@ -207,28 +209,14 @@ class RocksDBTable(RocksDBRows):
         if self._cache is None or not self._cache.dirty:
             return
         values, key_groups = self._cache.take_dirty()
-        to_bytes = self._to_bytes
-        changes: Iterable[tuple[Hashable, Any]] = values.items()
-        if to_bytes is not None:
-            changes = ((key, None if value is None else to_bytes(value)) for key, value in values.items())
-        self._write_values(changes, key_groups)
+        self._write_values(self._in_bytes(values.items()), key_groups)
 
     @override
     def unwritten(self) -> UnwrittenRows | None:
         if self._cache is None or not self._cache.dirty:
             return None
-        key_groups, row_of, to_bytes = dict(self._cache.key_groups), self._begin, self._to_bytes
-        is_void, key_bytes = self._is_void, self._key_bytes
-
-        def row(key: Hashable, value: Any) -> tuple[bytes, bytes | None]:
-            if value is not None and to_bytes is not None:
-                value = to_bytes(value)
-            if is_void:
-                data = key_bytes(key)
-                return pack_head(key_groups[key], len(data)) + data, value
-            return row_of(key, key_groups[key]), value
-
-        return UnwrittenRows(dict(self._cache.dirty), row)
+        values, key_groups, row_of = dict(self._cache.dirty), dict(self._cache.key_groups), self._begin
+        return UnwrittenRows(lambda: [(row_of(key, key_groups[key]), data) for key, data in self._in_bytes(values.items())])
 
     @override
     def spill_to(self, scratch: rocksdb.Database) -> None:

@@ -17,7 +17,7 @@ from pystate.state.base.keys import KeyCodec
 from pystate.state.base.list_parts import unpack_part
 from pystate.state.base.schema import StateSchema
 from pystate.state.rocksdb.database import ColumnFamily, Database, FrozenRows
-from pystate.state.rocksdb.rows import pack_head, row_beginnings
+from pystate.state.rocksdb.rows import row_beginnings
 
 
 class RocksDBView(CommittedView):
@@ -55,22 +55,15 @@ class RocksDBView(CommittedView):
 class RocksDBStateView(StateView):
     """The rows of one state as they were."""
 
-    __slots__ = ("_begin", "_is_void", "_key_bytes", "_rows")
+    __slots__ = ("_begin", "_rows")
 
     def __init__(self, rows: FrozenRows, addresses: AddressFormat) -> None:
         self._rows = rows
         self._begin: Callable[[Hashable, int], bytes] = row_beginnings(addresses)
-        self._is_void = addresses.is_void
-        self._key_bytes = addresses.key_bytes
 
     @override
     def value(self, address: Hashable, key_group: int) -> bytes | None:
-        if self._is_void:
-            data = self._key_bytes(address)
-            row = pack_head(key_group, len(data)) + data
-        else:
-            row = self._begin(address, key_group)
-        return self._rows.get(row)
+        return self._rows.get(self._begin(address, key_group))
 
     @override
     def elements(self, address: Hashable, key_group: int) -> list[bytes]:
