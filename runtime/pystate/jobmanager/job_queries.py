@@ -9,7 +9,6 @@ from typing import Any
 
 from pystate.common.errors import JobTerminatedError, UsageError
 from pystate.common.json_text import json_able
-from pystate.common.time import current_time_ms
 from pystate.jobmanager.driver_gateway import DriverGateway, DriverUnreachableError
 from pystate.queryable.errors import QueryableStateError, WrongKeyTypeError, WrongNamespaceError, query_error
 from pystate.queryable.immutable_states import (
@@ -21,7 +20,7 @@ from pystate.queryable.immutable_states import (
     ImmutableValueState,
     ReadVersion,
 )
-from pystate.queryable.kv_state_codec import KvStateCodec
+from pystate.queryable.kv_state_codec import KvStateCodec, read_version
 from pystate.queryable.messages import QueryableState, StateAnswer, StateRead
 from pystate.queryable.outcomes import Consistency, QueryOutcome
 from pystate.rest.queryable_state import KvStateAnswer, KvStateEntry, KvStateVersion, QueryableStateInfo
@@ -81,7 +80,7 @@ class JobQueries:
             QueryableStateError: The job answers no queries at the moment, or at all.
             JobTerminatedError: It has ended.
         """
-        codecs = {one.state: self._located(one.state) for one in wanted}
+        codecs = {name: self._located(name) for name in {one.state for one in wanted}}
         answers: dict[int, KvStateAnswer] = {}
         reads: dict[int, StateRead] = {}
         for place, one in enumerate(wanted):
@@ -168,11 +167,7 @@ def _refused(name: str, error: QueryableStateError) -> KvStateAnswer:
 def _answer(name: str, codec: KvStateCodec, answer: StateAnswer, now: int) -> KvStateAnswer:
     if answer.outcome is not QueryOutcome.OK:
         said = query_error(answer.outcome, answer.message).message
-        version = None
-        if answer.version is not None:
-            found = answer.version
-            age = max(0, current_time_ms() - found.timestamp)
-            version = _version(ReadVersion(found.epoch, found.checkpoint_id, found.timestamp, age))
+        version = None if answer.version is None else _version(read_version(answer.version, now))
         return KvStateAnswer(state=name, outcome=answer.outcome.value, version=version, message=said)
     state = codec.decode([answer], now)
     cursor = None if state.cursor is None else state.cursor.hex()

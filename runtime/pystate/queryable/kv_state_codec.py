@@ -18,7 +18,7 @@ from pystate.queryable.immutable_states import (
     ImmutableValueState,
     ReadVersion,
 )
-from pystate.queryable.messages import MAX_ENTRIES, QueryableState, QueryOutcome, StateAnswer, StateRead
+from pystate.queryable.messages import MAX_ENTRIES, QueryableState, QueryOutcome, StateAnswer, StateRead, StateVersion
 from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
 from pystate.state.base.schema import StateSchema
 
@@ -140,7 +140,10 @@ class KvStateCodec:
         for answer in answers:
             if answer.outcome is not QueryOutcome.OK:
                 raise query_error(answer.outcome, answer.message, f"state {self.state.name!r}")
-        version = _version(last, now)
+        if last.version is None:
+            message = "The answer doesn't say of which version of the state it is."
+            raise BadQueryError(message, hint=BadQueryError.remedy)
+        version = read_version(last.version, now)
         values = self._schema.values
         if self.kind is StateKind.MAP:
             codec = self._schema.user_keys
@@ -164,10 +167,7 @@ class KvStateCodec:
         return ImmutableAggregatingState(value, version)
 
 
-def _version(answer: StateAnswer, now: int) -> ReadVersion:
-    version = answer.version
-    if version is None:
-        message = "The answer doesn't say of which version of the state it is."
-        raise BadQueryError(message, hint=BadQueryError.remedy)
+def read_version(version: StateVersion, now: int) -> ReadVersion:
+    """Return a version with its age, by the clock of the job."""
     age = max(0, now - version.timestamp)
     return ReadVersion(version.epoch, version.checkpoint_id, version.timestamp, age)
