@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
 from pystate.common.errors import StateDeclarationError
@@ -12,6 +12,7 @@ from pystate.queryable.messages import Consistency, QueryableState, QueryOutcome
 from pystate.slot.queryable.kv_state_entry import KvStateEntry, version_of
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.committed_states import CommittedStates, CommittedVersion
+from pystate.state.base.queryable_states import QueryableStateInfo
 
 
 class KvStateRegistry:
@@ -91,21 +92,21 @@ class KvStateRegistry:
     def _look(self) -> None:
         """Find states that were declared since."""
         with self._lock:
-            for name, entry in self._declared():
-                known = self._entries.setdefault(name, entry)
-                mine, other = known.description, entry.description
-                if (mine.uid, mine.state.name) != (other.uid, other.state.name):
-                    raise same_name(mine, other)
+            for uid, backend, versions in self._subtasks:
+                for name, info in backend.queryable_states().items():
+                    known = self._entries.get(name)
+                    if known is None:
+                        description = _description(name, uid, backend, info)
+                        self._entries[name] = KvStateEntry(
+                            description, info, backend.key_codec, backend.key_group_range, versions, self._clock
+                        )
+                    elif (known.description.uid, known.info.state_name) != (uid, info.state_name):
+                        raise same_name(known.description, _description(name, uid, backend, info))
 
-    def _declared(self) -> Iterator[tuple[str, KvStateEntry]]:
-        for uid, backend, versions in self._subtasks:
-            for name, info in backend.queryable_states().items():
-                state = info.schema.meta_info(info.state_name)
-                description = QueryableState(name, uid, backend.key_codec.key_type, backend.max_parallelism, state)
-                yield (
-                    name,
-                    KvStateEntry(description, info, backend.key_codec, backend.key_group_range, versions, self._clock),
-                )
+
+def _description(name: str, uid: str, backend: KeyedStateBackend, info: QueryableStateInfo) -> QueryableState:
+    state = info.schema.meta_info(info.state_name)
+    return QueryableState(name, uid, backend.key_codec.key_type, backend.max_parallelism, state)
 
 
 def same_name(one: QueryableState, other: QueryableState) -> StateDeclarationError:
