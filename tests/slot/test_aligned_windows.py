@@ -237,3 +237,30 @@ def test_only_what_is_known_to_behave_takes_batches() -> None:
     ):
         assert not is_aligned(operation)
     assert issubclass(AlignedWindowOperator, WindowOperator)
+
+
+def test_what_the_epoch_has_of_a_window_is_asked_of_the_state_once_and_of_a_new_window_never() -> None:
+    asked = []
+    harness = make(TumblingEventTimeWindows(10), "sum", "hashmap")
+    tables = harness._chain.operators[-1].process_batch.__self__._tables  # type: ignore[union-attr]
+    read = tables._accumulators.read
+
+    class Watched:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(accumulators, name)
+
+        def read(self, address: Any, key_group: int) -> Any:
+            asked.append(address[0])
+            return read(address, key_group)
+
+    accumulators = tables._accumulators
+    tables._accumulators = Watched()
+    harness.process_elements([("a", 1), ("b", 1), ("a", 1), ("c", 1_000)], [1, 2, 3, 100_000])
+    harness.end_epoch()
+    assert asked == []
+    harness.process_elements([("a", 1), ("a", 1), ("d", 1), ("a", 5)], [1, 2, 3, 11])  # 11: behind one that is stored
+    assert asked == ["a", "d"]
+    assert harness.num_event_time_timers() == 5
+    harness.process_watermark(19)
+    assert sorted(harness.extract_output()) == [1, 1, 4, 5]
+    harness.close()

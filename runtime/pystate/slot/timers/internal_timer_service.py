@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 from pystate.api.time_domain import TimeDomain
@@ -30,10 +31,22 @@ class Triggerable(Protocol):
 
 @runtime_checkable
 class BulkTriggerable(Triggerable, Protocol):
-    """What registers and deletes no timers of its service when they fire, so that many can fire at once."""
+    """What registers and deletes no timers of its service when they fire, so that many can fire at once.
+
+    Some timers by event time it may keep for itself as long as the epoch runs.
+    """
 
     def on_event_times(self, timers: Sequence[Timer]) -> None:
         """Do what is due at several event times, in their order; sets the current key and the time for each by itself."""
+
+    def times_up_to(self, limit: int) -> Sequence[int]:
+        """Return the times up to a limit of the timers that it keeps, in order."""
+
+    def on_own_timers(self, time: int) -> int:
+        """Do what is due at a time by the timers that it keeps, and forget those; return how many there were."""
+
+    def own_timers(self) -> Iterator[Timer]:
+        """Iterate over the timers that it keeps."""
 
 
 class InternalTimerService:
@@ -99,8 +112,13 @@ class InternalTimerService:
         self._processing.remove(self._timer(self._processing, namespace, timestamp))
 
     def timers(self, domain: TimeDomain) -> Iterator[Timer]:
-        """Iterate over the timers in a domain of time, those of a key group in the order of their times."""
-        return (self._event if domain is TimeDomain.EVENT_TIME else self._processing).timers()
+        """Iterate over the timers in a domain of time, those of a key group in the order of their times.
+
+        Those that a `BulkTriggerable` keeps for itself come behind them.
+        """
+        if domain is TimeDomain.PROCESSING_TIME:
+            return self._processing.timers()
+        return self._event.timers() if self._bulk is None else chain(self._event.timers(), self._bulk.own_timers())
 
     def next_processing_time(self) -> int | None:
         """Return the time of the first timer by the clock; None where there is none."""
@@ -142,18 +160,28 @@ class InternalTimerService:
         return fired
 
     def _fire_in_bulk(self, target: BulkTriggerable, limit: int) -> int:
-        backend, time = self._backend, self._time
+        time = self._time
         fired = 0
         before = time.timestamp
         try:
-            while due := self._event.poll_due(limit, FIRED_PER_LOOK):
-                target.on_event_times(due)
-                fired += len(due)
-                backend.limit_epoch(len(due), 0)
+            for own in target.times_up_to(limit):
+                fired += self._fire_due(target, own)
+                count = target.on_own_timers(own)
+                self._backend.limit_epoch(count, 0)
+                fired += count
+            fired += self._fire_due(target, limit)
         finally:
             time.timestamp = before
             if fired:
-                backend.key_context.clear()
+                self._backend.key_context.clear()
+        return fired
+
+    def _fire_due(self, target: BulkTriggerable, limit: int) -> int:
+        fired = 0
+        while due := self._event.poll_due(limit, FIRED_PER_LOOK):
+            target.on_event_times(due)
+            fired += len(due)
+            self._backend.limit_epoch(len(due), 0)
         return fired
 
     def _timer(self, queue: KeyGroupedPriorityQueue, namespace: Any, timestamp: int) -> Timer:

@@ -8,12 +8,13 @@ What is read and written is what the state's `get`, `add` and `clear` would have
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from pystate.api.state import AggregatingStateDescriptor, ReducingStateDescriptor
 from pystate.common.overrides import override
 from pystate.state.base.derived_states import no_accumulator, no_reduced_value, reduce_callable, refuse_none
+from pystate.state.base.epoch_front import EpochFront
 from pystate.state.base.internal_state import InternalKvState
 from pystate.state.base.value_states import OverlayValueState
 
@@ -25,18 +26,16 @@ class Accumulators(ABC):
         name: The state's name.
         values: Holds them.
 
-    Attributes:
-        held: Those of the running epoch by address; None where one was removed. It is one dict for good.
     """
 
-    __slots__ = ("_checked", "_load", "_name", "_values", "held")
+    __slots__ = ("_checked", "_held", "_load", "_name", "_values")
 
     def __init__(self, name: str, values: OverlayValueState) -> None:
         self._name = name
         self._values = values
         self._load = values.load
         self._checked = values.checked
-        self.held: dict[Hashable, Any] = values.overlay
+        self._held: dict[Hashable, Any] = values.overlay  # one dict for good; None where one was removed
 
     @staticmethod
     def of(handle: InternalKvState) -> Accumulators | None:
@@ -74,20 +73,18 @@ class Accumulators(ABC):
             StateError: The function returns None, or has no `merge`.
         """
 
-    def add_first(self, address: Hashable, key_group: int, value: Any) -> None:
-        """Add a value to the accumulator of an address that isn't among the held ones, or was removed."""
-        held = self.held
-        accumulator = None if address in held else self._load(address, key_group)
-        self._values.hold(address, key_group, self.combine(accumulator, value))
+    def stand_behind(self, front: EpochFront) -> None:
+        """Let an operator keep accumulators of the running epoch in front of the state."""
+        self._values.front = front
 
-    def add_new(self, address: Hashable, key_group: int, value: Any) -> None:
-        """Add a value to a new accumulator, of an address that no finished epoch has had."""
-        self._values.hold(address, key_group, self.combine(None, value))
+    def hold_all(self, addresses: Sequence[Hashable], key_groups: Sequence[int], accumulators: Iterable[Any]) -> None:
+        """Set the accumulators of some addresses; those that `combine` returned."""
+        self._values.hold_all(addresses, key_groups, accumulators)
 
     def read(self, address: Hashable, key_group: int) -> Any:
         """Return the accumulator of an address; None where there is none."""
-        accumulator = self.held.get(address)
-        if accumulator is None and address not in self.held:
+        accumulator = self._held.get(address)
+        if accumulator is None and address not in self._held:
             return self._load(address, key_group)
         return accumulator
 

@@ -7,12 +7,13 @@ removes lives in an overlay until the epoch is flushed, and is gone when it is r
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pystate.common.errors import StateError
 from pystate.common.overrides import override
+from pystate.state.base.epoch_front import EpochFront
 from pystate.state.base.epoch_size import mapping_size
 from pystate.state.base.overlay import EpochOverlay
 from pystate.state.base.timer_buckets import TimerBuckets
@@ -75,6 +76,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
 
     Attributes:
         schema: As given.
+        front: What an operator keeps of the epoch in front of the queue; None for nothing.
     """
 
     __slots__ = (
@@ -88,6 +90,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         "_lowest",
         "_owned",
         "_store",
+        "front",
         "schema",
     )
 
@@ -95,6 +98,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         self.schema = schema
         self._context = context
         self._store = store
+        self.front: EpochFront | None = None
         self._owned = range(context.key_group_range.start, context.key_group_range.end + 1)
         self._changes: dict[Timer, bool] = {}
         self._added: dict[int, TimerBuckets] = {}  # what was removed again is still in them
@@ -148,6 +152,15 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         known = self._lowest.get(key_group)
         if known is None or time < known:
             self._announce(key_group, time)
+
+    def add_for_flush(self, timers: Iterable[Timer]) -> None:
+        """Add timers right before the epoch's changes are taken and dropped; until then none of them is found."""
+        lowest = self._lowest
+        for timer in timers:
+            self._changes[timer] = True
+            known = lowest.get(timer[2])
+            if known is None or timer[0] < known:
+                self._announce(timer[2], timer[0])
 
     def remove(self, timer: Timer) -> None:
         """Remove a timer; nothing happens where it isn't there."""
@@ -289,6 +302,8 @@ class KeyGroupedPriorityQueue(EpochOverlay):
 
     def prepare_flush(self) -> list[Change]:
         """Return what the epoch added and removed."""
+        if self.front is not None:
+            self.front.settle()
         return list(self._changes.items())
 
     @override
@@ -300,6 +315,8 @@ class KeyGroupedPriorityQueue(EpochOverlay):
 
     @override
     def drop_epoch(self) -> None:
+        if self.front is not None:
+            self.front.drop()
         for timer, added in self._changes.items():
             if not added:  # it may be there again
                 self._announce(timer.key_group, timer.timestamp)

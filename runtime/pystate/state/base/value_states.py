@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pystate.api.state import ValueState
 from pystate.common.errors import StateError
 from pystate.common.overrides import override
+from pystate.state.base.epoch_front import EpochFront
 from pystate.state.base.epoch_size import mapping_size
 from pystate.state.base.key_context import NO_KEY, KeyContext
 from pystate.state.base.overlay import KeyStore, OverlayState
@@ -39,14 +40,19 @@ class ValueStore(KeyStore, Protocol):
 
 
 class OverlayValueState(OverlayState, ValueState[Any]):
-    """What the value states share: the overlay of the running epoch, whose values are the objects user code sees."""
+    """What the value states share: the overlay of the running epoch, whose values are the objects user code sees.
 
-    __slots__ = ("_groups", "_overlay")
+    Attributes:
+        front: What an operator keeps of the epoch in front of the overlay; None for nothing.
+    """
+
+    __slots__ = ("_groups", "_overlay", "front")
 
     def __init__(self, name: str, context: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
         super().__init__(name, context, serializer, store)
         self._overlay: dict[Hashable, Any] = {}  # one dict for good, see `overlay`
         self._groups: dict[Hashable, int] = {}  # key group of each key in the overlay
+        self.front: EpochFront | None = None
 
     @override
     def update(self, value: Any) -> None:
@@ -134,7 +140,8 @@ class OverlayValueState(OverlayState, ValueState[Any]):
     @override
     def held_bytes(self) -> int:
         kept: int = self._store.kept_bytes()
-        return mapping_size(self._overlay) + sys.getsizeof(self._groups) + kept
+        in_front = 0 if self.front is None else self.front.held_bytes()
+        return mapping_size(self._overlay) + sys.getsizeof(self._groups) + kept + in_front
 
     @override
     def has_value(self) -> bool:
@@ -146,6 +153,8 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @override
     def drop_epoch(self) -> None:
+        if self.front is not None:
+            self.front.drop()
         self._overlay.clear()
         self._groups.clear()
         self._store.end_epoch()
@@ -193,6 +202,8 @@ class ImmutableValueState(OverlayValueState):
 
     def prepare_flush(self) -> list[tuple[Hashable, Any]]:
         """Return what the epoch wrote."""
+        if self.front is not None:
+            self.front.settle()
         if self._store.stores_objects:
             return list(self._overlay.items())
         return [(key, None if value is None else self._bytes_of(key, value)) for key, value in self._overlay.items()]
@@ -260,6 +271,8 @@ class MutableValueState(OverlayValueState):
 
     def prepare_flush(self) -> list[tuple[Hashable, Any]]:
         """Return what the epoch wrote, and what it changed in place."""
+        if self.front is not None:
+            self.front.settle()
         changes: list[tuple[Hashable, bytes | None]] = []
         known, groups, bytes_of = self._store.known, self._groups, self._bytes_of
         for key, value in self._overlay.items():

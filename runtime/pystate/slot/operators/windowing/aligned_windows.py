@@ -7,7 +7,7 @@ Results, state, timers and snapshots are the same.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from pystate.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
@@ -15,14 +15,15 @@ from pystate.api.window.operation import WindowOperation
 from pystate.api.window.triggers import EventTimeTrigger
 from pystate.api.window.windows import MIN_TIMESTAMP, TimeWindow, checked_timestamp
 from pystate.slot.operators.windowing.window_operator import WindowOperator
+from pystate.slot.operators.windowing.window_tables import WindowTable, WindowTables
 from pystate.state.base.accumulators import Accumulators
-from pystate.state.base.timer_schema import Timer, check_time, new_timer
+from pystate.state.base.timer_schema import Timer, check_time
 
 _PANES_KNOWN = 10_000
 """After so many panes, those that are known are forgotten."""
 
-Pane = tuple[tuple[Hashable, int, bool], ...]
-"""The windows of a pane that aren't late, the last first: namespace, last time, whether no finished epoch has had it."""
+Pane = tuple[tuple[dict[Hashable, Any], WindowTable], ...]
+"""The windows of a pane that aren't late, the last first: their accumulators, and their tables."""
 
 
 def is_aligned(operation: WindowOperation) -> bool:
@@ -47,9 +48,10 @@ class AlignedWindowOperator(WindowOperator):
         self._accumulators = accumulators
         self._pane_size, self._pane_offset = assigner.panes
         self._keys = self._backend.key_context
-        self._panes: dict[int, Pane] = {}
-        self._panes_at = (MIN_TIMESTAMP, MIN_TIMESTAMP)
         self._event_timers = self._timers.event_time_timers
+        self._tables = WindowTables(accumulators, self._event_timers)
+        self._panes: dict[int, Pane] = {}
+        self._panes_at = (MIN_TIMESTAMP, -1)
 
     def process_batch(
         self,
@@ -67,13 +69,11 @@ class AlignedWindowOperator(WindowOperator):
             timestamps: Their times; None for none.
         """
         size, offset = self._pane_size, self._pane_offset
-        accumulators, context = self._accumulators, self._keys
-        held, combine = accumulators.held, accumulators.combine
-        add_first, add_new = accumulators.add_first, accumulators.add_new
-        add_timer, panes = self._event_timers.add, self._known_panes()
+        context, tables, panes = self._keys, self._tables, self._known_panes()
+        combine, load, groups = self._accumulators.combine, tables.load, tables.key_groups
         for key, key_group, element, timestamp in zip(keys, key_groups, elements, timestamps, strict=True):
             context.active_key = key  # a function of the program's may ask for it
-            context.active_key_group = key_group
+            context.active_key_group = groups[key] = key_group
             if timestamp is None:
                 timestamp = checked_timestamp(MIN_TIMESTAMP)  # which refuses it
             start = timestamp - (timestamp - offset) % size
@@ -85,17 +85,11 @@ class AlignedWindowOperator(WindowOperator):
             if not pane:
                 self._pass_by(element, timestamp)
                 continue
-            for namespace, end, is_new in pane:
-                address = (key, namespace)
-                accumulator = held.get(address)
-                if accumulator is not None:
-                    held[address] = combine(accumulator, element)
-                    continue
-                if is_new:
-                    add_new(address, key_group, element)
-                else:
-                    add_first(address, key_group, element)
-                add_timer(new_timer(end, key, key_group, namespace))
+            for accumulators, table in pane:
+                accumulator = accumulators.get(key)
+                if accumulator is None and table.stored is not None:
+                    accumulator = load(table, key, key_group)
+                accumulators[key] = combine(accumulator, element)
 
     def on_event_times(self, timers: Iterable[Timer]) -> None:
         """Fire and forget the windows of some timers, as `on_event_time` does with each."""
@@ -105,6 +99,8 @@ class AlignedWindowOperator(WindowOperator):
         plain, output, clears = self._operation.window_function is None, self._output, self._clears
         namespace: Any = None
         window: Any = None
+        of_epoch: dict[Hashable, Any] = {}
+        stored: Set[Hashable] = frozenset()
         highest = self._event_timers.highest_stored()
         for timer in timers:
             end, context.active_key, key_group, its_namespace = timer
@@ -112,10 +108,14 @@ class AlignedWindowOperator(WindowOperator):
             if its_namespace is not namespace and its_namespace != namespace:
                 namespace = its_namespace
                 window = self._namespaces.window(namespace)
+                of_epoch, stored = self._of_epoch(namespace)
             if end != window.end - 1:  # of an operator that allowed more lateness
                 continue
             address = (context.active_key, namespace)
-            accumulator = read(address, key_group)
+            accumulator = of_epoch.pop(context.active_key, None)
+            is_stored = accumulator is None or context.active_key in stored
+            if accumulator is None:
+                accumulator = read(address, key_group)
             result = None if accumulator is None else result_of(accumulator)
             if result is not None:
                 time.timestamp = end
@@ -123,7 +123,7 @@ class AlignedWindowOperator(WindowOperator):
                     output.collect(result)
                 else:
                     self._emit(window, [result])
-            if accumulator is not None:
+            if accumulator is not None and is_stored:
                 if end > highest:
                     remove_new(address)
                 else:
@@ -131,6 +131,45 @@ class AlignedWindowOperator(WindowOperator):
             if clears is not None:
                 self._context.select(window)
                 clears.clear(self._context)
+
+    def times_up_to(self, limit: int) -> list[int]:
+        """Return the ends up to a time of windows that the epoch has elements of, in order."""
+        return self._tables.times_up_to(limit)
+
+    def on_own_timers(self, time: int) -> int:
+        """Fire and forget the windows that end at a time, of all keys that the epoch has elements of; return how many."""
+        return sum(map(self._fire_table, self._tables.take(time)))
+
+    def own_timers(self) -> Iterator[Timer]:
+        """Iterate over the timers of windows that are the epoch's alone."""
+        return self._tables.timers()
+
+    def _fire_table(self, table: WindowTable) -> int:
+        context, time, groups = self._keys, self._time, self._tables.key_groups
+        result_of, remove, stored = self._accumulators.result, self._accumulators.remove, table.stored
+        plain, output, clears = self._operation.window_function is None, self._output, self._clears
+        window = self._namespaces.window(table.namespace)
+        for key, accumulator in table.accumulators.items():
+            context.active_key = key
+            context.active_key_group = groups[key]
+            result = result_of(accumulator)
+            if result is not None:
+                time.timestamp = table.end
+                if plain:
+                    output.collect(result)
+                else:
+                    self._emit(window, [result])
+            if stored and key in stored:
+                remove((key, table.namespace), groups[key])
+            if clears is not None:
+                self._context.select(window)
+                clears.clear(self._context)
+        return len(table.accumulators)
+
+    def _of_epoch(self, namespace: Hashable) -> tuple[dict[Hashable, Any], Set[Hashable]]:
+        """Return the accumulators that the epoch has of a window, and which of them are in the state, too."""
+        table = self._tables.known(namespace)
+        return ({}, frozenset()) if table is None else (table.accumulators, table.stored or frozenset())
 
     def _pass_by(self, value: Any, timestamp: int) -> None:
         """Do with an element that is in no window, or in late ones only, what `process_element` does."""
@@ -143,7 +182,7 @@ class AlignedWindowOperator(WindowOperator):
 
     def _known_panes(self) -> dict[int, Pane]:
         """Return the panes as they are now. Neither does the watermark rise within a batch, nor does an epoch end."""
-        now = self._time.watermark, self._event_timers.highest_stored()
+        now = self._time.watermark, self._tables.turns
         if self._panes_at != now or len(self._panes) > _PANES_KNOWN:
             self._panes_at = now
             self._panes.clear()
@@ -152,11 +191,11 @@ class AlignedWindowOperator(WindowOperator):
     def _pane(self, timestamp: int) -> Pane:
         """Return the pane that a time is in."""
         windows: Iterable[TimeWindow] = self._assigner.assign_windows(None, timestamp, self._assigner_context)
-        highest = self._event_timers.highest_stored()  # a window with state has a timer at its end, or behind it
         pane = []
         for window in windows:
             if not self._is_late(window):
                 end = window.max_timestamp()
                 check_time(end)
-                pane.append((self._namespaces.serializer.internal(self._namespaces.of(window)), end, end > highest))
+                table = self._tables.table(self._namespaces.serializer.internal(self._namespaces.of(window)), end)
+                pane.append((table.accumulators, table))
         return tuple(pane)
