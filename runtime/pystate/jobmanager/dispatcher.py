@@ -15,6 +15,7 @@ from pystate.common.time import current_time_ms, steady_ms
 from pystate.job_folder.job_record import JobRecord
 from pystate.job_folder.small_files import EnvironmentFile
 from pystate.job_folder.submission import Submission, SubmissionFile
+from pystate.jobmanager.class_data_trainer import ClassDataTrainer
 from pystate.jobmanager.driver_process import DriverLauncher, DriverRefusedError
 from pystate.jobmanager.driver_starts import DriverStarts
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
@@ -38,6 +39,7 @@ class Dispatcher:
         leadership: Whether we may act.
         store: How long jobs that have ended stay.
         steady: Milliseconds on a clock that nobody sets.
+        trainer: Makes later drivers start sooner; None for nobody.
 
     Attributes:
         home: The folder of this installation.
@@ -54,13 +56,14 @@ class Dispatcher:
         leadership: Leadership | None = None,
         store: JobStoreTerms | None = None,
         steady: Callable[[], int] = steady_ms,
+        trainer: ClassDataTrainer | None = None,
     ) -> None:
         self.home = home
         self._folders = folders or LocalJobFolders(home)
         self._leadership: Leadership = leadership or OnlyJobManager()
         self._closed = threading.Event()
         self.steps = RetriedSteps(self._closed)
-        self._drivers = DriverStarts(launcher, self._leadership, self._closed)
+        self._drivers = DriverStarts(launcher, self._leadership, self._closed, trainer)
         self._services = JobManagerSharedServices(self._drivers, self._leadership, self.steps, clock)
         self._registry = JobRegistry()
         self._recovery = JobRecovery(home, self._folders, launcher, self._registry, self._services)

@@ -12,6 +12,7 @@ from pystate.common.job_files import check_room
 from pystate.job_folder.job_record import JobRecord
 from pystate.job_folder.small_files import EnvironmentFile
 from pystate.job_folder.submission import Submission, SubmissionFile
+from pystate.jobmanager.class_data_trainer import ClassDataTrainer
 from pystate.jobmanager.driver_process import DriverLauncher, DriverProcess
 from pystate.jobmanager.leadership import Leadership
 
@@ -25,12 +26,20 @@ class DriverStarts:
         launcher: Starts processes.
         leadership: Whether this job manager may act.
         closed: Set when it acts no more.
+        trainer: Told of each start; None for nobody.
     """
 
-    def __init__(self, launcher: DriverLauncher, leadership: Leadership, closed: threading.Event) -> None:
+    def __init__(
+        self,
+        launcher: DriverLauncher,
+        leadership: Leadership,
+        closed: threading.Event,
+        trainer: ClassDataTrainer | None = None,
+    ) -> None:
         self._launcher = launcher
         self._leadership = leadership
         self._closed = closed
+        self._trainer = trainer
         self._lock = threading.Lock()
 
     def start(self, job_id: str, submission: Submission, environment: Mapping[str, str]) -> DriverProcess:
@@ -47,6 +56,7 @@ class DriverStarts:
         """
         process = self._launcher.start(job_id, submission, environment, self._leadership.token)
         logger.info("job %s (%s) starts in process %d", job_id, submission.job_file, process.pid)
+        self._tell_trainer(submission, environment)
         return process
 
     def start_again(self, directory: JobDirectory, record: JobRecord) -> DriverProcess | None:
@@ -73,9 +83,16 @@ class DriverStarts:
             self._leadership.check()
             process = self._launcher.start(record.job_id, submission, environment.variables, self._leadership.token)
         logger.info("job %s is started again in process %d", record.job_id, process.pid)
+        self._tell_trainer(submission, environment.variables)
         return process
+
+    def _tell_trainer(self, submission: Submission, environment: Mapping[str, str]) -> None:
+        if self._trainer is not None:
+            self._trainer.driver_started(submission, environment)
 
     def close(self) -> None:
         """Start no more drivers in the place of others; behind this call none is under way."""
         with self._lock:
             self._closed.set()
+        if self._trainer is not None:
+            self._trainer.close()

@@ -28,11 +28,13 @@ from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, write_file_atomically, write_json
 from pystate.common.home_token import home_token
 from pystate.common.job_manager_entry import REWRITE_SECONDS, DamagedAddressError, is_damaged, read_job_manager
+from pystate.common.job_manager_options import JobManagerOptions
 from pystate.common.private_home import close_to_others
 from pystate.common.processes import started_at, this_machine
 from pystate.common.regular_files import NotRegularError, open_to_write
 from pystate.common.security_options import SecurityOptions
 from pystate.common.time import current_time_ms
+from pystate.jobmanager.class_data_trainer import ClassDataTrainer
 from pystate.jobmanager.dispatcher import Dispatcher
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.high_availability.leader_gate import LeaderGate
@@ -206,6 +208,9 @@ class _Jobs:
             self._home,
             self._launcher,
             store=JobStoreTerms.of(self._configuration),
+            trainer=ClassDataTrainer(self._home.root)
+            if self._configuration.get(JobManagerOptions.CLASS_DATA_ARCHIVE)
+            else None,
             **changes,
         )
 

@@ -15,10 +15,12 @@ from pystate.common.errors import ConfigurationError
 from pystate.common.execution_target import execution_target
 from pystate.common.home import write_file_atomically
 from pystate.common.java import find_java
+from pystate.common.job_manager_options import JobManagerOptions
 from pystate.common.options import CoreOptions, PystateOptions, SparkOptions
 from pystate.common.sensitive_keys import REDACTED
 from pystate.logs.pipes import descriptor_into, log_bounds
 from pystate.slot.output_buffer import BYTES_PER_BATCH
+from pystate.spark.class_data_archive import archive_options
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.spark.local_dir import private_local_dir
 from pystate.spark.python_files import add_python_files
@@ -44,6 +46,7 @@ appender.log.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
 
 _LOCAL_DIR = "spark.local.dir"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _REFUSED = {
     "spark.dynamicAllocation.enabled": "slots are long-running tasks, an executor that is taken away takes state with it",
@@ -134,9 +137,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
     log4j = log.with_name("log4j2.properties")
     write_file_atomically(log4j, _LOG4J.encode())
     java_options = f'"-Dlog4j2.configurationFile={log4j.as_uri()}"'  # quoted for Spark, which splits at spaces
-    settings["spark.driver.extraJavaOptions"] = " ".join(
-        part for part in (users.get("spark.driver.extraJavaOptions"), java_options) if part
-    )
+    settings[_JAVA_OPTIONS] = " ".join(part for part in (users.get(_JAVA_OPTIONS), java_options) if part)
     return settings
 
 
@@ -193,7 +194,11 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
     add_python_files(configuration)  # the program itself may have named some
     settings = spark_settings(configuration, log)
     target = execution_target(configuration)
-    os.environ.update(find_java().environment)
+    java = find_java()
+    os.environ.update(java.environment)
+    if configuration.get(JobManagerOptions.CLASS_DATA_ARCHIVE):
+        options = settings[_JAVA_OPTIONS]
+        settings[_JAVA_OPTIONS] = f"{archive_options(java, os.environ, options)} {options}".strip()
     os.environ["PYSPARK_PYTHON"] = worker_python(configuration, target, settings)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # workers on this machine must find the job's own modules, which stand beside its file
