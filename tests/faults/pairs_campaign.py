@@ -14,10 +14,11 @@ their own (`pairs_readers.py`). At every look:
 - *out of order*: the counts of a word rise, within a partition, within a file, and along the ids of a table's rows;
 - *gone*: what was visible stays.
 
-Upserts are seen at once, and go back behind a restart; so of them the last counts are compared, at each stop, and that they
-don't go back without a restart. At each stop all sinks must show what the savepoint holds. In the end nothing may be left:
-no transaction, no session, no file in progress, no marker of rows that aren't there, no process and no folder of a slot. The
-seed gives input, victims, pauses and parallelisms; which step a kill at random meets depends on the machine.
+Upserts are seen at once, and each attempt takes back what those before it wrote behind its checkpoint. So of them the last
+counts are compared, at each stop, and that no attempt takes back what it has written itself. At each stop all sinks must
+show what the savepoint holds. In the end nothing may be left: no transaction, no session, no file in progress, no marker of
+rows that aren't there, no process and no folder of a slot. The seed gives input, victims, pauses and parallelisms; which
+step a kill at random meets depends on the machine.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ STEPS = (
 )  # fmt: skip
 CHEAP = (*("burst",) * 6, *("step",) * 3, *("steps",) * 3)
 DEAR = ("driver", "driver step", "job manager", "broker", "database", "stop")
-CHEAP_TURNS = 14
+CHEAP_TURNS = 3
 """How many cheap turns there are to one that is dear."""
 LONGEST_BURST = 5
 BURST_PAUSE_S = 0.2
@@ -330,10 +331,13 @@ class PairsCampaign:
         try:
             while not self._over.is_set():
                 begun = time.monotonic()
-                self._outside.look(self._host.attempt)
+                self._outside.look(self._running)
                 self._over.wait(0.2 + 2 * (time.monotonic() - begun))  # two thirds of a core are for others
         except BaseException as error:
             self._finding = error
+
+    def _running(self) -> object:
+        return self._host.attempt() if self._host.is_running() else None
 
     def _check(self) -> None:
         if self._finding is not None:

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.faults.pairs_job import word_at
+from tests.faults.pairs_job import GENERATOR
 
 MOST_WAITING = 400
 """How many elements may be given that nobody has seen yet."""
@@ -59,4 +59,4 @@ class Feeds:
     def expected(self, counted: Counter[str]) -> Counter[str]:
         """Return what must be visible of all that was given, where so much is counted of what gives for ever."""
         generated = sum(count for word, count in counted.items() if word.startswith("generator"))
-        return self.given + Counter(map(word_at, range(generated)))
+        return self.given + Counter(map(GENERATOR.word_at, range(generated)))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,8 @@ if __name__ == "__main__":
 from pystate.common import Types
 from pystate.common.serialization import Encoder, SimpleStringSchema
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
-from pystate.connectors.source import SourceFunction
 from pystate.connectors.sql import SqlSink
-from pystate.datastream import CheckpointedFunction, ListStateDescriptor, StreamExecutionEnvironment
+from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSink, FileSource, OutputFileConfig, RollingPolicy
 from pystate.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
@@ -32,44 +30,15 @@ from pystate.datastream.connectors.kafka import (
     KafkaSource,
 )
 from tests.faults.injection import Faults
-from tests.faults.workload import COUNTED, Count
+from tests.faults.workload import COUNTED, Count, Generator
 
 SINKS = ("Kafka", "files", "PostgreSQL", "upsert")
-GENERATED = 23
-"""How many different words a `Generator` gives."""
-PAUSE_S = 0.04
 UPSERTS = "last_counts"
 COUNTS = "counts"
 
 
-def word_at(offset: int) -> str:
-    """Return the word with a number: what a `Generator` gives."""
-    return f"generator-{offset * offset % GENERATED}"
-
-
-class Generator(SourceFunction, CheckpointedFunction):
-    """Gives words for ever, some tens a second; its offset is operator state."""
-
-    def __init__(self) -> None:
-        self.offset = 0
-        self.running = True
-
-    def initialize_state(self, context):
-        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("offset", Types.LONG()))
-        self.offset = next(iter(self.state.get()), 0)
-
-    def snapshot_state(self, context):
-        self.state.update([self.offset])
-
-    def run(self, ctx):
-        while self.running:
-            with ctx.get_checkpoint_lock():
-                ctx.collect(word_at(self.offset))
-                self.offset += 1
-            time.sleep(PAUSE_S)
-
-    def cancel(self):
-        self.running = False
+GENERATOR = Generator("generator", 23, 0.04)
+"""Gives some tens a second."""
 
 
 class Key(SimpleStringSchema):
@@ -92,7 +61,7 @@ def _from_files(env: Any, settings: dict[str, Any]) -> Any:
 
 
 def _from_generator(env: Any, settings: dict[str, Any]) -> Any:
-    return env.add_source(Generator(), "from generator", Types.STRING()).uid("from-generator")
+    return env.add_source(GENERATOR, "from generator", Types.STRING()).uid("from-generator")
 
 
 SOURCES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {

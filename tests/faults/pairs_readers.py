@@ -354,15 +354,13 @@ class Outside:
     Args:
         readers: Of the sinks.
         snapshots: What is complete.
-        patience_s: How long it may take until a restart, which lets upserts go back, is known: drivers write it late.
     """
 
-    def __init__(self, readers: list[Reader], snapshots: Snapshots, patience_s: float = 60) -> None:
+    def __init__(self, readers: list[Reader], snapshots: Snapshots) -> None:
         self._readers = readers
         self._snapshots = snapshots
-        self._patience_s = patience_s
         self._since: object = None
-        self._unexplained: tuple[Finding, object, float] | None = None
+        self._written: dict[str, object] = {}
         self.seen: dict[str, Counter[str]] = {reader.name: Counter() for reader in readers}
         self.looks = 0
 
@@ -370,7 +368,7 @@ class Outside:
         """Look at each sink.
 
         Args:
-            attempt: Says which attempt runs: with another one upserts may go back.
+            attempt: Says which attempt runs, None where none does: another one may let upserts go back.
 
         Raises:
             Finding: Something is lost, doubled, out of order, early, or gone.
@@ -385,25 +383,24 @@ class Outside:
             before, self.seen[reader.name] = self.seen[reader.name], now
             self.looks += 1
             if reader.name == UpsertReader.name:
-                self._check_upserts(before, now, begins, attempt)
+                self._check_upserts(before, now, begins, attempt())
                 continue
             for word in before - now:
                 raise Finding(reader.name, word, GONE, f"{before[word]} was visible, and now {now[word]}")
             for word, count in (now - self._snapshots.covered(at)).items():
                 raise Finding(reader.name, word, EARLY, f"{count} of {now[word]} are in no complete checkpoint")
 
-    def _check_upserts(self, before: Counter[str], now: Counter[str], begins: object, attempt: Callable[[], object]) -> None:
+    def _check_upserts(self, before: Counter[str], now: Counter[str], begins: object, ends: object) -> None:
+        """Check that no attempt takes back what it has written itself.
+
+        An attempt writes again what came behind its checkpoint, perhaps long after it has begun. Of its own is what was not
+        there yet at a look at which it ran: then those before it had ended.
+        """
         since, self._since = self._since, begins
-        if back := before - now:
-            word = next(iter(back))
-            finding = Finding(UpsertReader.name, word, DISORDER, f"{now[word]} behind {before[word]} without a restart")
-            self._unexplained = self._unexplained or (finding, since, time.monotonic() + self._patience_s)
-        if self._unexplained is not None:
-            finding, since, deadline = self._unexplained
-            if since != attempt():
-                self._unexplained = None
-            elif time.monotonic() >= deadline:
-                raise finding
+        for word in before - now:
+            if ends is not None and self._written.get(word) == ends:
+                raise Finding(UpsertReader.name, word, DISORDER, f"{now[word]} behind {before[word]} in one attempt, {ends}")
+        self._written.update({word: since for word, count in now.items() if count != before[word]})
 
     def left(self) -> None:
         """Check that nothing is left.

@@ -6,7 +6,6 @@ sink needs for the campaign is a class here.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +14,10 @@ from typing import Any, Protocol
 from pystate.common import Types
 from pystate.common.serialization import Encoder
 from pystate.connectors.sink import Sink
-from pystate.connectors.source import SourceFunction
-from pystate.datastream import CheckpointedFunction, ListStateDescriptor
 from pystate.datastream.connectors.file_system import FileSink, FileSource, OutputFileConfig, RollingPolicy
 from tests.connectors.file_system.faulty_disk import files, hidden
 from tests.connectors.folder_sink import FolderSink
-from tests.faults.workload import Watched
+from tests.faults.workload import Generator, Watched
 
 Part = list[tuple[str, int]]
 """Words and their counts, in the order in which a reader finds them."""
@@ -123,34 +120,7 @@ class FileFeed:
         return lambda counted: counted == self.watched.words
 
 
-def word_at(offset: int) -> str:
-    """Return the word with a number: what a `Generator` gives."""
-    return f"word-{offset * offset % 53}"
-
-
-class Generator(SourceFunction, CheckpointedFunction):
-    """Gives words for ever, some hundreds a second; its offset is operator state."""
-
-    def __init__(self) -> None:
-        self.offset = 0
-        self.running = True
-
-    def initialize_state(self, context):
-        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("offset", Types.LONG()))
-        self.offset = next(iter(self.state.get()), 0)
-
-    def snapshot_state(self, context):
-        self.state.update([self.offset])
-
-    def run(self, ctx):
-        while self.running:
-            with ctx.get_checkpoint_lock():
-                ctx.collect(word_at(self.offset))
-                self.offset += 1
-            time.sleep(0.005)
-
-    def cancel(self):
-        self.running = False
+GENERATOR = Generator("word", 53, 0.005)
 
 
 class GeneratorFeed:
@@ -158,11 +128,11 @@ class GeneratorFeed:
 
     def stream(self, env: Any) -> Any:
         """Return the stream of words."""
-        return env.add_source(Generator(), "words", Types.STRING()).uid("words")
+        return env.add_source(GENERATOR, "words", Types.STRING()).uid("words")
 
     def feed(self, seen: int, chance: Any) -> None:
         """Do nothing: it feeds itself."""
 
     def rest(self) -> Callable[[Counter[str]], bool]:
         """Compare with the words of the first offsets: none is missing in between."""
-        return lambda counted: counted == Counter(map(word_at, range(counted.total()))) and counted.total() > 0
+        return lambda counted: counted == Counter(map(GENERATOR.word_at, range(counted.total()))) and counted.total() > 0

@@ -100,16 +100,34 @@ def test_what_no_checkpoint_covered_when_it_was_seen_is_early_and_what_goes_is_g
         outside.left()
 
 
-def test_upserts_go_back_with_a_restart_only():
-    reader, attempts = Shown("upsert"), iter([0, 0, 1])
-    outside = Outside([reader], None, patience_s=0)
-    for count in (3, 2):  # the attempt changes between the looks
-        reader.seen = {"w": count}
-        outside.look(lambda: next(attempts))
-    outside.look(lambda: 1)
-    reader.seen = {"w": 1}
-    with pytest.raises(Finding, match="out of order in upsert: w: 1 behind 2 without a restart"):
-        outside.look(lambda: 1)
+@pytest.mark.parametrize(
+    ("looks", "found"),
+    [
+        # (count, attempt at the begin and at the end of the look; None where none runs)
+        ([(1, 0, 0), (3, 0, 0), (2, 0, 0)], True),
+        ([(1, 0, 0), (3, 0, 0), (3, 0, 0), (2, 0, 0)], True),
+        ([(1, 0, 0), (3, 0, 0), (2, 0, 1)], False),  # the next one goes back
+        ([(1, 0, 0), (3, 0, 0), (3, 1, 1), (2, 1, 1)], False),  # long after it has begun
+        ([(1, 0, 0), (3, 0, None), (2, None, 1)], False),
+        ([(1, None, 1), (3, 1, 1), (2, 1, 1)], False),  # the one before may have written the 3
+        ([(1, 0, 0), (3, 0, 1), (2, 1, 1), (3, 1, 1), (2, 1, 1)], True),  # once, and then no more
+    ],
+)
+def test_no_attempt_takes_back_what_it_has_written_itself(looks, found):
+    reader = Shown("upsert")
+    outside = Outside([reader], None)
+
+    def look_on():
+        for count, *attempts in looks:
+            reader.seen, said = {"w": count}, iter(attempts)
+            outside.look(lambda said=said: next(said))
+
+    if not found:
+        look_on()
+        return
+    with pytest.raises(Finding, match="out of order in upsert: w: 2 behind 3 in one attempt"):
+        look_on()
+    assert reader.seen == {"w": looks[-1][0]}, "not before"
 
 
 def test_a_snapshot_counts_from_the_moment_at_which_it_is_complete(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common import Types
+from pystate.connectors.source import SourceFunction
 from pystate.datastream import (
     CheckpointedFunction,
     CheckpointListener,
@@ -94,6 +95,44 @@ class Keeping(SinkFunction, CheckpointedFunction, CheckpointListener):
 
     def notify_checkpoint_complete(self, checkpoint_id):
         """There is nothing to commit; being told is a step at which faults strike."""
+
+
+class Generator(SourceFunction, CheckpointedFunction):
+    """Gives words for ever; its offset is operator state.
+
+    Args:
+        name: What stands in front of each word's dash.
+        different: How many different words at most.
+        pause_s: How long it waits behind each.
+    """
+
+    def __init__(self, name: str, different: int, pause_s: float) -> None:
+        self.name = name
+        self.different = different
+        self.pause_s = pause_s
+        self.offset = 0
+        self.running = True
+
+    def word_at(self, offset: int) -> str:
+        """Return the word with a number."""
+        return f"{self.name}-{offset * offset % self.different}"
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("offset", Types.LONG()))
+        self.offset = next(iter(self.state.get()), 0)
+
+    def snapshot_state(self, context):
+        self.state.update([self.offset])
+
+    def run(self, ctx):
+        while self.running:
+            with ctx.get_checkpoint_lock():
+                ctx.collect(self.word_at(self.offset))
+                self.offset += 1
+            time.sleep(self.pause_s)
+
+    def cancel(self):
+        self.running = False
 
 
 class Watched:
