@@ -9,6 +9,7 @@ from pystate.checkpoint.snapshot_metadata import JobDescription, snapshot_metada
 from pystate.common import Types
 from pystate.common.errors import RestoreError
 from pystate.common.key_groups import key_group_range
+from pystate.connectors.sink_operator import COMMITTABLES
 from pystate.driver.restore import RestorePlan
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.plan.job_plan import JobPlan
@@ -125,6 +126,23 @@ def test_an_operator_whose_state_nobody_takes_stops_the_restore_unless_allowed()
     restored = plan(tasks(2, chained="renamed"), allow=True).restored(snapshot)
     assert restored.operators[0]["renamed"].operator_state == []
     assert len(restored.operators[0]["alone"].operator_state) == 1
+
+
+def test_what_is_left_behind_is_said_with_what_a_sink_had_not_committed():
+    old = tasks(2)
+    snapshot = snapshot_of(old)
+    assert plan(old, allow=True).notices(snapshot) == []
+    (notice,) = plan(tasks(2, chained="renamed"), allow=True).notices(snapshot)
+    assert notice == (
+        "2 bytes of state of 'Chained' (uid chained) are left behind: the job has no such operator "
+        "(--allowNonRestoredState)."
+    )
+    (sink,) = [one for one in snapshot.metadata.operators if one.uid == "chained"]
+    waiting = {COMMITTABLES: StateMetaInfo(OperatorStateMode.SPLIT_DISTRIBUTE, 1)}
+    sink.subtasks[0].operator_state[0] = OperatorStateHandle(waiting, "operator", ByteStreamStateHandle(b"x"))
+    (notice,) = plan(tasks(2, chained="renamed"), allow=True).notices(snapshot)
+    assert "what 1 of 2 subtasks of this sink had written and not committed" in notice
+    assert notice.endswith("is started from file:/nowhere/chk-5.")
 
 
 def test_only_keyed_tasks_take_over_the_number_of_key_groups():

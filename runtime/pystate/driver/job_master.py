@@ -233,6 +233,9 @@ class JobMaster:
             restore.adopt_max_parallelism(snapshot)
         if starting is not None:
             self._scheduler.starts_behind(starting)
+            for notice in restore.notices(starting):
+                plan.warnings.append(notice)
+                job.say(f"WARNING: {notice}")
         restore.check_parallelism()
         self._describe(plan)
         self.coordinator.start(plan.tasks, starting, mode, self._job_runs)

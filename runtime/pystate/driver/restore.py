@@ -8,6 +8,7 @@ from pystate.catalog.starting_point import read_starting_point
 from pystate.common.errors import JobGraphError, PystateError, RestoreError
 from pystate.common.options import RecoveryClaimMode
 from pystate.common.type_info import TypeInformation
+from pystate.driver.non_restored_state import non_restored_notices
 from pystate.driver.restored_job import RestoredJob
 from pystate.plan.chain import OperatorSpec, needs_slot
 from pystate.plan.job_plan import JobPlan
@@ -86,6 +87,14 @@ class RestorePlan:
             if task.key is None:
                 continue
             task.max_parallelism = assignment.max_parallelism.get(task.uid, task.max_parallelism)
+
+    def notices(self, snapshot: Snapshot) -> list[str]:
+        """Return what people should know of the start from a snapshot.
+
+        Raises:
+            RestoreError: The snapshot doesn't fit the job.
+        """
+        return non_restored_notices(snapshot, self._assignment(snapshot).non_restored)
 
     def check_parallelism(self) -> None:
         """Refuse more subtasks than key groups.
