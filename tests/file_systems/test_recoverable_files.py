@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 import pytest
 
@@ -158,3 +159,22 @@ def test_where_there_are_no_hard_links_a_rename_does_it(tmp_path, monkeypatch):
     assert files.commit(kept) is CommitOutcome.COMMITTED
     assert files.commit(kept) is CommitOutcome.ALREADY_COMMITTED
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+class FullDisk(renamed_files.Disk):
+    """Takes no byte."""
+
+    def open_new(self, path):
+        return open("/dev/full", "wb")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_full_disk_is_said_with_the_file_that_has_no_room(tmp_path):
+    fs, path, _ = parse_location(tmp_path.as_uri())
+    files = renamed_files.LocalFiles(fs, path, "0123abcd-2", FullDisk())
+    for write in (lambda file: file.write(bytes(1 << 20)), lambda file: (file.write(b"a"), file.persist())):
+        file = files.open(f"{path}/part-0")
+        with pytest.raises(OSError, match=r"No space left on device: '.*/\.part-0\.inprogress\.") as full:
+            write(file)
+        assert full.value.errno == errno.ENOSPC
+        file.discard()

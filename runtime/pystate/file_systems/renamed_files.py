@@ -276,7 +276,10 @@ class _LocalFile(RecoverableFile):
 
     def write(self, data: bytes) -> None:
         """Add bytes."""
-        self._file.write(data)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise _named(error, self._temporary) from None
         self._size += len(data)
 
     def tell(self) -> int:
@@ -285,7 +288,10 @@ class _LocalFile(RecoverableFile):
 
     def persist(self) -> Recoverable:
         """Bring the bytes to the disk."""
-        self._disk.sync(self._file)
+        try:
+            self._disk.sync(self._file)
+        except OSError as error:
+            raise _named(error, self._temporary) from None
         if not self._named:
             self._disk.sync_folder(os.path.dirname(self._temporary))
             self._named = True
@@ -328,7 +334,10 @@ class _WrittenFile(RecoverableFile):
 
     def write(self, data: bytes) -> None:
         """Add bytes."""
-        write_fully(self._file, data)
+        try:
+            write_fully(self._file, data)
+        except OSError as error:
+            raise _named(error, self._temporary) from None
         self._size += len(data)
 
     def tell(self) -> int:
@@ -342,7 +351,10 @@ class _WrittenFile(RecoverableFile):
 
     def close_for_commit(self) -> Recoverable:
         """End the file."""
-        self._store.close(self._file)
+        try:
+            self._store.close(self._file)
+        except OSError as error:
+            raise _named(error, self._temporary) from None
         return {"final": self._final, "temporary": self._temporary, "size": self._size}
 
     def close(self) -> None:
@@ -352,6 +364,13 @@ class _WrittenFile(RecoverableFile):
     def discard(self) -> None:
         """Delete it."""
         self._store.abandon(self._file, self._temporary)
+
+
+def _named(error: OSError, path: str) -> OSError:
+    """Return an error with the file that it is about: a write to an open file, as to a full disk, doesn't say."""
+    if error.filename is None and error.errno is not None:
+        error.filename = path
+    return error
 
 
 def _is_in_progress(path: str) -> bool:
