@@ -103,6 +103,7 @@ class SlotHarness:
         parallelism=1,
         restored=None,
         checkpoint_id=None,
+        checkpoint_timestamp=None,
         finished_epoch=-1,
         name="slot",
         state_backend="hashmap",
@@ -128,7 +129,7 @@ class SlotHarness:
         self.subtask = MicroBatchSubtask(
             self.task, index, environment, self.coordinator, self.coordinator, lambda run: run(), finished_epoch
         )
-        self.subtask.open(restored, checkpoint_id)
+        self.subtask.open(restored, checkpoint_id, checkpoint_timestamp)
         self.server = DataServer(
             SECRET, JOB_ID, 0, {UID: self.subtask}, host="127.0.0.1", path=str(self.directory / "exchange")
         )

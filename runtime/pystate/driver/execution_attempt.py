@@ -242,6 +242,7 @@ class ExecutionAttempt:
                     self._plan.hosted_by(index),
                     restored.operators[index],
                     restored.checkpoint_id,
+                    restored.checkpoint_timestamp,
                 )
                 for index in range(self._slot_count)
             ]

@@ -121,7 +121,7 @@ class RestorePlan:
         self._check_key_types(snapshot)
         assignment = self._assignment(snapshot)
         operators = [self._restored_operators(index, assignment, snapshot) for index in range(self._plan.width)]
-        return RestoredJob(operators, snapshot.metadata.checkpoint_id)
+        return RestoredJob(operators, snapshot.metadata.checkpoint_id, snapshot.metadata.timestamp_ms)
 
     def _restored_operators(
         self, index: int, assignment: StateAssignment, snapshot: Snapshot

@@ -16,10 +16,12 @@ class RestoredJob:
     Attributes:
         operators: Per slot, by operator uid: the old state that falls to its subtask.
         checkpoint_id: The checkpoint the state is from, None for a start from nothing.
+        checkpoint_timestamp: When that was triggered, ms since 1970; None the same.
     """
 
     operators: list[dict[str, RestoredOperator]]
     checkpoint_id: int | None = None
+    checkpoint_timestamp: int | None = None
 
     def keyed_bytes(self, tasks: list[TaskSpec]) -> int:
         """Return how many bytes of keyed state the slots read in all; files that several of them need count for each."""

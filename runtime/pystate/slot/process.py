@@ -65,12 +65,14 @@ class Deployment:
         tasks: Those of the job's tasks that have a subtask for this slot.
         restored: By operator uid: the old state that falls to this slot's subtask.
         restored_checkpoint_id: The checkpoint it is from, None for a start from nothing.
+        restored_timestamp: When that was triggered, ms since 1970; None the same.
     """
 
     environment: dict[str, Any]
     tasks: list[TaskSpec]
     restored: dict[str, RestoredOperator]
     restored_checkpoint_id: int | None = None
+    restored_timestamp: int | None = None
 
 
 class SlotProcess:
@@ -209,7 +211,7 @@ class SlotProcess:
         opened: dict[str, Subtask] = {}
         for task in deployment.tasks:
             subtask = self._engine.make_subtask(task, environment, self._uploads.submit)
-            subtask.open(restored, deployment.restored_checkpoint_id)
+            subtask.open(restored, deployment.restored_checkpoint_id, deployment.restored_timestamp)
             opened[task.uid] = subtask
         self._subtasks.update(opened)
         _leave_to_stay()

@@ -69,12 +69,18 @@ class Subtask:
         self._changed = threading.Condition()
         self._failed: PystateError | None = None
 
-    def open(self, restored: Mapping[str, RestoredOperator] | None = None, checkpoint_id: int | None = None) -> None:
+    def open(
+        self,
+        restored: Mapping[str, RestoredOperator] | None = None,
+        checkpoint_id: int | None = None,
+        checkpoint_timestamp: int | None = None,
+    ) -> None:
         """Restore the state and open the functions.
 
         Args:
             restored: By operator uid: the old state that falls to this subtask.
             checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
+            checkpoint_timestamp: When that was triggered, ms since 1970; None the same.
         """
         with self._user_code():
             self.chain.open(restored, checkpoint_id)

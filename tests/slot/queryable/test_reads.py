@@ -101,10 +101,18 @@ def test_a_restored_slot_shows_the_checkpoint_it_starts_from(slot: QueriedSlot, 
     barrier = slot.barrier(7, 0)
     slot.slot.run_epoch(0, ["a", "a"], barrier=barrier)
     restored = QueriedSlot(
-        tmp_path, restored=restored_from((slot.slot, barrier)), checkpoint_id=7, finished_epoch=0, name="r"
+        tmp_path,
+        restored=restored_from((slot.slot, barrier)),
+        checkpoint_id=7,
+        checkpoint_timestamp=1_007,
+        finished_epoch=0,
+        name="r",
     )
     for live in (True, False):
         assert restored.count("a", live=live) == 2
+        version = restored.ask("a", live=live).version
+        assert version is not None
+        assert version.timestamp == 1_007, "state doesn't get newer by being restored"
     version = restored.ask("a", live=False).version
     assert version is not None
     assert (version.epoch, version.checkpoint_id) == (0, 7)

@@ -105,11 +105,16 @@ class MicroBatchSubtask(Subtask):
         self._filling = self._kept
         self._rows_before = 0
 
-    def open(self, restored: Mapping[str, RestoredOperator] | None = None, checkpoint_id: int | None = None) -> None:
+    def open(
+        self,
+        restored: Mapping[str, RestoredOperator] | None = None,
+        checkpoint_id: int | None = None,
+        checkpoint_timestamp: int | None = None,
+    ) -> None:
         """Restore the state and open the functions; a source gets its ways to the driver."""
-        super().open(restored, checkpoint_id)
+        super().open(restored, checkpoint_id, checkpoint_timestamp)
         if self.versions is not None:
-            self.versions.begin(self._ledger.finished, checkpoint_id)
+            self.versions.begin(self._ledger.finished, checkpoint_id, checkpoint_timestamp)
         if self.source is not None:
             uid, index, epochs = self.task.uid, self.index, self._epochs
             self.source.connect(partial(epochs.source_messages, uid, index), epochs.input_available)

@@ -83,17 +83,18 @@ class CommittedStates:
         self._unused: list[_SharedView] = []
         self._closed = False
 
-    def begin(self, epoch: int, checkpoint_id: int | None) -> None:
+    def begin(self, epoch: int, checkpoint_id: int | None, timestamp: int | None = None) -> None:
         """Make the first versions: what the attempt starts from is both live and that of a checkpoint.
 
         Args:
             epoch: The last one in it; -1 for none.
             checkpoint_id: Which checkpoint it is; None for a start from nothing.
+            timestamp: When that was triggered, ms since 1970: state doesn't get newer by being restored.
         """
-        shared, now = _SharedView(self._make_view()), self._clock()
+        shared, since = _SharedView(self._make_view()), self._clock() if timestamp is None else timestamp
         with self._lock:
-            self._live = self._hold(CommittedVersion(VersionKey(epoch, None), now, shared))
-            self._checkpointed = self._hold(CommittedVersion(VersionKey(epoch, checkpoint_id), now, shared))
+            self._live = self._hold(CommittedVersion(VersionKey(epoch, None), since, shared))
+            self._checkpointed = self._hold(CommittedVersion(VersionKey(epoch, checkpoint_id), since, shared))
 
     def epoch_finished(self, epoch: int) -> None:
         """Take what the backend has flushed as the live version, and free versions that nobody has."""
