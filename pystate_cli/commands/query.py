@@ -113,7 +113,7 @@ def _pages(client: RestClient, path: str, parameters: dict[str, str], limit: int
         answer = client.get(f"{path}?{urlencode(asked)}", KvStateAnswer)
         yield answer
         cursor = answer.cursor
-        left = None if left is None else left - page
+        left = None if left is None else left - len(answer.elements or answer.entries or ())
         if cursor is None or left == 0:
             return
 

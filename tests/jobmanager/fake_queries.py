@@ -15,6 +15,9 @@ PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 ELEMENTS = 2_500
 """Of the list, which is read in pages."""
 
+FULL = 900
+"""So many of them fill an answer."""
+
 
 class FakeQueries:
     """Answers requests as a proxy does."""
@@ -50,7 +53,7 @@ class FakeQueries:
             if isinstance(value, list):
                 value = [one for one in value if read.prefix is None or one[0].startswith(read.prefix)]
                 start = 0 if read.cursor is None else int.from_bytes(read.cursor, "big")
-                stop = start + read.limit
+                stop = start + min(read.limit, FULL)
                 cursor = stop.to_bytes(8, "big") if stop < len(value) else None
                 value = value[start:stop]
             outcome = QueryOutcome.NO_VALUE if value is None else QueryOutcome.OK

@@ -130,8 +130,8 @@ class QueryableStateClient:
         Args:
             job_id: 32 hex digits.
             request: Key and state.
-            limit: How many entries or elements at most.
-            cursor: That of the page before.
+            limit: How many entries or elements at most; fewer come where an answer is full, or where some have expired.
+            cursor: That of the page before, of the same state, key, namespace and prefix.
             consistency: Which version the first page is of.
 
         Raises:

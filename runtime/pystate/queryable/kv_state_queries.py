@@ -35,8 +35,6 @@ T = TypeVar("T")
 
 _AGAIN = (NoTokenError, UnknownLocationError, ProxyUnreachableError, QueriesOverloadedError, VersionGoneError)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
-_SMALLER = 8
-"""By how much a page shrinks that is too large."""
 
 
 @dataclass(frozen=True)
@@ -229,18 +227,10 @@ class KvStateQueries:
         first: StateAnswer,
         now: int,
     ) -> tuple[list[StateAnswer], int]:
-        """Return an answer with those that go on where it ends; a page that is too large is asked for in smaller ones."""
+        """Return an answer with those that go on where it ends."""
         pages = [first]
-        while codec.kind in PAGED:
-            last = pages[-1]
-            if last.outcome is QueryOutcome.TOO_LARGE and read.limit > 1:
-                pages.pop()
-                read = replace(read, limit=max(1, read.limit // _SMALLER))
-            elif last.outcome is QueryOutcome.OK and last.cursor is not None:
-                read = replace(read, cursor=last.cursor)
-            else:
-                break
-            answered = await self._read(job_id, consistency, [read])
+        while codec.kind in PAGED and pages[-1].cursor is not None:
+            answered = await self._read(job_id, consistency, [replace(read, cursor=pages[-1].cursor)])
             pages.append(answered.answers[0])
             now = answered.now
         return pages, now

@@ -223,16 +223,6 @@ def test_a_list_comes_in_pages_and_as_a_whole():
     assert last.cursor is None
 
 
-def test_a_page_that_is_too_large_comes_in_smaller_ones():
-    job = ToyJob(1)
-    texts = job.declare("list", ListStateDescriptor("list", Types.STRING()), Types.LONG())
-    long = "x" * 20_000
-    job.put("list", 1, [texts.values.serialize(f"{number}{long}") for number in range(2_000)])
-    with toy_proxy(job) as proxy, toy_client(proxy) as client:
-        found = asked(client, JOB, "list", 1)
-    assert [one.removesuffix(long) for one in found.get()] == [str(number) for number in range(2_000)]
-
-
 def test_a_value_that_is_larger_than_an_answer_is_too_large():
     job = ToyJob(1)
     texts = job.declare("text", ValueStateDescriptor("text", Types.STRING()), Types.LONG())

@@ -25,6 +25,7 @@ from pystate.queryable.messages import (
     StateRead,
     StateVersion,
 )
+from pystate.slot.queryable.answer_room import AnswerRoom
 from pystate.slot.queryable.kv_state_server import KvStateServer
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import VOID, NamespaceSerializer
@@ -61,8 +62,8 @@ class ToyRegistry:
     def read(self, consistency: Consistency, reads: list[StateRead]) -> list[StateAnswer]:
         self.requests.append(reads)
         self.before(reads)
-        version = self.versions[consistency]
-        return [self._answer(read, version) for read in reads]
+        version, room = self.versions[consistency], AnswerRoom()
+        return [_bounded(self._answer(read, version), room) for read in reads]
 
     def _answer(self, read: StateRead, version: StateVersion) -> StateAnswer:
         value = self.values.get((read.name, read.key, read.namespace))
@@ -76,6 +77,13 @@ class ToyRegistry:
         stop = start + read.limit
         cursor = str(stop).encode() if stop < len(value) else None
         return StateAnswer(QueryOutcome.OK, value[start:stop], cursor, version)
+
+
+def _bounded(answer: StateAnswer, room: AnswerRoom) -> StateAnswer:
+    if not isinstance(answer.value, bytes) or room.take(len(answer.value)):
+        return answer
+    assert answer.version is not None
+    return room.refusal(len(answer.value), answer.version)
 
 
 @dataclass

@@ -24,7 +24,7 @@ from pystate.common import Types
 from pystate.common.errors import StateDeclarationError, StateError
 from pystate.common.time import Time
 from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.committed_view import CommittedView
+from pystate.state.base.committed_view import CommittedView, PageBound
 from pystate.state.base.namespaces import VOID, KeyNamespaceSerializer, NamespaceSerializer
 from tests.state.conftest import MAX_PARALLELISM, SPILLING, BackendHarness, ManualClock
 
@@ -87,7 +87,7 @@ def found(
         entries: dict[Any, Any] = {}
         after: bytes | None = None
         while True:
-            page, after = state.entries(address, group, b"", after, limit)
+            page, after = state.entries(address, group, b"", after, PageBound(limit, 1 << 20))
             assert len(page) <= limit
             for user_key, value in page:
                 shown = info.schema.user_keys.external(info.schema.user_keys.decode(user_key))
@@ -366,7 +366,7 @@ def test_paging_by_prefix_shows_each_entry_once(harness: BackendHarness) -> None
     def pages() -> Iterator[list[tuple[bytes, bytes]]]:
         after: bytes | None = None
         while True:
-            page, after = state.entries(internal, group, prefix, after, 7)
+            page, after = state.entries(internal, group, prefix, after, PageBound(7, 1 << 20))
             yield page
             if after is None:
                 return

@@ -164,7 +164,7 @@ class SlotChannel(asyncio.Protocol):
         for one in asked:
             mine = answers[start : start + len(one.reads)]
             start += len(one.reads)
-            if len(asked) > 1 and any(answer[0] == QueryOutcome.TOO_LARGE.value for answer in mine):
+            if len(asked) > 1 and any(map(_lacks_room, mine)):
                 self._waiting.appendleft(replace(one, alone=True))  # others may have taken its room
             else:
                 one.answered(mine)
@@ -179,3 +179,9 @@ class SlotChannel(asyncio.Protocol):
         self._waiting.clear()
         for one in lost:
             one.answered(None)
+
+
+def _lacks_room(answer: Any) -> bool:
+    """Return whether an answer, as plain data, has less than it would have alone: nothing, or no entry of a map or list."""
+    outcome, value, cursor = answer[:3]
+    return outcome == QueryOutcome.TOO_LARGE.value or value == [] and cursor is not None

@@ -79,7 +79,13 @@ _KEY = Parameter[str](
 _NAMESPACE = Parameter[Any](
     "namespace", "Of window state: the window, `start,end` in ms since 1970; others as JSON.", nullable(TEXT), _namespace
 )
-_LIMIT_OF_PAGE = number("limit", "How many elements or entries at most.", _PAGE, 1, MAX_ENTRIES)
+_LIMIT_OF_PAGE = number(
+    "limit",
+    "How many elements or entries at most; a page may have fewer, and the last one has no `cursor`.",
+    _PAGE,
+    1,
+    MAX_ENTRIES,
+)
 _PREFIX = Parameter[str | None]("prefix", "Only the entries of a map whose keys begin so.", nullable(TEXT), text_or_none)
 _NEXT = Parameter[bytes | None]("cursor", "The `cursor` of the page before.", nullable(_CURSOR), _cursor)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 from pystate.api.state import StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.time import current_time_ms
 from pystate.queryable.messages import QueryableState, QueryOutcome, StateAnswer, StateRead, StateVersion
+from pystate.slot.queryable.answer_room import AnswerRoom
 from pystate.state.base.committed_states import CommittedStates, CommittedVersion, VersionKey
-from pystate.state.base.committed_view import StateView
+from pystate.state.base.committed_view import ENTRY_BYTES, PageBound, StateView
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import split_namespace
 from pystate.state.base.queryable_states import QueryableStateInfo
@@ -20,8 +22,10 @@ from pystate.state.base.ttl.serializer import TIME_BYTES, time_of_mark
 
 _NONE = -1
 _PLACE_BYTES = 8
-_CURSOR_HEAD = 2 * _PLACE_BYTES
-"""A cursor begins with epoch and checkpoint of the version that it goes on in."""
+_MARK_BYTES = 4
+_VERSION_BYTES = 2 * _PLACE_BYTES
+_CURSOR_HEAD = _VERSION_BYTES + _MARK_BYTES
+"""A cursor begins with epoch and checkpoint of the version that it goes on in, and with the mark of what it is read of."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,13 @@ class KvStateEntry:
     versions: CommittedStates
     clock: Callable[[], int] = current_time_ms
 
-    def read(self, read: StateRead, version: CommittedVersion) -> StateAnswer:
+    def read(self, read: StateRead, version: CommittedVersion, room: AnswerRoom) -> StateAnswer:
         """Return what a version holds of a key.
 
         Args:
             read: Of this state.
             version: Of this subtask; held by the caller.
+            room: What the answer may have; it is taken.
         """
         said = StateVersion(version.key.epoch, version.key.checkpoint_id, version.timestamp)
         try:
@@ -65,35 +70,57 @@ class KvStateEntry:
             namespace = schema.namespaces.decode(b"" if read.namespace is None else split_namespace(read.namespace)[0])
         except (RestoreError, CorruptSnapshotError, StateError) as error:
             return StateAnswer(QueryOutcome.WRONG_NAMESPACE, version=said, message=error.message)
+        if read.cursor is not None and read.cursor[_VERSION_BYTES:_CURSOR_HEAD] != _mark_of(read):
+            message = "The cursor is that of another state, key, namespace or prefix."
+            return StateAnswer(QueryOutcome.BAD_REQUEST, version=said, message=message)
         view = version.view.state(self.info.state_name)
-        address = schema.addresses(self.key_codec).address(internal, namespace)
-        found = None if view is None else self._found(view, address, key_group, read, version.key)
-        if found is None:
+        if view is None:
             return StateAnswer(QueryOutcome.NO_VALUE, version=said)
-        value, cursor = found
-        return StateAnswer(QueryOutcome.OK, value, cursor, said)
-
-    def _found(
-        self, view: StateView, address: Any, key_group: int, read: StateRead, key: VersionKey
-    ) -> tuple[Any, bytes | None] | None:
-        alive = self._alive()
-        place = None if read.cursor is None else read.cursor[_CURSOR_HEAD:]
-        if self.info.schema.kind is StateKind.MAP:
-            entries, end = view.entries(address, key_group, read.prefix or b"", place, read.limit)
-            pairs = [(user_key, self._plain(data)) for user_key, data in entries if alive(data)]
-            if not pairs and end is None and place is None:
-                return None
-            return pairs, None if end is None else _cursor_head(key) + end
-        if self.info.schema.kind is StateKind.LIST:
-            elements = [self._plain(data) for data in view.elements(address, key_group) if alive(data)]
-            start = 0 if place is None else int.from_bytes(place, "big")
-            if not elements:
-                return None
-            stop = start + read.limit
-            end = stop.to_bytes(_PLACE_BYTES, "big") if stop < len(elements) else None
-            return elements[start:stop], None if end is None else _cursor_head(key) + end
+        address = schema.addresses(self.key_codec).address(internal, namespace)
+        if schema.kind is StateKind.MAP:
+            return self._entries(view, address, key_group, read, said, room)
+        if schema.kind is StateKind.LIST:
+            return self._elements(view, address, key_group, read, said, room)
         data = view.value(address, key_group)
-        return None if data is None or not alive(data) else (self._plain(data), None)
+        if data is None or not self._alive()(data):
+            return StateAnswer(QueryOutcome.NO_VALUE, version=said)
+        if not room.take(len(data)):
+            return room.refusal(len(data), said)
+        return StateAnswer(QueryOutcome.OK, self._plain(data), None, said)
+
+    def _entries(
+        self, view: StateView, address: Any, key_group: int, read: StateRead, said: StateVersion, room: AnswerRoom
+    ) -> StateAnswer:
+        place, alive = _place(read), self._alive()
+        entries, end = view.entries(address, key_group, read.prefix or b"", place, PageBound(read.limit, room.left))
+        pairs = [(user_key, self._plain(data)) for user_key, data in entries if alive(data)]
+        if not pairs and end is None and read.cursor is None:
+            return StateAnswer(QueryOutcome.NO_VALUE, version=said)
+        size = sum(len(user_key) + len(data) + ENTRY_BYTES for user_key, data in pairs)
+        if room.take(size):
+            return StateAnswer(QueryOutcome.OK, pairs, None if end is None else _cursor(read, said, end), said)
+        return _no_room(read, said, room, size)
+
+    def _elements(
+        self, view: StateView, address: Any, key_group: int, read: StateRead, said: StateVersion, room: AnswerRoom
+    ) -> StateAnswer:
+        elements, alive = view.elements(address, key_group), self._alive()
+        if read.cursor is None and not any(map(alive, elements)):
+            return StateAnswer(QueryOutcome.NO_VALUE, version=said)
+        # places count what has expired, too: more of it does between two pages
+        start = stop = int.from_bytes(_place(read) or b"", "big")
+        found: list[bytes] = []
+        for data in elements[start : start + read.limit]:
+            if alive(data):
+                size = len(data) + ENTRY_BYTES
+                if not room.take(size):
+                    if not found:
+                        return _no_room(read, said, room, size)
+                    break
+                found.append(self._plain(data))
+            stop += 1
+        end = stop.to_bytes(_PLACE_BYTES, "big") if stop < len(elements) else None
+        return StateAnswer(QueryOutcome.OK, found, None if end is None else _cursor(read, said, end), said)
 
     def _plain(self, data: bytes) -> bytes:
         return data[TIME_BYTES:] if self.info.schema.has_ttl else data
@@ -110,9 +137,31 @@ def _always(_data: bytes) -> bool:
     return True
 
 
-def _cursor_head(key: VersionKey) -> bytes:
-    checkpoint_id = _NONE if key.checkpoint_id is None else key.checkpoint_id
-    return key.epoch.to_bytes(_PLACE_BYTES, "big", signed=True) + checkpoint_id.to_bytes(_PLACE_BYTES, "big", signed=True)
+def _no_room(read: StateRead, said: StateVersion, room: AnswerRoom, size: int) -> StateAnswer:
+    """Return the answer where not even the first entry or element fits: it comes with the next page, if it can."""
+    if room.is_whole:
+        return room.refusal(size, said)
+    return StateAnswer(QueryOutcome.OK, [], _cursor(read, said, _place(read) or b""), said)
+
+
+def _place(read: StateRead) -> bytes | None:
+    """Return where a read begins; None for the beginning."""
+    return None if read.cursor is None else read.cursor[_CURSOR_HEAD:] or None
+
+
+def _cursor(read: StateRead, said: StateVersion, place: bytes) -> bytes:
+    checkpoint_id = _NONE if said.checkpoint_id is None else said.checkpoint_id
+    numbers = (number.to_bytes(_PLACE_BYTES, "big", signed=True) for number in (said.epoch, checkpoint_id))
+    return b"".join((*numbers, _mark_of(read), place))
+
+
+def _mark_of(read: StateRead) -> bytes:
+    """Return what tells the cursors of one state, key, namespace and prefix from those of others."""
+    parts = read.name.encode("utf-8", "surrogatepass"), read.key, read.namespace or b"", read.prefix or b""
+    mark = 0
+    for part in parts:
+        mark = crc32(part, crc32(len(part).to_bytes(_PLACE_BYTES, "big"), mark))
+    return mark.to_bytes(_MARK_BYTES, "big")
 
 
 def version_of(cursor: bytes) -> VersionKey | None:
@@ -120,5 +169,5 @@ def version_of(cursor: bytes) -> VersionKey | None:
     if len(cursor) < _CURSOR_HEAD:
         return None
     epoch = int.from_bytes(cursor[:_PLACE_BYTES], "big", signed=True)
-    checkpoint_id = int.from_bytes(cursor[_PLACE_BYTES:_CURSOR_HEAD], "big", signed=True)
+    checkpoint_id = int.from_bytes(cursor[_PLACE_BYTES:_VERSION_BYTES], "big", signed=True)
     return VersionKey(epoch, None if checkpoint_id == _NONE else checkpoint_id)

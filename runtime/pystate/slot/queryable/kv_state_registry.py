@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pystate.common.errors import StateDeclarationError
 from pystate.common.time import current_time_ms
 from pystate.queryable.messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
+from pystate.slot.queryable.answer_room import AnswerRoom
 from pystate.slot.queryable.kv_state_entry import KvStateEntry, version_of
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.committed_states import CommittedStates, CommittedVersion
@@ -54,13 +55,19 @@ class KvStateRegistry:
             return [entry.description for entry in self._entries.values()]
 
     def read(self, consistency: Consistency, reads: Iterable[StateRead]) -> list[StateAnswer]:
-        """Answer reads in their order, all of a subtask from one version."""
+        """Answer reads in their order, all of a subtask from one version, as long as there is room for their answers."""
         held: dict[int, CommittedVersion | None] = {}
+        room = AnswerRoom()
         with ExitStack() as stack:
-            return [self._answer(read, consistency, held, stack) for read in reads]
+            return [self._answer(read, consistency, held, stack, room) for read in reads]
 
     def _answer(
-        self, read: StateRead, consistency: Consistency, held: dict[int, CommittedVersion | None], stack: ExitStack
+        self,
+        read: StateRead,
+        consistency: Consistency,
+        held: dict[int, CommittedVersion | None],
+        stack: ExitStack,
+        room: AnswerRoom,
     ) -> StateAnswer:
         entry = self._entries.get(read.name)
         if entry is None:
@@ -74,17 +81,17 @@ class KvStateRegistry:
             with versions.reading(live=False, key=key) as version:
                 if key is None or version is None:
                     return StateAnswer(QueryOutcome.VERSION_GONE)
-                return self._read(entry, read, version)
+                return self._read(entry, read, version, room)
         if id(versions) not in held:
             held[id(versions)] = stack.enter_context(versions.reading(live=consistency is Consistency.LIVE))
         version = held[id(versions)]
         if version is None:
             return StateAnswer(QueryOutcome.NOT_SERVING)
-        return self._read(entry, read, version)
+        return self._read(entry, read, version, room)
 
     @staticmethod
-    def _read(entry: KvStateEntry, read: StateRead, version: CommittedVersion) -> StateAnswer:
-        answer = entry.read(read, version)
+    def _read(entry: KvStateEntry, read: StateRead, version: CommittedVersion, room: AnswerRoom) -> StateAnswer:
+        answer = entry.read(read, version, room)
         if answer.cursor is not None:
             entry.versions.pin(version)
         return answer

@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import msgpack
-
 from pystate.common.control import ControlServer
 from pystate.common.errors import ControlError
 from pystate.common.queryable_state_options import QueryableStateOptions
-from pystate.queryable.messages import MAX_ANSWER_BYTES, Consistency, QueryOutcome, StateAnswer, reads_from_plain
+from pystate.queryable.messages import Consistency, reads_from_plain
 from pystate.queryable.ports import next_free
 from pystate.slot.queryable.kv_state_registry import KvStateRegistry
 
@@ -58,25 +56,4 @@ class KvStateServer:
             raise ControlError(message) from error
         with self._turns:
             answers = self._registry.read(consistency, reads)
-        return _bounded(answers)
-
-
-def _bounded(answers: list[StateAnswer]) -> list[Any]:
-    """Return answers as plain data; those that make the whole too large come without what they found."""
-    left, plain = MAX_ANSWER_BYTES, []
-    for answer in answers:
-        size = _size(answer)
-        if size > left:
-            message = "Ask for fewer keys, or fewer entries of a map or list, at a time."
-            answer = StateAnswer(QueryOutcome.TOO_LARGE, version=answer.version, message=message)
-        else:
-            left -= size
-        plain.append(answer.to_plain())
-    return plain
-
-
-def _size(answer: StateAnswer) -> int:
-    value = answer.value
-    if isinstance(value, bytes):
-        return len(value)
-    return 0 if value is None else len(msgpack.packb(value))
+        return [answer.to_plain() for answer in answers]

@@ -8,6 +8,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
+from dataclasses import dataclass
+
+ENTRY_BYTES = 16
+"""What an entry or element has beside its own bytes where it travels; at most."""
+
+
+@dataclass(frozen=True)
+class PageBound:
+    """How much of a map or a list is read at a time.
+
+    Attributes:
+        limit: How many entries or elements.
+        room: How many bytes they may have, each with `ENTRY_BYTES`.
+    """
+
+    limit: int
+    room: int
 
 
 class StateView(ABC):
@@ -26,7 +43,7 @@ class StateView(ABC):
 
     @abstractmethod
     def entries(
-        self, address: Hashable, key_group: int, prefix: bytes, after: bytes | None, limit: int
+        self, address: Hashable, key_group: int, prefix: bytes, after: bytes | None, bound: PageBound
     ) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
         """Return (bytes of the map key, bytes of the value) of a map's entries, in an order that is the view's own.
 
@@ -35,7 +52,7 @@ class StateView(ABC):
             key_group: Of the key.
             prefix: Only those whose key's bytes begin so.
             after: Where an earlier call has ended, as it said; None for the beginning.
-            limit: How many at most.
+            bound: How many at most. The first one comes, however large it is.
 
         Returns:
             The entries, and where they end; None for the latter where there are no more.

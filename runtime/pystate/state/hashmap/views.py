@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from pystate.common.overrides import override
-from pystate.state.base.committed_view import CommittedView, StateView
+from pystate.state.base.committed_view import ENTRY_BYTES, CommittedView, PageBound, StateView
 from pystate.state.base.schema import StateSchema
 from pystate.state.hashmap.table import StateTable
 
@@ -128,22 +128,27 @@ class HashMapStateView(StateView):
 
     @override
     def entries(
-        self, address: Hashable, key_group: int, prefix: bytes, after: bytes | None, limit: int
+        self, address: Hashable, key_group: int, prefix: bytes, after: bytes | None, bound: PageBound
     ) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
         # the dict of a view doesn't change, so that its order doesn't, and a number is a place in it
         stored: dict[Hashable, Any] = self._stored(address, key_group) or {}
         user_keys = self._schema.user_keys
         assert user_keys is not None  # noqa: S101 - the state is a map
         encode, to_bytes = user_keys.encode, self._to_bytes
-        place = 0 if after is None else int.from_bytes(after, "big")
+        place = 0 if after is None else min(int.from_bytes(after, "big"), len(stored))
         found: list[tuple[bytes, bytes]] = []
+        room = bound.room
         for user_key, value in islice(stored.items(), place, None):
-            if len(found) == limit:
+            if len(found) == bound.limit:
                 return found, place.to_bytes(_NUMBER_BYTES, "big")
-            place += 1
             data = encode(user_key)
             if data.startswith(prefix):
-                found.append((data, to_bytes(value)))
+                written = to_bytes(value)
+                room -= len(data) + len(written) + ENTRY_BYTES
+                if room < 0 and found:
+                    return found, place.to_bytes(_NUMBER_BYTES, "big")
+                found.append((data, written))
+            place += 1
         return found, None
 
 

@@ -12,7 +12,7 @@ from contextlib import closing
 
 from pystate.common.overrides import override
 from pystate.state.base.addresses import AddressFormat
-from pystate.state.base.committed_view import CommittedView, StateView
+from pystate.state.base.committed_view import ENTRY_BYTES, CommittedView, PageBound, StateView
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.list_parts import unpack_part
 from pystate.state.base.schema import StateSchema
@@ -75,13 +75,15 @@ class RocksDBStateView(StateView):
 
     @override
     def entries(
-        self, address: Hashable, key_group: int, prefix: bytes, after: bytes | None, limit: int
+        self, address: Hashable, key_group: int, prefix: bytes, after: bytes | None, bound: PageBound
     ) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
         begin = self._begin(address, key_group)
         found: list[tuple[bytes, bytes]] = []
+        room = bound.room
         with closing(self._rows.starting_with(begin + prefix, None if after is None else begin + after)) as rows:
             for row, value in rows:
-                if len(found) == limit:
+                room -= len(row) - len(begin) + len(value) + ENTRY_BYTES
+                if len(found) == bound.limit or room < 0 and found:
                     return found, found[-1][0]
                 found.append((row[len(begin) :], value))
         return found, None
