@@ -24,6 +24,7 @@ from pystate.common.time import Time
 from pystate.slot.operators import operator
 from pystate.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
 from pystate.slot.operators.windowing.window_operator import WindowOperator
+from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
 from pystate.testing import WindowOperatorTestHarness
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
@@ -89,7 +90,7 @@ ELEMENTS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 3), TIMES)
 STEP = st.one_of(
     st.tuples(st.just("elements"), ELEMENTS),
     st.tuples(st.just("watermark"), TIMES),
-    st.tuples(st.sampled_from(["end", "roll back"]), st.none()),
+    st.tuples(st.sampled_from(["end", "end", "roll back", "spill", "snapshot"]), st.none()),
     st.tuples(st.just("restart"), st.sampled_from(BACKENDS)),
 )
 
@@ -116,6 +117,17 @@ def make(
             harness.initialize_state(snapshot)
         harness.open()
         return harness
+
+
+def spill(harness: WindowOperatorTestHarness) -> None:
+    """Move the running epoch to disk, however small; on hashmap write back what is kept."""
+    backend: Any = harness._chain.backend
+    if isinstance(backend, RocksDBKeyedStateBackend):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(backend._spill, "is_due", lambda *_: True)
+            backend.limit_epoch(1, 1)
+    else:
+        backend._write_back_fronts()
 
 
 def restarted(old: WindowOperatorTestHarness, assigner: Any, functions: str, backend: str, *, aligned: bool) -> Any:
@@ -163,10 +175,14 @@ def test_batches_give_what_elements_give(assigner: Any, functions: str, backend:
                 harness.process_watermark(argument)
             elif what == "end":
                 harness.end_epoch()
+            elif what == "spill":
+                spill(harness)
+            elif what == "snapshot":
+                harness.snapshot(1)
             else:
                 harness.roll_back_epoch()
         same()
-        if what == "end":
+        if what == "snapshot":
             assert both[0].num_keyed_state_entries() == both[1].num_keyed_state_entries()
     for harness in both:
         left = (
@@ -176,20 +192,61 @@ def test_batches_give_what_elements_give(assigner: Any, functions: str, backend:
         harness.close()
 
 
-def test_a_new_window_that_fires_in_its_epoch_never_gets_to_the_backend() -> None:
-    harness = make(TumblingEventTimeWindows(10), "sum", "rocksdb")
+def stored_entries(harness: WindowOperatorTestHarness) -> int:
+    """Return how many entries contents and timers have in the backend, without what is kept in front of them."""
+    backend: Any = harness._chain.backend
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(backend), "_write_back_fronts", lambda _: None)
+        count: int = backend.entry_count()
+        return count
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_window_that_fires_before_a_snapshot_never_gets_to_the_backend(backend: str) -> None:
+    harness = make(SlidingEventTimeWindows(20, 10), "sum", backend)
     harness.process_elements([("a", 1), ("b", 2), ("a", 3)], [1, 2, 15])
     harness.process_watermark(9)
-    backend: Any = harness._chain.backend
-    changes = {name: overlay.prepare_flush() for name, overlay in backend._overlays.items()}
     harness.end_epoch()
-    assert sorted(map(len, changes.values())) == [0, 1, 1]  # no timers by the clock; one open window and its timer
-    assert sorted(harness.extract_output()) == [1, 2]
+    assert stored_entries(harness) == 0
+    harness.process_elements([("a", 1), ("c", 4)], [16, 17])
     harness.process_watermark(19)
-    changes = {name: overlay.prepare_flush() for name, overlay in backend._overlays.items()}
-    assert sorted(map(len, changes.values())) == [0, 1, 1]  # its removal
+    harness.roll_back_epoch()  # so these windows are open again, without the second epoch's elements
+    assert harness.num_event_time_timers() == 3
+    harness.process_watermark(19)
     harness.end_epoch()
-    assert harness.num_keyed_state_entries() == 0
+    assert sorted(harness.extract_output()) == [1, 2, 2, 4]
+    assert stored_entries(harness) == 0
+    harness.snapshot(1)
+    assert stored_entries(harness) == 2  # the window of a that is open, and its timer
+    harness.process_watermark(MAX_TIMESTAMP)
+    harness.end_epoch()
+    assert stored_entries(harness) == 0
+    harness.close()
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_windows_that_take_too_much_memory_are_written(backend: str) -> None:
+    harness = WindowOperatorTestHarness(
+        TumblingEventTimeWindows(10),
+        lambda value: value[0],
+        Types.STRING(),
+        input_type=PAIR,
+        state_backend=backend,
+        job_parameters={PystateOptions.STATE_WINDOW_MEMORY.key: "20 kb"},
+        **FUNCTIONS["sum"],
+    )
+    harness.open()
+    harness.process_elements([(f"key {number}", 1) for number in range(50)], [1] * 50)
+    harness.end_epoch()
+    assert stored_entries(harness) == 0
+    harness.process_elements([(f"key {number}", 1) for number in range(20, 1_020)], [1] * 1_000)
+    harness.end_epoch()
+    assert stored_entries(harness) == 2 * 1_020
+    harness.process_elements([("key 30", 1), ("another", 7)], [1, 2])
+    harness.process_watermark(9)
+    harness.end_epoch()
+    assert sorted(harness.extract_output()) == sorted([7, 3, *[2] * 29, *[1] * 990])
+    assert stored_entries(harness) == 0
     harness.close()
 
 
@@ -239,11 +296,11 @@ def test_only_what_is_known_to_behave_takes_batches() -> None:
     assert issubclass(AlignedWindowOperator, WindowOperator)
 
 
-def test_what_the_epoch_has_of_a_window_is_asked_of_the_state_once_and_of_a_new_window_never() -> None:
+def test_of_a_window_that_has_state_each_key_is_read_once_and_of_a_new_one_none() -> None:
     asked = []
     harness = make(TumblingEventTimeWindows(10), "sum", "hashmap")
     tables = harness._chain.operators[-1].process_batch.__self__._tables  # type: ignore[union-attr]
-    read = tables._accumulators.read
+    accumulators = tables._accumulators
 
     class Watched:
         def __getattr__(self, name: str) -> Any:
@@ -251,14 +308,13 @@ def test_what_the_epoch_has_of_a_window_is_asked_of_the_state_once_and_of_a_new_
 
         def read(self, address: Any, key_group: int) -> Any:
             asked.append(address[0])
-            return read(address, key_group)
+            return accumulators.read(address, key_group)
 
-    accumulators = tables._accumulators
     tables._accumulators = Watched()
     harness.process_elements([("a", 1), ("b", 1), ("a", 1), ("c", 1_000)], [1, 2, 3, 100_000])
     harness.end_epoch()
-    assert asked == []
-    harness.process_elements([("a", 1), ("a", 1), ("d", 1), ("a", 5)], [1, 2, 3, 11])  # 11: behind one that is stored
+    harness.snapshot(1)
+    harness.process_elements([("a", 1), ("a", 1), ("d", 1), ("a", 5)], [1, 2, 3, 11])  # 11: in front of one with state
     assert asked == ["a", "d"]
     assert harness.num_event_time_timers() == 5
     harness.process_watermark(19)

@@ -465,6 +465,14 @@ class PystateOptions:
         " what is more waits on the slot's disk for the end of the epoch; on hashmap, where all state is in memory, it"
         " means nothing.",
     )
+    STATE_WINDOW_MEMORY = ConfigOption[int](
+        "pystate.state.window-memory",
+        MemorySizeType(),
+        16 << 20,
+        "About what the tumbling and sliding windows of a subtask that reduce or aggregate by event time may take of memory"
+        " from one epoch to the next before they are written to the state backend: most windows end before that. Snapshots"
+        " have them written. 0 to write them when an epoch ends.",
+    )
     OUTPUT_MEMORY_SIZE = ConfigOption[int](
         "pystate.output.memory-size",
         MemorySizeType(),

@@ -13,6 +13,7 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
 from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.epoch_front import EpochFront
 from pystate.state.base.internal_state import InternalKvState, InternalMergingState, NamespaceScope
 from pystate.state.base.key_context import InternalKeyContext, KeyContext
 from pystate.state.base.key_visitor import KeyVisitor
@@ -23,6 +24,7 @@ from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.state.base.queryable_states import QueryableStateInfo
 from pystate.state.base.timer_schema import TimerSchema
 from pystate.state.base.ttl.cleanup import EntryFilter, snapshot_filter
+from pystate.state.base.value_states import OverlayValueState
 
 
 class AbstractKeyedStateBackend(KeyedStateBackend):
@@ -167,6 +169,15 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
     @override
     def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], object]) -> None:
         self._visitor.apply(self.get_or_create_keyed_state(descriptor), function)
+
+    def _write_back_fronts(self) -> None:
+        """Let the stores have what operators keep of finished epochs; see `kept_bytes`."""
+        for front in self._fronts():
+            front.write_back()
+
+    def _fronts(self) -> list[EpochFront]:
+        values = [overlay for overlay in self._overlays.values() if isinstance(overlay, OverlayValueState)]
+        return [overlay.front for overlay in values if overlay.front is not None]
 
     def _drop_epochs(self) -> None:
         """Drop the overlays of the running epoch; there is no current key afterwards."""

@@ -16,7 +16,7 @@ from pystate.common.overrides import override
 from pystate.state.base.derived_states import no_accumulator, no_reduced_value, reduce_callable, refuse_none
 from pystate.state.base.epoch_front import EpochFront
 from pystate.state.base.internal_state import InternalKvState
-from pystate.state.base.value_states import OverlayValueState
+from pystate.state.base.value_states import ImmutableValueState, OverlayValueState
 
 
 class Accumulators(ABC):
@@ -80,6 +80,15 @@ class Accumulators(ABC):
     def hold_all(self, addresses: Sequence[Hashable], key_groups: Sequence[int], accumulators: Iterable[Any]) -> None:
         """Set the accumulators of some addresses; those that `combine` returned."""
         self._values.hold_all(addresses, key_groups, accumulators)
+
+    @property
+    def immutable(self) -> bool:
+        """Whether no function can change an accumulator in place."""
+        return isinstance(self._values, ImmutableValueState)
+
+    def store_all(self, addresses: Sequence[Hashable], key_groups: Sequence[int], accumulators: Iterable[Any]) -> None:
+        """Store the accumulators of some addresses as those of finished epochs."""
+        self._values.store_all(addresses, key_groups, accumulators)
 
     def read(self, address: Hashable, key_group: int) -> Any:
         """Return the accumulator of an address; None where there is none."""

@@ -71,6 +71,14 @@ class KeyedStateBackend(ABC):
         return self.key_context.max_parallelism
 
     @property
+    def kept_bytes(self) -> int:
+        """About what each operator may keep of finished epochs in memory, until `EpochFront.write_back` is called.
+
+        0 for a backend that doesn't call it.
+        """
+        return 0
+
+    @property
     def current_key(self) -> Any:
         """The current key as user code sees it.
 

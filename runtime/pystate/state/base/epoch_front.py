@@ -1,8 +1,7 @@
-"""What an operator keeps of the running epoch in an order of its own, in front of the overlays of its states and timers.
+"""What an operator keeps in an order of its own, in front of a state and its timers.
 
-Where most of what an epoch adds is gone before the epoch ends, the overlays are a way round. An `EpochFront` hands on what
-is left when an overlay is asked for its changes, and goes with the epoch: whoever flushes, spills or rolls back overlays
-knows nothing of it.
+Where most of what an epoch adds is gone before the epoch ends, or soon after, overlays and stores are a way round. An
+`EpochFront` goes with the epochs of the state in front of which it stands: that one's overlay tells it what becomes of them.
 """
 
 from __future__ import annotations
@@ -11,16 +10,33 @@ from abc import ABC, abstractmethod
 
 
 class EpochFront(ABC):
-    """A part of the running epoch. It is told by each overlay that it stands in front of, so more than once."""
+    """A part of the running epoch, and of those before it as far as a backend's `kept_bytes` lets it."""
 
     @abstractmethod
-    def settle(self) -> None:
-        """Hand all on to the overlays, whose changes are taken next, and hold nothing any more."""
+    def settle(self, *, whole: bool = False) -> None:
+        """Hand on to the overlays what the running epoch has that isn't to be kept; their changes are taken next.
+
+        Called for each overlay, so more than once.
+
+        Args:
+            whole: Nothing is to be kept, since the running epoch is moved to disk; nor is anything from before it.
+        """
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Take note that the running epoch lasts."""
 
     @abstractmethod
     def drop(self) -> None:
-        """Forget all: the epoch is rolled back, or what was handed on is stored."""
+        """Forget the running epoch, as far as it wasn't committed."""
+
+    @abstractmethod
+    def write_back(self) -> None:
+        """Write what is kept of finished epochs to the stores, while an epoch may be running.
+
+        A backend calls it in front of whatever looks at its stores, and before the running epoch is moved to disk.
+        """
 
     @abstractmethod
     def held_bytes(self) -> int:
-        """Return about how much memory is taken."""
+        """Return about how much memory the running epoch takes."""

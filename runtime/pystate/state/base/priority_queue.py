@@ -76,7 +76,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
 
     Attributes:
         schema: As given.
-        front: What an operator keeps of the epoch in front of the queue; None for nothing.
+        front: What an operator keeps in front of the queue; None for nothing.
     """
 
     __slots__ = (
@@ -155,12 +155,16 @@ class KeyGroupedPriorityQueue(EpochOverlay):
 
     def add_for_flush(self, timers: Iterable[Timer]) -> None:
         """Add timers right before the epoch's changes are taken and dropped; until then none of them is found."""
-        lowest = self._lowest
         for timer in timers:
             self._changes[timer] = True
-            known = lowest.get(timer[2])
-            if known is None or timer[0] < known:
-                self._announce(timer[2], timer[0])
+            self._announce(timer[2], timer[0])
+
+    def store_all(self, timers: Iterable[Timer]) -> None:
+        """Store timers that the running epoch knows nothing of, as a finished epoch would."""
+        changes = [(timer, True) for timer in timers]
+        self.apply_flush(changes)
+        for timer, _ in changes:
+            self._announce(timer[2], timer[0])
 
     def remove(self, timer: Timer) -> None:
         """Remove a timer; nothing happens where it isn't there."""
@@ -315,8 +319,6 @@ class KeyGroupedPriorityQueue(EpochOverlay):
 
     @override
     def drop_epoch(self) -> None:
-        if self.front is not None:
-            self.front.drop()
         for timer, added in self._changes.items():
             if not added:  # it may be there again
                 self._announce(timer.key_group, timer.timestamp)

@@ -105,6 +105,12 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         self._groups.update(zip(keys, key_groups, strict=True))
         self._overlay.update(zip(keys, values, strict=True))
 
+    def store_all(self, keys: Sequence[Hashable], key_groups: Sequence[int], values: Iterable[Any]) -> None:
+        """Store the values of keys that the running epoch hasn't in its overlay, as a finished epoch would."""
+        if not self._store.stores_objects:
+            values = map(self._bytes_of, keys, values)
+        self._store.put_all(list(zip(keys, values, strict=True)), dict(zip(keys, key_groups, strict=True)))
+
     def let_go(self, key: Hashable) -> None:
         """Remove the value of a key that isn't in the store, from the overlay alone."""
         del self._overlay[key], self._groups[key]
@@ -150,6 +156,8 @@ class OverlayValueState(OverlayState, ValueState[Any]):
     @override
     def apply_flush(self, changes: list[tuple[Hashable, Any]]) -> None:
         self._store.put_all(changes, self._groups)
+        if self.front is not None:
+            self.front.commit()
 
     @override
     def drop_epoch(self) -> None:

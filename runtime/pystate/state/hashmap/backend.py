@@ -11,6 +11,7 @@ from typing import BinaryIO
 from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.options import PystateOptions
 from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
 from pystate.state.base.abstract_backend import AbstractKeyedStateBackend
@@ -109,6 +110,11 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
         store = self._registered.declare(schema.name, schema, self.key_context.clock()).store
         return KeyGroupedPriorityQueue(schema, self.key_context, store.form.store(store.table))
 
+    @property
+    def kept_bytes(self) -> int:
+        """As the options say."""
+        return self.configuration.get(PystateOptions.STATE_WINDOW_MEMORY)
+
     @override
     def count_records(self, count: int) -> None:
         self._records += count
@@ -139,6 +145,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
 
     def snapshot(self) -> HashMapSnapshot:
         """Freeze the tables; the running epoch isn't in them yet."""
+        self._write_back_fronts()
         views: dict[str, tuple[TableView, TableForm] | RawEntries] = dict(self._registered.undeclared())
         for name, registered in self._registered.declared():
             views[name] = registered.store.table.freeze(), registered.store.form
@@ -176,6 +183,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
 
     @override
     def entry_count(self) -> int:
+        self._write_back_fronts()
         raw = sum(len(entries) for _, groups in self._registered.undeclared() for entries in groups.values())
         return raw + sum(state.store.form.count(state.store.table) for _, state in self._registered.declared())
 

@@ -152,7 +152,30 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
         """Move the running epoch to disk if it takes more memory than it may."""
         if self._spill.is_due(records, size, self._overlays):
             self._check_usable()
+            self._write_back_fronts()
+            for front in self._fronts():
+                front.settle(whole=True)
             self._spill.spill(self._tables, self._overlays)
+
+    @override
+    def _write_back_fronts(self) -> None:
+        if not self._fronts():
+            return
+        try:
+            super()._write_back_fronts()
+            self._tables.database.end_write()
+        except BaseException as error:
+            self._break(error)
+            raise
+
+    def _break(self, error: BaseException) -> None:
+        self._broken = error if isinstance(error, PystateError) else StateError(repr(error))
+        self._tables.database.discard_write()
+
+    @property
+    def kept_bytes(self) -> int:
+        """As the options say."""
+        return self.configuration.get(PystateOptions.STATE_WINDOW_MEMORY)
 
     @property
     def has_spilled(self) -> bool:
@@ -185,8 +208,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
             for cleanup in self._cleanups:
                 cleanup.run(self.key_context.clock())
         except BaseException as error:
-            self._broken = error if isinstance(error, PystateError) else StateError(repr(error))
-            database.discard_write()
+            self._break(error)
             raise
         self.key_context.clear()
 
@@ -198,6 +220,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
     @override
     def snapshot(self) -> RocksDBSnapshot:
         self._check_usable()
+        self._write_back_fronts()
         return self._snapshots.canonical(self._snapshot_filters())
 
     @override
@@ -213,6 +236,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
     @override
     def snapshot_native(self) -> RocksDBNativeSnapshot:
         self._check_usable()
+        self._write_back_fronts()
         self._tables.write_back()
         return self._snapshots.native()
 
@@ -240,6 +264,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
     def entry_count(self) -> int:
         """Return the number of flushed entries. Reads the keys of all of them."""
         self._check_usable()
+        self._write_back_fronts()
         self._tables.write_back()
         return sum(self._tables.database.count(family) for _, family, _ in self._tables.families())
 

@@ -7,7 +7,7 @@ Results, state, timers and snapshots are the same.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pystate.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
@@ -49,7 +49,7 @@ class AlignedWindowOperator(WindowOperator):
         self._pane_size, self._pane_offset = assigner.panes
         self._keys = self._backend.key_context
         self._event_timers = self._timers.event_time_timers
-        self._tables = WindowTables(accumulators, self._event_timers)
+        self._tables = WindowTables(accumulators, self._event_timers, self._backend.kept_bytes)
         self._panes: dict[int, Pane] = {}
         self._panes_at = (MIN_TIMESTAMP, -1)
 
@@ -87,7 +87,7 @@ class AlignedWindowOperator(WindowOperator):
                 continue
             for accumulators, table in pane:
                 accumulator = accumulators.get(key)
-                if accumulator is None and table.stored is not None:
+                if accumulator is None and table.asks:
                     accumulator = load(table, key, key_group)
                 accumulators[key] = combine(accumulator, element)
 
@@ -99,8 +99,7 @@ class AlignedWindowOperator(WindowOperator):
         plain, output, clears = self._operation.window_function is None, self._output, self._clears
         namespace: Any = None
         window: Any = None
-        of_epoch: dict[Hashable, Any] = {}
-        stored: Set[Hashable] = frozenset()
+        table: WindowTable | None = None
         highest = self._event_timers.highest_stored()
         for timer in timers:
             end, context.active_key, key_group, its_namespace = timer
@@ -108,12 +107,15 @@ class AlignedWindowOperator(WindowOperator):
             if its_namespace is not namespace and its_namespace != namespace:
                 namespace = its_namespace
                 window = self._namespaces.window(namespace)
-                of_epoch, stored = self._of_epoch(namespace)
+                table = self._tables.known(namespace)
             if end != window.end - 1:  # of an operator that allowed more lateness
                 continue
             address = (context.active_key, namespace)
-            accumulator = of_epoch.pop(context.active_key, None)
-            is_stored = accumulator is None or context.active_key in stored
+            accumulator = None
+            if table is not None and context.active_key in table.accumulators:
+                if not table.stored or context.active_key not in table.stored:
+                    continue  # a timer without contents; they fire with the table
+                accumulator = table.accumulators.pop(context.active_key)
             if accumulator is None:
                 accumulator = read(address, key_group)
             result = None if accumulator is None else result_of(accumulator)
@@ -123,7 +125,7 @@ class AlignedWindowOperator(WindowOperator):
                     output.collect(result)
                 else:
                     self._emit(window, [result])
-            if accumulator is not None and is_stored:
+            if accumulator is not None:
                 if end > highest:
                     remove_new(address)
                 else:
@@ -145,11 +147,13 @@ class AlignedWindowOperator(WindowOperator):
         return self._tables.timers()
 
     def _fire_table(self, table: WindowTable) -> int:
+        """Fire and forget a window for all keys that are in memory; return how many."""
         context, time, groups = self._keys, self._time, self._tables.key_groups
         result_of, remove, stored = self._accumulators.result, self._accumulators.remove, table.stored
         plain, output, clears = self._operation.window_function is None, self._output, self._clears
         window = self._namespaces.window(table.namespace)
-        for key, accumulator in table.accumulators.items():
+        fired = table.all()
+        for key, accumulator in fired.items():
             context.active_key = key
             context.active_key_group = groups[key]
             result = result_of(accumulator)
@@ -164,12 +168,7 @@ class AlignedWindowOperator(WindowOperator):
             if clears is not None:
                 self._context.select(window)
                 clears.clear(self._context)
-        return len(table.accumulators)
-
-    def _of_epoch(self, namespace: Hashable) -> tuple[dict[Hashable, Any], Set[Hashable]]:
-        """Return the accumulators that the epoch has of a window, and which of them are in the state, too."""
-        table = self._tables.known(namespace)
-        return ({}, frozenset()) if table is None else (table.accumulators, table.stored or frozenset())
+        return len(fired)
 
     def _pass_by(self, value: Any, timestamp: int) -> None:
         """Do with an element that is in no window, or in late ones only, what `process_element` does."""
