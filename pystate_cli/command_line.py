@@ -151,4 +151,7 @@ def _usage_error(error: Exception, words: Sequence[str]) -> UsageError:
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     # the parser puts choices on lines of their own, and says of which class an error was
     message = " ".join(message.split()).replace(" Value error, ", " ")
+    number = next((word for word in words if word[:1] == "-" and word[1:2].isdigit()), None)
+    if number is not None and f"No such option: {number[:2]}" in message:
+        return UsageError(message, hint=f"{path} ... -- {number}: what stands behind -- is no option")
     return UsageError(message, hint=f"{path} --help")

@@ -78,6 +78,10 @@ def query(
     if state is not None and key is None:
         message = f"Of which key is the state {state!r} to be shown?"
         raise UsageError(message, hint=f"pystate query JOBID {state} KEY; pystate query JOBID shows the type of the keys")
+    for word in (state, key, namespace, prefix):
+        if word is not None and any("\ud800" <= letter <= "\udfff" for letter in word):
+            message = f"{word!r} isn't text in UTF-8."
+            raise UsageError(message, hint="bytes are written as 0x and hex digits")
     client, job_id = connect_to_job(session, job_manager, job, application_id)
     path = f"/pystate/jobs/{job_id}/queryable-state"
     if state is None or key is None:

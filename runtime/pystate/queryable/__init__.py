@@ -47,6 +47,8 @@ _WHERE = {
     **dict.fromkeys(_ERRORS, "errors"),
 }
 
+__all__ = tuple(_WHERE)  # noqa: PLE0605 - names of classes that are imported when they are used
+
 
 def __getattr__(name: str) -> Any:
     """Import what clients use when they use it: slots and drivers import messages alone."""

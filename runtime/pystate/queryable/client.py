@@ -11,9 +11,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from pystate.api.state import StateDescriptor
+from pystate.common.errors import UsageError
 from pystate.common.queryable_state_options import QueryableStateOptions
 from pystate.common.type_info import TypeInformation
 from pystate.queryable.client_access import ClientAccess
+from pystate.queryable.errors import BadQueryError
 from pystate.queryable.immutable_states import ImmutableState
 from pystate.queryable.kv_state_queries import KvStateQueries, closed
 from pystate.queryable.messages import MAX_ENTRIES, Consistency, QueryableState
@@ -23,6 +25,7 @@ T = TypeVar("T")
 
 DEFAULT_PROXY_PORT = QueryableStateOptions.PROXY_PORT_RANGE.default[0]
 DEFAULT_TIMEOUT_SECONDS = 30.0
+_PORTS = 1 << 16
 
 
 class QueryableStateClient:
@@ -38,6 +41,9 @@ class QueryableStateClient:
             is as `tls` says.
         tls: How to speak TLS; without it and a token as the settings say.
         timeout: Seconds that a call may take.
+
+    Raises:
+        UsageError: The port is none, or the timeout isn't more than 0.
     """
 
     def __init__(
@@ -49,7 +55,13 @@ class QueryableStateClient:
         tls: ssl.SSLContext | None = None,
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
-        self._queries = KvStateQueries(remote_hostname, remote_port, lambda: _access(token, tls), timeout)
+        if not 0 < int(remote_port) < _PORTS:
+            message = f"A port is a number from 1 to {_PORTS - 1}, not {remote_port}."
+            raise UsageError(message, hint="the job's log says it: Started Queryable State Proxy Server @ HOST:PORT")
+        if not timeout > 0:
+            message = f"A client's timeout is more than 0 seconds, not {timeout}."
+            raise UsageError(message, hint=f"leave it out for {DEFAULT_TIMEOUT_SECONDS:g} s")
+        self._queries = KvStateQueries(remote_hostname, int(remote_port), lambda: _access(token, tls), timeout)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="queryable-state-client", daemon=True)
         self._thread.start()
@@ -85,7 +97,7 @@ class QueryableStateClient:
             ProxyUnreachableError: By the future: no proxy answers there.
         """
         request = KvStateRequest(queryable_state_name, key, key_type_info, state_descriptor, namespace, prefix)
-        return self._run(self._queries.one(job_id, request, Consistency(consistency)))
+        return self._run(self._queries.one(job_id, request, _consistency(consistency)))
 
     async def get_kv_state_async(self, *args: Any, **kwargs: Any) -> Any:
         """Await what `get_kv_state` returns the future of."""
@@ -107,7 +119,7 @@ class QueryableStateClient:
         Raises:
             QueryableStateError, ProxyUnreachableError: By the future, as `get_kv_state`.
         """
-        return self._run(self._queries.many(job_id, list(requests), Consistency(consistency)))
+        return self._run(self._queries.many(job_id, list(requests), _consistency(consistency)))
 
     async def get_kv_states_async(self, *args: Any, **kwargs: Any) -> list[ImmutableState | None]:
         """Await what `get_kv_states` returns the future of."""
@@ -137,7 +149,7 @@ class QueryableStateClient:
         Raises:
             QueryableStateError, ProxyUnreachableError: By the future, as `get_kv_state`.
         """
-        return self._run(self._queries.page(job_id, request, Consistency(consistency), limit, cursor))
+        return self._run(self._queries.page(job_id, request, _consistency(consistency), limit, cursor))
 
     async def get_kv_state_page_async(self, *args: Any, **kwargs: Any) -> Any:
         """Await what `get_kv_state_page` returns the future of."""
@@ -185,6 +197,15 @@ class QueryableStateClient:
             work.close()
             raise closed()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+def _consistency(value: Consistency) -> Consistency:
+    """Return a consistency that may be given as its word, too."""
+    try:
+        return Consistency(value)
+    except ValueError:
+        message = f"The consistency {value!r} is not known; it must be one of {', '.join(one.value for one in Consistency)}."
+        raise BadQueryError(message, hint="say Consistency.CHECKPOINTED or Consistency.LIVE") from None
 
 
 def _access(token: str | None, tls: ssl.SSLContext | None) -> ClientAccess:

@@ -59,8 +59,8 @@ class ClientChannel(asyncio.Protocol):
             if not self.proven.done():
                 self.proven.set_exception(query_error(error.outcome, error.message))
             self.close()
-        except (FrameTooLargeError, *NO_MESSAGE) as error:
-            message = f"Who listens there doesn't speak as a proxy of queryable state does: {error!r}"
+        except (FrameTooLargeError, *NO_MESSAGE):
+            message = "who listens there doesn't speak as a proxy of queryable state does."
             self._fail(ProxyUnreachableError(message))
             self.close()
 

@@ -45,7 +45,7 @@ class WrongKeyTypeError(QueryableStateError):
 
     exit_code = 2
     outcome = QueryOutcome.WRONG_KEY_TYPE
-    remedy = "give a key of the type that the job's key_by declares, or leave key_type out"
+    remedy = "give a key of the type that the job's key_by declares; pystate query JOB shows it"
 
 
 class WrongNamespaceError(QueryableStateError):
@@ -88,7 +88,7 @@ class AnswerTooLargeError(QueryableStateError):
     """Request or answer is larger than what is sent at once."""
 
     outcome = QueryOutcome.TOO_LARGE
-    remedy = "ask for fewer keys, or fewer entries of a map or list, at a time"
+    remedy = "ask for fewer keys at a time; pystate state read shows values of any size in a savepoint"
 
 
 class QueriesOverloadedError(QueryableStateError):
@@ -102,7 +102,7 @@ class BadQueryError(QueryableStateError):
     """The request is malformed."""
 
     outcome = QueryOutcome.BAD_REQUEST
-    remedy = "use the same version of pystate as the job"
+    remedy = "put that right; where a client of pystate has made the request, use its version that the job has"
 
 
 class ProxyUnreachableError(ControlError):

@@ -194,6 +194,9 @@ class KvStateQueries:
         return query_error(QueryOutcome.NOT_SERVING, message, f"{self._host}:{self._port}")
 
     async def _codec(self, job_id: str, request: KvStateRequest) -> KvStateCodec:
+        if not isinstance(request.name, str) or not request.name.isascii() and _has_half(request.name):
+            message = f"The name of a state is a text, not {request.name!r}."
+            raise BadQueryError(message, hint="give the name that set_queryable was given")
         known = self._codecs.get((job_id, request.name))
         if known is None or self._channel is None or not self._channel.is_open:
             (state,) = await self._locate(job_id, request.name)
@@ -290,3 +293,8 @@ def closed() -> ControlError:
 def _unreadable(error: object) -> BadQueryError:
     message = f"The answer can't be read: {error!r}"
     return BadQueryError(message, hint=BadQueryError.remedy)
+
+
+def _has_half(text: str) -> bool:
+    """Return whether a text has half of a character, which no bytes of UTF-8 are."""
+    return any("\ud800" <= letter <= "\udfff" for letter in text)

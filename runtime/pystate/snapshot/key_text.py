@@ -22,27 +22,54 @@ def _truth(text: str) -> bool:
 
 def _hex(text: str) -> bytes:
     if not text.lower().startswith("0x"):
-        message = "bytes are 0x and hex digits"
-        raise ValueError(message)
+        raise ValueError(text)
     return bytes.fromhex(text[2:])
 
+
+def _number(parse: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+    """Return what parses a number, but none with the underscores of programs."""
+
+    def parsed(text: str) -> Any:
+        if "_" in text:
+            raise ValueError(text)
+        return parse(text)
+
+    return _written_as(what, parsed)
+
+
+def _written_as(what: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return what parses a text, and says how it is to be written where it fails."""
+
+    def parsed(text: str) -> Any:
+        try:
+            return parse(text)
+        except (ValueError, ArithmeticError, LookupError):
+            message = f"that is written as {what}"
+            raise ValueError(message) from None
+
+    return parsed
+
+
+_WHOLE = _number(int, "a whole number")
+_FLOATING = _number(float, "a number")
 
 _SCALARS: dict[TypeKind, Callable[[str], Any]] = {
     TypeKind.STRING: str,
     TypeKind.CHAR: str,
-    TypeKind.BOOLEAN: _truth,
-    TypeKind.BYTE: int,
-    TypeKind.SHORT: int,
-    TypeKind.INT: int,
-    TypeKind.LONG: int,
-    TypeKind.BIG_INT: int,
-    TypeKind.FLOAT: float,
-    TypeKind.DOUBLE: float,
-    TypeKind.BIG_DEC: Decimal,
-    TypeKind.SQL_DATE: dt.date.fromisoformat,
-    TypeKind.SQL_TIME: dt.time.fromisoformat,
-    TypeKind.SQL_TIMESTAMP: dt.datetime.fromisoformat,
+    TypeKind.BOOLEAN: _written_as("true or false", _truth),
+    TypeKind.BYTE: _WHOLE,
+    TypeKind.SHORT: _WHOLE,
+    TypeKind.INT: _WHOLE,
+    TypeKind.LONG: _WHOLE,
+    TypeKind.BIG_INT: _WHOLE,
+    TypeKind.FLOAT: _FLOATING,
+    TypeKind.DOUBLE: _FLOATING,
+    TypeKind.BIG_DEC: _number(Decimal, "a decimal number"),
+    TypeKind.SQL_DATE: _written_as("YYYY-MM-DD", dt.date.fromisoformat),
+    TypeKind.SQL_TIME: _written_as("HH:MM:SS", dt.time.fromisoformat),
+    TypeKind.SQL_TIMESTAMP: _written_as("YYYY-MM-DDTHH:MM:SS", dt.datetime.fromisoformat),
 }
+_BYTES = _written_as("0x and hex digits", _hex)
 
 
 def parse_key(text: str, key_type: TypeInformation | None) -> Any:
@@ -96,8 +123,8 @@ def _typed(text: str, key_type: TypeInformation) -> Any:
     if scalar is not None:
         return scalar(text)
     if _is_bytes(key_type):
-        return _hex(text)
-    return _from_json(json.loads(text), key_type)
+        return _BYTES(text)
+    return _from_json(_written_as("JSON", json.loads)(text), key_type)
 
 
 def _is_bytes(key_type: TypeInformation) -> bool:
@@ -110,9 +137,16 @@ def _from_json(value: Any, key_type: TypeInformation) -> Any:
     if key_type.kind in _SCALARS or _is_bytes(key_type):
         return _typed(value, key_type) if isinstance(value, str) else value
     if key_type.kind is TypeKind.ROW and isinstance(value, dict):
-        value = [value[name] for name in key_type.get_field_names()]
+        names = key_type.get_field_names()
+        if value.keys() != set(names):
+            message = f"its fields are {', '.join(names)}"
+            raise ValueError(message)
+        value = [value[name] for name in names]
     if not isinstance(value, list):
-        message = f"{value!r} is no {key_type.name}"
+        message = "that is written as a list of JSON"
+        raise ValueError(message)
+    if key_type.kind in (TypeKind.ROW, TypeKind.TUPLE) and len(value) != len(key_type.elements):
+        message = f"it has {len(key_type.elements)} fields, not {len(value)}"
         raise ValueError(message)
     if key_type.kind is TypeKind.ROW:
         parts = [_from_json(item, part) for item, part in zip(value, key_type.elements, strict=True)]

@@ -95,7 +95,7 @@ def text_or_none(name: str, value: Any) -> str | None:
         UsageError: It's no text, or too long.
     """
     if value is not None and (not isinstance(value, str) or "\0" in value or not value.isascii() and _has_half(value)):
-        message = f"The field {name!r} must be a text."
+        message = f"The field {name!r} must be a text, without NUL and halves of characters."
         raise UsageError(message)
     if value is not None and len(value) > MAX_TEXT:
         message = f"The field {name!r} has {len(value)} characters; it may have {MAX_TEXT}."
