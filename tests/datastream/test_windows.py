@@ -261,6 +261,18 @@ def test_a_side_output_is_asked_for_with_one_type(keyed: Any) -> None:
         stream.get_side_output(OutputTag("odd", Types.INT()))
 
 
+def test_windows_have_the_aggregations_of_fields_of_flinks_java_api_and_a_count(numbers: Any, keyed: Any) -> None:
+    for windows in (keyed.window(TUMBLING), numbers.window_all(TUMBLING)):
+        for method, kind in (("sum", "SUM"), ("min", "MIN"), ("max", "MAX")):
+            step = getattr(windows, method)(0).transformation
+            assert (step.function.reduce_function.kind.name, step.output_type) == (kind, NUMBERS)
+        counted = windows.count().transformation
+        assert (counted.function.accumulator_type, counted.output_type) == (Types.LONG(), Types.LONG())
+    assert keyed.window(TUMBLING).count(Process()).transformation.output_type is None
+    with pytest.raises(JobGraphError, match="so only position 0 stands for them"):
+        keyed.window(TUMBLING).sum(1)
+
+
 def test_windows_over_all_elements_run_in_one_subtask(numbers: Any) -> None:
     stream = numbers.window_all(GlobalWindows.create()).trigger(CountTrigger.of(2)).apply(ApplyAll())
     stream.print()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from pystate.api.functions import MapFunction, ReduceFunction
+from pystate.api.functions import AggregateFunction, MapFunction, ReduceFunction
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.row import Row
 from pystate.common.type_info import TypeInformation, TypeKind, Types
@@ -88,6 +88,26 @@ class FieldAggregation(ReduceFunction):
         result = copy.copy(first)
         result[field] = merged
         return result
+
+
+class ElementCount(AggregateFunction):
+    """Counts elements, whatever they are."""
+
+    def create_accumulator(self) -> int:
+        """Return 0."""
+        return 0
+
+    def add(self, value: Any, accumulator: int) -> int:
+        """Count one more."""
+        return accumulator + 1
+
+    def get_result(self, accumulator: int) -> int:
+        """Return the count."""
+        return accumulator
+
+    def merge(self, acc_a: int, acc_b: int) -> int:
+        """Return the sum of both."""
+        return acc_a + acc_b
 
 
 def check_field(field: Any, elements: TypeInformation | None, method: str) -> None:

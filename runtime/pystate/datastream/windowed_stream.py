@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+from pystate.api.aggregation import AccumulateType, ElementCount, FieldAggregation, check_field
 from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from pystate.api.functions import AggregateFunction, Function, ReduceFunction
 from pystate.api.job_graph import OneInputTransformation, OperatorKind
@@ -21,7 +22,7 @@ from pystate.api.window.functions import (
 from pystate.api.window.operation import AnyWindowFunction, WindowOperation
 from pystate.api.window.triggers import Trigger
 from pystate.common.errors import JobGraphError
-from pystate.common.type_info import TypeInformation
+from pystate.common.type_info import TypeInformation, Types
 from pystate.datastream.connected_streams import InputStream
 
 StreamT = TypeVar("StreamT")
@@ -149,6 +150,42 @@ class _WindowedStream(Generic[StreamT]):
             raise JobGraphError(message)
         operation = replace(self._operation, aggregate_function=aggregate_function, accumulator_type=accumulator_type)
         return self._then("aggregate", operation, window_function, output_type)
+
+    def sum(self, field: int | str = 0) -> StreamT:
+        """Emit for each window its first element with the sum of a field over all of them.
+
+        As Flink's Java API has it, and PyFlink hasn't. Windows of event time take whole numbers batch by batch, as columns.
+
+        Args:
+            field: Of tuples, lists or rows, by position or by name; 0 for elements without fields.
+
+        Raises:
+            JobGraphError: The elements can't have such a field.
+        """
+        return self._accumulate(AccumulateType.SUM, field, "sum")
+
+    def min(self, field: int | str = 0) -> StreamT:
+        """Emit for each window its first element with the lowest value of a field, see `sum`."""
+        return self._accumulate(AccumulateType.MIN, field, "min")
+
+    def max(self, field: int | str = 0) -> StreamT:
+        """Emit for each window its first element with the highest value of a field, see `sum`."""
+        return self._accumulate(AccumulateType.MAX, field, "max")
+
+    def count(self, window_function: AnyWindowFunction | None = None, output_type: TypeInformation | None = None) -> StreamT:
+        """Emit for each window how many elements it has; ours. Windows of event time take them batch by batch.
+
+        Args:
+            window_function: Gets the count, and says what the window emits; None to emit that, as a LONG.
+            output_type: The type of what the window emits, with a window function; without it untyped.
+        """
+        if window_function is None:
+            output_type = Types.LONG()
+        return self.aggregate(ElementCount(), window_function, Types.LONG(), output_type)
+
+    def _accumulate(self, kind: AccumulateType, field: int | str, method: str) -> StreamT:
+        check_field(field, self.get_input_type(), method)
+        return self.reduce(FieldAggregation(kind, field))
 
     def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> StreamT:
         """Call a function with all elements of each window that fires."""

@@ -23,7 +23,7 @@ from pystate.slot.operators.output import Emit
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.value_states import OverlayValueState
 
-_NUMBERS: dict[TypeKind, tuple[type, int]] = {
+NUMBERS: dict[TypeKind, tuple[type, int]] = {
     TypeKind.SHORT: (np.int64, 1 << 15),
     TypeKind.INT: (np.int64, 1 << 31),
     TypeKind.LONG: (np.int64, 1 << 62),
@@ -31,7 +31,7 @@ _NUMBERS: dict[TypeKind, tuple[type, int]] = {
 }
 """The fields that are aggregated by columns: numpy's type, and below what all sums of integers must stay."""
 
-_UFUNCS: dict[AccumulateType, np.ufunc] = {
+UFUNCS: dict[AccumulateType, np.ufunc] = {
     AccumulateType.SUM: np.add,
     AccumulateType.MIN: np.minimum,
     AccumulateType.MAX: np.maximum,
@@ -70,11 +70,11 @@ class ColumnAggregation:
         one_by_one: Emit,
         where: str,
     ) -> None:
-        self._ufunc = _UFUNCS[kind]
+        self._ufunc = UFUNCS[kind]
         self._sums = kind is AccumulateType.SUM
         self._position = position
         field = type_info if position is None else type_info.elements[position]
-        self._dtype, self._limit = _NUMBERS[field.kind]
+        self._dtype, self._limit = NUMBERS[field.kind]
         self._state = state
         self._backend = backend
         self._columns = columns
@@ -97,7 +97,9 @@ class ColumnAggregation:
             _, first = np.unique(distinct.index.to_numpy(), return_index=True)
             for place, element in zip(new, self._codec.decode(data.take(pa.array(first[new]))), strict=True):
                 results[place] = element
-        results = self._with_field(results, last.tolist())
+        results = (
+            last.tolist() if self._position is None else with_field(results, self._position, last.tolist(), self._names)
+        )
         self._state.hold_all(distinct.internal, distinct.groups, results)  # of the type, since all that is in them came so
         prepare = self._codec.prepare
         prepared = results if prepare is None else list(map(prepare, results))
@@ -150,20 +152,7 @@ class ColumnAggregation:
         if self._dtype is np.int64:
             largest = max((abs(int(part.min())) + abs(int(part.max())) for part in (values, before) if len(part)), default=0)
             return not self._sums or largest * (len(values) + 1) < self._limit
-        numbers = np.concatenate((values, before))
-        return bool(np.isfinite(numbers).all()) and not (np.signbit(numbers) & (numbers == 0)).any()
-
-    def _with_field(self, elements: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-        place = self._position
-        if place is None:
-            return list(values)
-        changed: list[Any] = []
-        names = self._names
-        for element, value in zip(elements, values, strict=True):
-            fields = list(element)
-            fields[place] = value
-            changed.append(tuple(fields) if names is None else Row.of_fields(names, fields))
-        return changed
+        return are_plain_doubles(np.concatenate((values, before)))
 
     def _element_by_element(self, data: pa.RecordBatch, distinct: DistinctKeys) -> None:
         context = self._backend.key_context
@@ -181,14 +170,14 @@ def column_aggregation(
     where: str,
 ) -> ColumnAggregation | None:
     """Return what does a reduce function's work by columns; None where only the function can."""
-    if type(function) is not FieldAggregation or function.kind not in _UFUNCS or type_info is None:
+    if type(function) is not FieldAggregation or function.kind not in UFUNCS or type_info is None:
         return None
     position: int | None = None
     if type_info.kind in (TypeKind.ROW, TypeKind.TUPLE):
-        position = _position(function.field, type_info)
-        if position is None or type_info.elements[position].kind not in _NUMBERS:
+        position = position_of(function.field, type_info)
+        if position is None or type_info.elements[position].kind not in NUMBERS:
             return None
-    elif type_info.kind not in _NUMBERS:
+    elif type_info.kind not in NUMBERS:
         return None
     state = reduce_state(backend, type_info)
     if not isinstance(state, OverlayValueState):  # of a backend with states of its own
@@ -196,7 +185,30 @@ def column_aggregation(
     return ColumnAggregation(function.kind, position, type_info, state, backend, columns, one_by_one, where)
 
 
-def _position(field: int | str, type_info: TypeInformation) -> int | None:
+def are_plain_doubles(numbers: Numbers) -> bool:
+    """Return whether numpy compares doubles as Python does: no NaN, no infinity, no zero with a sign."""
+    return bool(np.isfinite(numbers).all()) and not (np.signbit(numbers) & (numbers == 0)).any()
+
+
+def with_field(elements: Sequence[Any], place: int, values: Sequence[Any], names: tuple[str, ...] | None) -> list[Any]:
+    """Return elements with other values in one field.
+
+    Args:
+        elements: Tuples or rows.
+        place: Which field.
+        values: For each element.
+        names: Those of the fields of rows; None for tuples.
+    """
+    changed: list[Any] = []
+    for element, value in zip(elements, values, strict=True):
+        fields = list(element)
+        fields[place] = value
+        changed.append(tuple(fields) if names is None else Row.of_fields(names, fields))
+    return changed
+
+
+def position_of(field: int | str, type_info: TypeInformation) -> int | None:
+    """Return the position of a field; None where there is none."""
     if isinstance(field, str):
         return list(type_info.names or ()).index(field) if field in (type_info.names or ()) else None
     return field % len(type_info.elements) if -len(type_info.elements) <= field < len(type_info.elements) else None

@@ -36,6 +36,7 @@ from pystate.slot.operators.source_input import SourceInput
 from pystate.slot.operators.timestamps import TimestampsAndWatermarks
 from pystate.slot.operators.two_input import two_input_handlers
 from pystate.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
+from pystate.slot.operators.windowing.window_columns import window_columns
 from pystate.slot.operators.windowing.window_operator import WindowOperator
 from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
 from pystate.state.base.backend import KeyedStateBackend
@@ -307,6 +308,7 @@ class Operator:
             windows = made(function, input_type, backend, self._context, self._time, timers, output, where)
             if isinstance(windows, AlignedWindowOperator):
                 self.process_batch = windows.process_batch
+                self.columns = None if self._time.sorted_input else window_columns(function, input_type, windows, where)
             return [windows.process_element]
         calls = callables(kind, function)
         if kind is OperatorKind.REDUCE:

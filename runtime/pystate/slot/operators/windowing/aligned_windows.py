@@ -38,7 +38,12 @@ def is_aligned(operation: WindowOperation) -> bool:
 
 
 class AlignedWindowOperator(WindowOperator):
-    """A `WindowOperator` that takes batches, and fires in bulk."""
+    """A `WindowOperator` that takes batches, and fires in bulk.
+
+    Attributes:
+        pane_size: All times of a pane are in the same windows, ms.
+        pane_offset: A time at which a pane begins.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -46,7 +51,7 @@ class AlignedWindowOperator(WindowOperator):
         assert accumulators is not None  # noqa: S101 - see is_aligned
         assigner: Any = self._assigner
         self._accumulators = accumulators
-        self._pane_size, self._pane_offset = assigner.panes
+        self.pane_size, self.pane_offset = assigner.panes
         self._keys = self._backend.key_context
         self._event_timers = self._timers.event_time_timers
         self._tables = WindowTables(accumulators, self._event_timers, self._backend.kept_bytes)
@@ -68,7 +73,7 @@ class AlignedWindowOperator(WindowOperator):
             elements: The elements.
             timestamps: Their times; None for none.
         """
-        size, offset = self._pane_size, self._pane_offset
+        size, offset = self.pane_size, self.pane_offset
         context, tables, panes = self._keys, self._tables, self._known_panes()
         combine, load, groups = self._accumulators.combine, tables.load, tables.key_groups
         for key, key_group, element, timestamp in zip(keys, key_groups, elements, timestamps, strict=True):
@@ -90,6 +95,28 @@ class AlignedWindowOperator(WindowOperator):
                 if accumulator is None and table.asks:
                     accumulator = load(table, key, key_group)
                 accumulators[key] = combine(accumulator, element)
+
+    def are_open(self, panes: Iterable[int]) -> bool:
+        """Return whether each of some panes, by their beginnings, is in windows, one of which isn't late at least."""
+        return all(map(self._pane_from, panes))
+
+    def merge(self, key: Hashable, key_group: int, start: int, accumulator: Any) -> None:
+        """Merge what elements of a key come to into the windows of their pane, which `are_open`.
+
+        Args:
+            key: The internal key.
+            key_group: Of the key.
+            start: Where the pane begins.
+            accumulator: Of the elements.
+        """
+        context, tables, merge = self._keys, self._tables, self._accumulators.merge
+        context.active_key = key
+        context.active_key_group = tables.key_groups[key] = key_group
+        for accumulators, table in self._pane_from(start):
+            before = accumulators.get(key)
+            if before is None and table.asks:
+                before = tables.load(table, key, key_group)
+            accumulators[key] = accumulator if before is None else merge(before, accumulator)
 
     def on_event_times(self, timers: Iterable[Timer]) -> None:
         """Fire and forget the windows of some timers, as `on_event_time` does with each."""
@@ -186,6 +213,13 @@ class AlignedWindowOperator(WindowOperator):
             self._panes_at = now
             self._panes.clear()
         return self._panes
+
+    def _pane_from(self, start: int) -> Pane:
+        panes = self._known_panes()
+        pane = panes.get(start)
+        if pane is None:
+            pane = panes[start] = self._pane(start)
+        return pane
 
     def _pane(self, timestamp: int) -> Pane:
         """Return the pane that a time is in."""
