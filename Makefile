@@ -53,11 +53,10 @@ servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests 
 demo: setup ## Run, savepoint, cancel, resume at another parallelism; compare with an offline count
 	$(BIN)/python examples/demo.py
 
-fidelity: setup $(PYFLINK)/.complete ## Run the programs of tests/fidelity in a real PyFlink and here, and compare (RECORD=1: keep its answers)
-	@rm -f $(PYFLINK_ANSWERS)
-	$(PYFLINK)/bin/python tests/fidelity/ask_pyflink.py $(PYFLINK_ANSWERS)
-	$(if $(RECORD),cp $(PYFLINK_ANSWERS) tests/fidelity/pyflink.json)
-	PYSTATE_FIDELITY_ANSWERS=$(PYFLINK_ANSWERS) $(BIN)/python -m pytest tests/fidelity
+fidelity: setup $(PYFLINK)/.complete ## Run the programs of tests/fidelity in a real PyFlink and here, and print which are equal (RECORD=1: keep its answers; ONLY=timers: some programs; SPARK=1: on Spark, too)
+	$(BIN)/python -m tests.fidelity.compare --pyflink $(PYFLINK)/bin/python --answers $(PYFLINK_ANSWERS) \
+		$(if $(RECORD),--record) $(addprefix --only ,$(ONLY))
+	$(if $(SPARK),$(BIN)/python -m pytest tests/fidelity/test_on_spark.py)
 
 test: lint types setup ## Lint, types and all tests but the slow ones
 	$(BIN)/python -m pytest -m "not slow" --reruns $(RERUNS) $(PARALLEL)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import types
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,13 @@ class Program:
         )
 
 
-def load_programs(system: str) -> list[Program]:
-    """Return all programs, written for `system`: the name of a package with PyFlink's names in it."""
+def load_programs(system: str, only: Sequence[str] = ("",)) -> list[Program]:
+    """Return programs, written for `system`: the name of a package with PyFlink's names in it.
+
+    Args:
+        system: The package.
+        only: Texts, one of which is in the names of those that are wanted.
+    """
     found = []
     for path in sorted(PROGRAMS.glob("[a-z]*.py")):
         # no module that could be imported, so that functions travel to workers by value
@@ -65,7 +70,7 @@ def load_programs(system: str) -> list[Program]:
                 alone = paced or name in getattr(module, "ONE_SUBTASK", ())
                 batch = name in getattr(module, "BATCH", ())
                 found.append(Program(f"{path.stem}.{name}", function, paced, batch, (1,) if alone else (1, 2)))
-    return found
+    return [program for program in found if any(part in program.name for part in only)]
 
 
 def plain(value: Any) -> Any:

@@ -27,7 +27,7 @@ from pyflink.java_gateway import get_gateway
 cloudpickle.register_pickle_by_value(functions_of_ours)
 
 
-SUBTASKS = 36
+SUBTASKS = 12
 """The programs of a job times its parallelism, at most."""
 
 
@@ -75,6 +75,20 @@ def ask(programs: list[Program], mode: str, parallelism: int, *, paced: bool) ->
         return answers(list(results), list(streams))
 
 
+def ask_in_parts(programs: list[Program], mode: str, parallelism: int, *, paced: bool) -> dict[str, dict[str, int]]:
+    """Run programs as one job, and as two where that fails, so that one that PyFlink can't run is alone at last."""
+    print(f"{mode} at {parallelism}: {len(programs)} programs, {programs[0].name} ...", flush=True)
+    try:
+        return ask(programs, mode, parallelism, paced=paced)
+    except Exception as error:
+        if len(programs) == 1:
+            print(f"{programs[0].name}: {str(error)[-3000:]}", flush=True)
+            return {}
+    half = len(programs) // 2
+    parts = (programs[:half], programs[half:])
+    return {label: answer for part in parts for label, answer in ask_in_parts(part, mode, parallelism, paced=paced).items()}
+
+
 def write(path: Path, found: dict[str, Any]) -> None:
     """Write what is known by now."""
     recorded = {
@@ -89,13 +103,12 @@ def main() -> None:
     """Run what the command line names."""
     parser = argparse.ArgumentParser()
     parser.add_argument("output", type=Path)
-    parser.add_argument("--only", default="", help="programs whose names have this in them")
+    parser.add_argument("--only", action="append", default=[], help="programs whose names have this in them")
     parser.add_argument("--mode", action="append", choices=["STREAMING", "BATCH"])
     parser.add_argument("--parallelism", action="append", type=int)
-    parser.add_argument("--alone", action="store_true", help="a job for each, to see which one fails")
     options = parser.parse_args()
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    programs = [program for program in load_programs("pyflink") if options.only in program.name]
+    programs = load_programs("pyflink", options.only or [""])
     found: dict[str, Any] = json.loads(options.output.read_text("utf-8"))["answers"] if options.output.exists() else {}
     for mode in options.mode or ["STREAMING", "BATCH"]:
         for parallelism in options.parallelism or [1, 2]:
@@ -104,16 +117,9 @@ def main() -> None:
                 if not paced and not options.only:
                     found.pop(f"{mode} {parallelism}", None)
                 chosen = [one for one in fitting if one.paced == paced]
-                largest = 1 if options.alone else SUBTASKS // parallelism
+                largest = SUBTASKS // parallelism
                 for group in [chosen[first : first + largest] for first in range(0, len(chosen), largest)]:
-                    print(f"{mode} at {parallelism}: {len(group)} programs, {group[0].name} ...", flush=True)
-                    try:
-                        answered = ask(group, mode, parallelism, paced=paced)
-                    except Exception as error:
-                        if not options.alone:
-                            raise
-                        print(str(error)[-3000:], flush=True)
-                        continue
+                    answered = ask_in_parts(group, mode, parallelism, paced=paced)
                     found.setdefault(f"{mode} {parallelism}", {}).update(answered)
                     write(options.output, found)
 

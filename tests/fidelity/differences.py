@@ -46,7 +46,7 @@ def _result(key: str, start: int, end: int, text: str) -> str:
     return json.dumps(value)
 
 
-_NESTED = "timers that a timer sets while event time moves"
+_NESTED = "timers that a timer sets or deletes while event time moves"
 _NO_TIME = "an element without a time"
 _MERGED = "accumulators of sessions that merge"
 _CACHED = "a time to live that is over while the state is in use"

@@ -22,6 +22,13 @@ class Collected:
             self.labels.append(label)
             stream.map(Labelled(label), Types.STRING()).for_each_batch(self._take)
 
+    def collect_all(self, programs: list[Program], env: StreamExecutionEnvironment) -> None:
+        """Build programs, and collect all they give by one sink: each sink is a query of Spark's in each epoch."""
+        streams = {label: stream for program in programs for label, stream in program.streams(env).items()}
+        self.labels += streams
+        texts = [stream.map(Labelled(label), Types.STRING()) for label, stream in streams.items()]
+        texts[0].union(*texts[1:]).for_each_batch(self._take)
+
     def answers(self) -> dict[str, dict[str, int]]:
         """Return what has come, by the name of the stream."""
         return answers(self.texts, self.labels)
