@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Protocol
@@ -31,22 +32,44 @@ class Rows(Protocol):
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell for people: a text as it is, unless it would break the line; all else as JSON."""
+    """Return a cell for people: a text as it is, unless it would break or turn the line; all else as JSON."""
     if value is None:
         return ""
-    return value if isinstance(value, str) and value.isprintable() else json_text(value)
+    return value if isinstance(value, str) and value.isprintable() else _printable(json_text(value))
+
+
+def _printable(text: str) -> str:
+    """Return JSON with escapes for what a terminal doesn't show, or obeys: marks that turn the direction of writing."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
+
+
+def _width(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
 
 
 def write_table(table: Rows, write: Write) -> int:
     """Write aligned columns, as wide as the first rows need them; return the number of rows."""
     rows = ([cell_text(cell) for cell in row] for row in table.rows)
     sample = list(islice(rows, _SAMPLE))
-    widths = [min(_WIDEST, max(map(len, column))) for column in zip(table.columns, *sample, strict=True)]
+    widths = [min(_WIDEST, max(map(_width, column))) for column in zip(table.columns, *sample, strict=True)]
     widths[-1] = 0
     layout = "  ".join(f"%-{width}s" for width in widths)
 
     def line(cells: Sequence[str]) -> str:
-        return f"{(layout % tuple(cells)).rstrip()}\n"
+        if all(map(str.isascii, cells)):
+            return f"{(layout % tuple(cells)).rstrip()}\n"
+        return f"{'  '.join(map(_padded, cells, widths)).rstrip()}\n"
 
     write(line(table.columns))
     return _write_batches((line(row) for row in chain(sample, rows)), write)
