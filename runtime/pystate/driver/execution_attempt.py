@@ -226,7 +226,8 @@ class ExecutionAttempt:
             watch.wait(lambda: self._end is not None)
         self._scratch.mkdir(parents=True)
         self._metrics.begin_attempt(self._environment.attempt)
-        self._kv_states.begin_attempt(self._environment.attempt, self._pool.description.secret)
+        is_restored = self._restored.checkpoint_id is not None
+        self._kv_states.begin_attempt(self._environment.attempt, self._pool.description.secret, is_restored=is_restored)
         self._pool.start()
         self._allocation.start()
         restored = self._restored

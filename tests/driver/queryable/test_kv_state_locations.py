@@ -84,3 +84,20 @@ def test_one_name_for_states_of_two_operators_is_an_error() -> None:
     registered(locations, 0)
     with pytest.raises(StateDeclarationError, match="Two states are queryable as 'counts'"):
         locations.register(0, 0, ("127.0.0.1", 1), [(state(uid="another"), 2)])
+
+
+def test_a_state_that_is_declared_late_is_waited_for_behind_a_restart() -> None:
+    locations = KvStateLocations()
+    registered(locations, 0)
+    locations.register(0, 0, ("127.0.0.1", 9_067), [(state("late", inner="late"), 2)])
+    locations.attempt_over()
+    locations.begin_attempt(1, b"secret", is_restored=True)
+    for index in range(2):
+        locations.register(1, index, ("127.0.0.1", 9_067 + index), [(state(), 2)])
+    locations.attempt_runs(1)
+    assert locations.locate("late") is QueryOutcome.NOT_SERVING, "the checkpoint has it; no slot has asked for it yet"
+    assert locations.locate("other") is QueryOutcome.UNKNOWN_STATE
+    locations.register(1, 1, ("127.0.0.1", 9_068), [(state("late", inner="late"), 2)])
+    found = locations.locate("late")
+    assert isinstance(found, KvStateLocation)
+    assert found.is_restored

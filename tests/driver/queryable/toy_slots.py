@@ -94,12 +94,14 @@ class ToyJob:
         slots: Their registries; a subtask each.
         known: The queryable states by name.
         serving: Whether an attempt runs.
+        is_restored: Whether that has started from a checkpoint.
     """
 
     parallelism: int = 2
     secret: bytes = b"the secret of the job"
     attempt: int = 0
     serving: bool = True
+    is_restored: bool = False
     known: dict[str, QueryableState] = field(default_factory=dict)
     slots: list[ToyRegistry] = field(default_factory=list)
     servers: list[KvStateServer] = field(default_factory=list)
@@ -162,7 +164,7 @@ class ToyJob:
         if name not in self.known:
             return QueryOutcome.UNKNOWN_STATE
         addresses = tuple(server.address for server in self.servers)
-        return KvStateLocation(self.known[name], self.attempt, self.secret, addresses)
+        return KvStateLocation(self.known[name], self.attempt, self.secret, addresses, self.is_restored)
 
 
 @contextmanager

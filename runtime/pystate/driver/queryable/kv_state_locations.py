@@ -21,12 +21,14 @@ class KvStateLocation:
         attempt: The execution attempt that runs.
         secret: What its slots want to be proven.
         addresses: Where they answer, by the subtask's index.
+        is_restored: Whether the attempt has started from a checkpoint.
     """
 
     state: QueryableState
     attempt: int
     secret: bytes
     addresses: tuple[tuple[str, int], ...]
+    is_restored: bool = False
 
     def subtask_of(self, key: bytes) -> int:
         """Return which subtask has a key.
@@ -44,6 +46,7 @@ class _Attempt:
     secret: bytes
     addresses: dict[int, tuple[str, int]]
     states: dict[str, tuple[QueryableState, int]]
+    is_restored: bool = False
     runs: bool = False
 
 
@@ -55,15 +58,16 @@ class KvStateLocations:
         self._attempt: _Attempt | None = None
         self._known: dict[str, QueryableState] = {}
 
-    def begin_attempt(self, number: int, secret: bytes) -> None:
+    def begin_attempt(self, number: int, secret: bytes, *, is_restored: bool = False) -> None:
         """Forget the places of the attempt before.
 
         Args:
             number: Of the attempt.
             secret: What its slots want to be proven.
+            is_restored: Whether it starts from a checkpoint.
         """
         with self._lock:
-            self._attempt = _Attempt(number, secret, {}, {})
+            self._attempt = _Attempt(number, secret, {}, {}, is_restored)
 
     def register(self, attempt: int, index: int, address: tuple[str, int], states: Iterable[tuple[Any, int]]) -> None:
         """Take what a slot has and where it answers; it may tell more later.
@@ -113,9 +117,11 @@ class KvStateLocations:
                 return QueryOutcome.NOT_SERVING
             found = current.states.get(name)
             if found is None:
-                return QueryOutcome.UNKNOWN_STATE
+                # an attempt before had it, and its function declares it when it needs it: until then the state rests
+                return QueryOutcome.NOT_SERVING if name in self._known else QueryOutcome.UNKNOWN_STATE
             state, parallelism = found
             addresses = [current.addresses.get(index) for index in range(parallelism)]
             if None in addresses:
                 return QueryOutcome.NOT_SERVING
-            return KvStateLocation(state, current.number, current.secret, tuple(one for one in addresses if one is not None))
+            found_addresses = tuple(one for one in addresses if one is not None)
+            return KvStateLocation(state, current.number, current.secret, found_addresses, current.is_restored)

@@ -57,7 +57,11 @@ class ReadRouter:
             return
         self._forget_before(location.attempt)
         channel = self._channel(location.addresses[location.subtask_of(read.key)], location.secret)
-        channel.ask(consistency.value, [read.to_plain()], lambda found: answered(found or [_unreachable()]))
+        channel.ask(
+            consistency.value,
+            [read.to_plain()],
+            lambda found: answered([_told(location, found[0])] if found else [_unreachable()]),
+        )
 
     async def read(self, consistency: Consistency, reads: Sequence[StateRead]) -> list[Any]:
         """Return the answers to reads in their order, as plain data.
@@ -81,6 +85,10 @@ class ReadRouter:
             wanted.setdefault(location.addresses[location.subtask_of(read.key)], []).append(place)
         if wanted:
             await self._ask_all(secret, consistency, wanted, reads, answers)
+        for place, read in enumerate(reads):
+            location = locations[read.name]
+            if isinstance(location, KvStateLocation):
+                answers[place] = _told(location, answers[place])
         return answers
 
     def close(self) -> None:
@@ -144,6 +152,16 @@ class ReadRouter:
 def _resolve(future: asyncio.Future[list[Any] | None], found: list[Any] | None) -> None:
     if not future.done():  # nobody waits any more
         future.set_result(found)
+
+
+def _told(location: KvStateLocation, answer: list[Any]) -> list[Any]:
+    """Return what a client is told where a slot doesn't know a state that the job has: its function declares it later."""
+    if answer[0] != QueryOutcome.UNKNOWN_STATE.value:
+        return answer
+    if not location.is_restored:
+        return StateAnswer(QueryOutcome.NO_VALUE).to_plain()
+    message = "The slot that has the key has not asked for this state since the job started from a checkpoint."
+    return StateAnswer(QueryOutcome.NOT_SERVING, message=message).to_plain()
 
 
 def _unreachable() -> list[Any]:
