@@ -111,6 +111,9 @@ class WindowColumns:
 
     def _grouped(self, data: pa.RecordBatch, timestamps: pa.Array, distinct: DistinctKeys) -> bool:
         """Put the elements into their windows by groups, or return False, and do nothing."""
+        most = _MOST_GROUPS * data.num_rows
+        if len(distinct.internal) > most:
+            return False
         times = timestamps.to_numpy()
         if int(times.min()) < -_FAR or int(times.max()) > _FAR:
             return False
@@ -120,7 +123,7 @@ class WindowColumns:
         order = np.argsort(numbers, kind="stable")
         ordered = numbers[order]
         bounds = np.flatnonzero(np.diff(ordered, prepend=-1))
-        if len(bounds) > _MOST_GROUPS * len(times) or not self._windows.are_open(starts.tolist()):
+        if len(bounds) > most or not self._windows.are_open(starts.tolist()):
             return False
         partials = self._partials.of(data, order, bounds)
         if partials is None:
