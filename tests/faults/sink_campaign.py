@@ -236,6 +236,7 @@ class SinkCampaign:
     def _options(self) -> dict[str, str]:
         return {
             **OPTIONS,
+            **self._target.options,
             "parallelism.default": str(self._chance.randrange(1, 4)),
             "state.backend.type": self._chance.choice(BACKENDS),
             "execution.checkpointing.num-retained": "3",

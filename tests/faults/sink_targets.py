@@ -7,14 +7,15 @@ sink needs for the campaign is a class here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from pystate.common import Types
 from pystate.common.serialization import Encoder
 from pystate.connectors.sink import Sink
 from pystate.datastream.connectors.file_system import FileSink, FileSource, OutputFileConfig, RollingPolicy
+from pystate.file_systems.places import parse_location
 from tests.connectors.file_system.faulty_disk import files, hidden
 from tests.connectors.folder_sink import FolderSink
 from tests.faults.workload import Generator, Watched
@@ -24,7 +25,13 @@ Part = list[tuple[str, int]]
 
 
 class Target(Protocol):
-    """Where a job writes to."""
+    """Where a job writes to.
+
+    Attributes:
+        options: What the job needs to get there.
+    """
+
+    options: Mapping[str, str]
 
     def sink(self) -> Sink[Any]:
         """Make the sink of words with their counts."""
@@ -43,6 +50,8 @@ def _pairs(text: str) -> Part:
 
 class FolderTarget:
     """The sink of the tests: files that are moved from one folder to another."""
+
+    options: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, root: Path) -> None:
         self.made = FolderSink(root / "out")
@@ -68,13 +77,16 @@ class FileTarget:
         policy: When files end.
     """
 
+    options: Mapping[str, str] = {}
+
     def __init__(self, root: Path, policy: RollingPolicy | None = None) -> None:
         self.root = root / "out"
+        self.uri = str(self.root)
         self.policy = RollingPolicy.on_checkpoint_rolling_policy() if policy is None else policy
 
     def sink(self) -> Sink[Any]:
         """Make the sink."""
-        builder = FileSink.for_row_format(str(self.root), Encoder.simple_string_encoder()).with_rolling_policy(self.policy)
+        builder = FileSink.for_row_format(self.uri, Encoder.simple_string_encoder()).with_rolling_policy(self.policy)
         return builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(".txt").build()).build()
 
     def parts(self) -> list[Part]:
@@ -84,6 +96,38 @@ class FileTarget:
     def left(self) -> list[str]:
         """Return the files that are still in progress."""
         return [path.name for path in hidden(self.root)]
+
+
+class PlaceTarget(FileTarget):
+    """`FileSink` on another storage: S3, where files are uploads in parts, or HDFS, where they are renamed.
+
+    Args:
+        root: A folder, which is not written to.
+        uri: The place.
+        options: What reaches it; it is in force in this process, too.
+    """
+
+    def __init__(self, root: Path, uri: str, options: Mapping[str, str]) -> None:
+        super().__init__(root)
+        self.uri = uri
+        self.options = options
+        self._fs, self._path, _ = parse_location(uri)
+
+    def _files(self) -> Iterator[tuple[str, str]]:
+        self._fs.invalidate_cache()
+        for path in self._fs.find(self._path) if self._fs.exists(self._path) else []:
+            yield path, path.rpartition("/")[2]
+
+    def parts(self) -> list[Part]:
+        """Read the files that readers of folders see."""
+        return [_pairs(self._fs.cat_file(path).decode()) for path, name in self._files() if not name.startswith(".")]
+
+    def left(self) -> list[str]:
+        """Return files in progress, and uploads that nobody has completed."""
+        found = [name for _, name in self._files() if name.startswith(".")]
+        if self.uri.startswith("s3:"):
+            found += [upload["Key"] for upload in self._fs.list_multipart_uploads(self.uri.split("/")[2])]
+        return found
 
 
 class Feed(Protocol):

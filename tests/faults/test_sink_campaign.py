@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
+
 import pytest
 
+from pystate.common.configuration import Configuration
+from pystate.common.file_system_settings import initialize, put_in_force
 from tests.faults.processes import needs_proc
 from tests.faults.sink_campaign import HEADER, Reader, SinkCampaign
-from tests.faults.sink_targets import FileFeed, FileTarget, FolderTarget, GeneratorFeed
+from tests.faults.sink_targets import FileFeed, FileTarget, FolderTarget, GeneratorFeed, PlaceTarget
+from tests.servers.hdfs_cluster import hdfs_cluster
+from tests.servers.s3_server import s3_server
+
+__all__ = ["hdfs_cluster", "s3_server"]
 
 pytestmark = [needs_proc, pytest.mark.timeout(300)]
 
@@ -53,6 +61,29 @@ def test_the_reader_sees_what_is_wrong(tmp_path, shown, said):
 @pytest.mark.parametrize("pair", PAIRS, ids=" to ".join)
 def test_a_pair_in_short(run_job, spark, tmp_path, pair):
     run(run_job, spark, tmp_path, pair, kills=3, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", ["s3", "webhdfs"])
+def test_files_on_another_storage(run_job, spark, tmp_path, request, kind):
+    if kind == "s3":
+        server = request.getfixturevalue("s3_server")
+        uri, options = f"s3://{server.new_bucket()}/out", server.options
+    else:
+        cluster = request.getfixturevalue("hdfs_cluster")
+        uri = f"hdfs://{cluster.address}/{secrets.token_hex(6)}"
+        options = {"env.hadoop.conf.dir": str(cluster.conf_dir), "pystate.hdfs.client": kind}
+    initialize(Configuration(options))
+    try:
+        target = PlaceTarget(tmp_path, uri, options)
+        campaign = SinkCampaign(run_job, spark, tmp_path, f"generator to FileSink on {kind}", GeneratorFeed(), target, 1)
+        try:
+            campaign.run(6)
+        finally:
+            print(f"\n{HEADER}\n{campaign.report.to_markdown()}")
+    finally:
+        put_in_force(None)
 
 
 @pytest.mark.slow
