@@ -32,6 +32,12 @@ def pack_frame(message: dict[str, Any]) -> bytes:
     return _HEAD.pack(len(payload)) + payload
 
 
+def pack_reply(message: dict[str, Any]) -> bytes:
+    """Return what a slot answers as a frame. Text may be any of Python's: what an error says has come from anywhere."""
+    payload: bytes = msgpack.packb(message, unicode_errors="surrogatepass")
+    return _HEAD.pack(len(payload)) + payload
+
+
 def unpack_request(payload: bytes) -> dict[str, Any]:
     """Return the message of a frame that anybody may have sent.
 

@@ -18,7 +18,6 @@ from pystate.common.queryable_state_options import QueryableStateOptions
 from pystate.common.time import current_time_ms
 from pystate.driver.queryable.client_connection import ClientConnection
 from pystate.driver.queryable.proxy_security import ProxySecurity
-from pystate.driver.queryable.rate_limiter import RateLimiter
 from pystate.driver.queryable.read_router import Locations, ReadRouter
 from pystate.driver.queryable.turns import Turns
 from pystate.queryable.frames import NO_MESSAGE
@@ -31,6 +30,7 @@ from pystate.queryable.messages import (
     reads_from_plain,
 )
 from pystate.queryable.ports import next_free
+from pystate.queryable.rate_limiter import RateLimiter
 
 DEFAULT_UNDER_WAY = 64
 _MOST_UNPROVEN = 128

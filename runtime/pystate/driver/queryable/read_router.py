@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from pystate.common.control import Address
 from pystate.driver.queryable.kv_state_locations import KvStateLocation
-from pystate.driver.queryable.slot_channel import SlotChannel
 from pystate.queryable.messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
+from pystate.queryable.slot_channel import SlotChannel
 
 _AGREE_SECONDS = 0.5
 _AGREE_PAUSE = 0.005
