@@ -3,11 +3,12 @@
     python benchmarks/queryable_state.py [--seconds S] [--keys N]
 
 Three processes, as in a job: a slot that counts words, epoch after epoch without a pause; the proxy; and the client.
-*Latency*: one query after the other, each of one key, by backend and consistency, beside a bare TCP echo of as many bytes
-between the client and a process of its own. *Rate*: as many keys as one client gets through in requests of 1
-and of 100, and the processor time that each takes in client, proxy and slot, in microseconds.
-*Processing*: how long an epoch takes with 0, 1,000 and 10,000 keys asked for a second (10,000 in requests of 10), in turn;
-its processor time; and the share of a processor that the slot's other threads take.
+*Latency*: one query after the other, each of one key, by backend and consistency, asked of the slot and over the proxy,
+beside a bare TCP echo of as many bytes between the client and a process of its own. *Rate*: as many keys as one client gets
+through in requests of 1 and of 100, and the processor time that each takes in client, proxy and slot, in microseconds.
+*Processing*: how long an epoch takes with 0, 1,000 and 10,000 keys asked for a second (10,000 in requests of 10), in turn,
+and how many times as long as without queries in the same round; the same of its processor time; the share of a processor
+that the slot's other threads take; and how long a query takes meanwhile.
 """
 
 import argparse
@@ -33,16 +34,16 @@ from pystate.common import Types
 from pystate.common.option_types import ANY_PORT
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.driver.queryable.kv_state_client_proxy import KvStateClientProxy
-from pystate.driver.queryable.kv_state_locations import KvStateLocation
 from pystate.driver.queryable.proxy_security import ProxySecurity
 from pystate.queryable import Consistency, KvStateRequest, QueryableStateClient
+from pystate.queryable.kv_state_location import KvStateLocation
 from pystate.queryable.messages import QueryableState, QueryOutcome
 from pystate.slot.queryable.kv_state_registry import KvStateRegistry
 from pystate.slot.queryable.kv_state_server import KvStateServer
 from pystate.state.base.committed_states import CommittedStates
 from pystate.state.base.keys import KeyCodec
 
-JOB, TOKEN, SECRET = "5" * 32, "the token of the benchmark", b"the secret of the benchmark"
+JOB, TOKEN, SECRET = "5" * 32, "the token of the benchmark", b"the secret of the benchmark, 32b"
 ROWS = 2_000
 ECHOED = 160
 """Bytes of an echo: about those of a query, and of its answer."""
@@ -217,6 +218,7 @@ class Load:
     """Asks for so many keys a second, in requests of `at_once`, until it is ended."""
 
     def __init__(self, client, keys, per_second, at_once):
+        self.took = []
         self._client, self._keys, self._at_once = client, keys, at_once
         self._pause = at_once / per_second if per_second else None
         self._ended = threading.Event()
@@ -241,9 +243,10 @@ class Load:
             else:
                 requests = [KvStateRequest("counts", one) for one in words]
                 future = self._client.get_kv_states(JOB, requests, consistency=Consistency.LIVE)
-            future.add_done_callback(self._done)
+            future.add_done_callback(partial(self._done, time.perf_counter()))
 
-    def _done(self, future):
+    def _done(self, begun, future):
+        self.took.append(time.perf_counter() - begun)
         future.result()
         self.asked += self._at_once
         self._under_way.release()
@@ -260,18 +263,25 @@ def measure_backend(backend, seconds, keys):
     with tempfile.TemporaryDirectory() as folder:
         slot = Child("--slot", backend, folder, keys)
         proxy = Child("--proxy", slot.said)
-        with QueryableStateClient("127.0.0.1", int(proxy.said), token=TOKEN) as client:
-            latency(client, backend, seconds, keys)
-            rate(client, [os.getpid(), proxy.pid, slot.pid], backend, seconds, keys)
+        port = int(proxy.said)
+        with (
+            QueryableStateClient("127.0.0.1", port, token=TOKEN) as client,
+            QueryableStateClient("127.0.0.1", port, token=TOKEN, direct=False) as by_proxy,
+        ):
+            latency({"slot": client, "proxy": by_proxy}, backend, seconds, keys)
+            for way, one in {"slot": client, "proxy": by_proxy}.items():
+                rate(one, [os.getpid(), proxy.pid, slot.pid], f"{backend} | {way}", seconds, keys)
             processing(client, slot, backend, seconds, keys)
         proxy.end()
         slot.end()
 
 
-def latency(client, backend, seconds, keys):
+def latency(clients, backend, seconds, keys):
     sides = {"echo": lambda: echo_latency(seconds)}
-    for consistency in Consistency:
-        sides[consistency.value] = partial(asked_one_by_one, client, keys, consistency, seconds)
+    for way, client in clients.items():
+        for consistency in Consistency:
+            name = f"{way}, `{consistency.value}`"
+            sides[name] = partial(asked_one_by_one, client, keys, consistency, seconds)
     found = {name: [] for name in sides}
     for _ in range(ROUNDS):
         for name, side in sides.items():
@@ -318,13 +328,15 @@ def processing(client, slot, backend, seconds, keys):
             epochs = slot.call("stop")
             of_others = processor_microseconds(slot.pid) / 1e6 - worked / 1e6 - sum(own for _, own in epochs)
             share = of_others / (time.perf_counter() - begun)
-            found[per_second].append(
-                (*spread([took for took, _ in epochs]), spread([own for _, own in epochs])[0], share, asked)
-            )
+            p50, p99 = spread([took for took, _ in epochs])
+            own = spread([own for _, own in epochs])[0]
+            found[per_second].append((p50, p99, own, share, asked, spread(load.took)[0] if load.took else 0.0))
     for per_second, rounds in found.items():
-        p50, p99, own, share, asked = (statistics.median(column) for column in zip(*rounds, strict=True))
-        row = f"{per_second:,} | {asked:,.0f} | {p50 * 1e3:.1f} | {p99 * 1e3:.1f} | {own * 1e3:.1f} | {share:.1%}"
-        print(f"| {backend} | {row} |", flush=True)
+        p50, p99, own, share, asked, query = (statistics.median(column) for column in zip(*rounds, strict=True))
+        pairs = list(zip(rounds, found[0], strict=True))
+        longer, dearer = (statistics.median(one[place] / other[place] for one, other in pairs) for place in (0, 2))
+        row = f"{per_second:,} | {asked:,.0f} | {p50 * 1e3:.1f} | {p99 * 1e3:.1f} | {longer:.3f}"
+        print(f"| {backend} | {row} | {own * 1e3:.1f} | {dearer:.3f} | {share:.1%} | {query * 1e3:.1f} |", flush=True)
 
 
 def main():

@@ -53,10 +53,17 @@ class QueryableStateOptions:
         "The address that the proxy listens on. With any that other machines reach, switch TLS on"
         " (security.ssl.rest.enabled).",
     )
+    DIRECT_READS = ConfigOption[bool](
+        "pystate.queryable-state.direct-reads",
+        BooleanType(),
+        True,
+        "Whether the proxy tells clients where slots are, so that they ask them themselves; who can't reach them asks the"
+        " proxy. Never with security.ssl.rest.enabled, for slots speak no TLS.",
+    )
     MAX_READS_PER_SECOND = ConfigOption[int](
         "pystate.queryable-state.max-reads-per-second",
         IntegerType(minimum=0),
         50_000,
-        "How many states of keys may be read a second through a job's proxy; what is beyond is answered as OVERLOADED. 0 for"
-        " no limit.",
+        "How many states of keys may be read a second through a job's proxy, and of each slot; what is beyond is answered as"
+        " OVERLOADED. 0 for no limit.",
     )

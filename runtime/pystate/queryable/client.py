@@ -41,6 +41,7 @@ class QueryableStateClient:
             is as `tls` says.
         tls: How to speak TLS; without it and a token as the settings say.
         timeout: Seconds that a call may take.
+        direct: Whether slots are asked themselves, where the job offers that and they can be reached; else the proxy is.
 
     Raises:
         UsageError: The port is none, or the timeout isn't more than 0.
@@ -54,6 +55,7 @@ class QueryableStateClient:
         token: str | None = None,
         tls: ssl.SSLContext | None = None,
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
+        direct: bool = True,
     ) -> None:
         if not 0 < int(remote_port) < _PORTS:
             message = f"A port is a number from 1 to {_PORTS - 1}, not {remote_port}."
@@ -61,7 +63,9 @@ class QueryableStateClient:
         if not timeout > 0:
             message = f"A client's timeout is more than 0 seconds, not {timeout}."
             raise UsageError(message, hint=f"leave it out for {DEFAULT_TIMEOUT_SECONDS:g} s")
-        self._queries = KvStateQueries(remote_hostname, int(remote_port), lambda: _access(token, tls), timeout)
+        self._queries = KvStateQueries(
+            remote_hostname, int(remote_port), lambda: _access(token, tls), timeout, direct=direct
+        )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="queryable-state-client", daemon=True)
         self._thread.start()

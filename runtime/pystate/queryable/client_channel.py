@@ -44,6 +44,19 @@ class ClientChannel(asyncio.Protocol):
         """Whether requests can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
+    @property
+    def peer(self) -> str:
+        """The address of the proxy."""
+        return "" if self._transport is None else str(self._transport.get_extra_info("peername")[0])
+
+    def shown(self, hidden: dict[str, Any]) -> bytes:
+        """Return a key that the proxy has hidden from others.
+
+        Raises:
+            ValueError, TypeError, LookupError: It is none.
+        """
+        return self._handshake.shown(hidden)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the greeting."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a TCP connection's

@@ -4,6 +4,10 @@ Each request has an `id`, which its answer repeats, so that many may be under wa
 
     {"id", "op": "locate", "job", "name"}                       -> {"id", "outcome", "message", "states"}
     {"id", "op": "read", "job", "consistency", "reads": [...]}   -> {"id", "outcome", "message", "answers", "now"}
+
+Where clients may ask slots themselves, the first answer has "places" of a state that was asked for by name: {"attempt",
+"addresses" (by subtask), "salt", "key"}, with what slots ask to be proven (`handshake.py`); the second has the "attempt"
+whose slots answered. Slots speak as `common/control.py` does, and take the same "op": "read".
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 
 A proof is HMAC-SHA256 with the token as its key. Who listens on the port of a proxy that has gone learns nothing from it but
 whether a token that it guesses is right.
+
+Keys that slots want to be proven go to clients combined with a proof that only the two of them can make, each time another.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ MAX_HANDSHAKE_BYTES = 1 << 10
 
 _PROTOCOL = "queryable-state"
 _NONCE_BYTES = 32
-_CLIENT, _PROXY = b"client", b"proxy"
+_CLIENT, _PROXY, _KEY = b"client", b"proxy", b"key"
 
 
 class HandshakeError(Exception):
@@ -42,6 +44,15 @@ class HandshakeError(Exception):
 def _proof(token: str, role: bytes, proxy_nonce: bytes, client_nonce: bytes) -> bytes:
     said = b"\0".join((_PROTOCOL.encode(), str(PROTOCOL_VERSION).encode(), role, proxy_nonce, client_nonce))
     return hmac.digest(token.encode(), said, "sha256")
+
+
+def _hidden(data: bytes, token: str, salt: bytes, proxy_nonce: bytes, client_nonce: bytes) -> bytes:
+    """Return a key so that only who knows the token can read it, or such a key as it was."""
+    pad = _proof(token, _KEY + salt, proxy_nonce, client_nonce)
+    if len(data) != len(pad):
+        text = "what is hidden is a key"
+        raise ValueError(text)
+    return bytes(one ^ other for one, other in zip(data, pad, strict=True))
 
 
 def _nonce(message: dict[str, Any]) -> bytes:
@@ -69,6 +80,8 @@ class ProxyHandshake:
     def __init__(self, tokens: Iterable[str]) -> None:
         self._tokens = tuple(tokens)
         self._nonce = secrets.token_bytes(_NONCE_BYTES)
+        self._client_nonce = b""
+        self._proven: str | None = None
 
     def greeting(self) -> dict[str, Any]:
         """Return what is said first."""
@@ -90,8 +103,15 @@ class ProxyHandshake:
         if not proven:
             text = "The client doesn't prove a token that this job's proxy knows."
             raise HandshakeError(QueryOutcome.FORBIDDEN, text)
+        self._proven, self._client_nonce = proven[0], nonce
         answer = _proof(proven[0], _PROXY, self._nonce, nonce)
         return {"outcome": QueryOutcome.OK.value, "message": "", "proof": answer}
+
+    def hidden(self, key: bytes) -> dict[str, bytes]:
+        """Return a key of 32 bytes for the client alone, which has proven its token; each time hidden otherwise."""
+        assert self._proven is not None  # noqa: S101 - nothing is answered before
+        salt = secrets.token_bytes(_NONCE_BYTES)
+        return {"salt": salt, "key": _hidden(key, self._proven, salt, self._nonce, self._client_nonce)}
 
 
 class ClientHandshake:
@@ -134,3 +154,11 @@ class ClientHandshake:
         if type(proof) is not bytes or not hmac.compare_digest(proof, expected):
             text = "Who listens there doesn't know the token, so that it is no proxy of this installation."
             raise HandshakeError(QueryOutcome.FORBIDDEN, text)
+
+    def shown(self, hidden: dict[str, Any]) -> bytes:
+        """Return a key that the proxy has hidden.
+
+        Raises:
+            ValueError, TypeError, LookupError: It is none.
+        """
+        return _hidden(hidden["key"], self._token, hidden["salt"], self._proxy_nonce, self._nonce)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from pystate.common.errors import ControlError, PystateError
 from pystate.queryable.client_access import ClientAccess, NoTokenError
 from pystate.queryable.client_channel import ClientChannel, no_proxy, open_channel
+from pystate.queryable.direct_reads import DirectReads, location_of
 from pystate.queryable.errors import (
     BadQueryError,
     ProxyUnreachableError,
@@ -34,6 +36,10 @@ from pystate.queryable.requests import KvStateRequest
 T = TypeVar("T")
 
 _AGAIN = (NoTokenError, UnknownLocationError, ProxyUnreachableError, QueriesOverloadedError, VersionGoneError)
+_OF_THE_REQUEST = frozenset(
+    {QueryOutcome.NOT_SERVING, QueryOutcome.VERSION_GONE, QueryOutcome.UNKNOWN_STATE, QueryOutcome.OVERLOADED}
+)
+"""What one read is told and ends all of them."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 
@@ -84,9 +90,12 @@ class KvStateQueries:
         port: The same.
         access: Returns what is proven; called for each connection.
         timeout: Seconds that a query may take.
+        direct: Whether slots are asked themselves, where that works.
     """
 
-    def __init__(self, host: str, port: int, access: Callable[[], ClientAccess], timeout: float) -> None:
+    def __init__(
+        self, host: str, port: int, access: Callable[[], ClientAccess], timeout: float, *, direct: bool = True
+    ) -> None:
         self._host = host
         self._port = port
         self._access = access
@@ -94,6 +103,9 @@ class KvStateQueries:
         self._channel: ClientChannel | None = None
         self._connecting: asyncio.Task[ClientChannel] | None = None
         self._codecs: dict[tuple[str, str], KvStateCodec] = {}
+        self._asks_slots = direct
+        self._direct = DirectReads()
+        self._learning: asyncio.Task[None] | None = None
         self._closed = False
 
     async def states(self, job_id: str) -> list[QueryableState]:
@@ -155,6 +167,7 @@ class KvStateQueries:
     async def close(self) -> None:
         """Hang up."""
         self._closed = True
+        self._direct.forget()
         if self._connecting is not None:
             self._connecting.cancel()
         if self._channel is not None:
@@ -206,9 +219,13 @@ class KvStateQueries:
         return known
 
     async def _locate(self, job_id: str, name: str | None) -> list[QueryableState]:
-        reply = await self._ask({"op": "locate", "job": job_id, "name": name})
+        channel = await self._connected()
+        reply = await self._ask_over(channel, {"op": "locate", "job": job_id, "name": name})
         try:
             found = [QueryableState.from_plain(plain) for plain in reply["states"]]
+            if self._asks_slots and "places" in reply:
+                places = reply["places"]
+                self._direct.learn(location_of(found[0], places, channel.shown(places)), channel.peer)
         except NO_MESSAGE as error:
             raise _unreadable(error) from error
         if name is not None and len(found) != 1:
@@ -239,10 +256,9 @@ class KvStateQueries:
         return pages, now
 
     async def _read(self, job_id: str, consistency: Consistency, reads: list[StateRead]) -> _Answered:
-        request = {"op": "read", "job": job_id, "consistency": consistency.value, "reads": [one.to_plain() for one in reads]}
-        reply = await self._ask(request)
         try:
-            answers, now = [StateAnswer.from_plain(plain) for plain in reply["answers"]], int(reply["now"])
+            plain, now = await self._direct.read(consistency, reads) or await self._read_by_proxy(job_id, consistency, reads)
+            answers = [StateAnswer.from_plain(one) for one in plain]
         except NO_MESSAGE as error:
             raise _unreadable(error) from error
         if len(answers) != len(reads):
@@ -250,12 +266,28 @@ class KvStateQueries:
         for answer, read in zip(answers, reads, strict=True):
             if answer.outcome is QueryOutcome.UNKNOWN_STATE:
                 self._codecs.pop((job_id, read.name), None)
-            if answer.outcome in (QueryOutcome.NOT_SERVING, QueryOutcome.VERSION_GONE, QueryOutcome.UNKNOWN_STATE):
+            if answer.outcome is QueryOutcome.NOT_SERVING:
+                self._direct.forget()
+            if answer.outcome in _OF_THE_REQUEST:
                 raise query_error(answer.outcome, answer.message, f"state {read.name!r}")
         return _Answered(answers, now)
 
-    async def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        channel = await self._connected()
+    async def _read_by_proxy(self, job_id: str, consistency: Consistency, reads: list[StateRead]) -> tuple[list[Any], int]:
+        request = {"op": "read", "job": job_id, "consistency": consistency.value, "reads": [one.to_plain() for one in reads]}
+        reply = await self._ask_over(await self._connected(), request)
+        if self._asks_slots and "attempt" in reply:
+            self._direct.follow(reply["attempt"])
+            if self._learning is None and not self._direct.knows(reads[0].name):
+                self._learning = asyncio.ensure_future(self._learn(job_id, reads[0].name))
+        return reply["answers"], int(reply["now"])
+
+    async def _learn(self, job_id: str, name: str) -> None:
+        """Ask where a state is by now, beside the queries."""
+        with contextlib.suppress(PystateError):
+            await self._locate(job_id, name)
+        self._learning = None
+
+    async def _ask_over(self, channel: ClientChannel, request: dict[str, Any]) -> dict[str, Any]:
         reply = await channel.ask(request)
         try:
             outcome = QueryOutcome(reply["outcome"])
@@ -272,6 +304,7 @@ class KvStateQueries:
         if self._channel is not None and self._channel.is_open:
             return self._channel
         if self._connecting is None:
+            self._direct.forget()
             self._codecs.clear()  # who has the port by now may run another job
             access = self._access()
             self._connecting = asyncio.ensure_future(open_channel(self._host, self._port, access.token, access.tls))

@@ -1,4 +1,4 @@
-"""The proxy's connection to one slot's server of queryable state, for the proxy's event loop."""
+"""A connection to one slot's server of queryable state, for an event loop: the proxy's, or a client's."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 10.0
 _MOST_TOGETHER = 256
 """So many reads of several requests are asked for together."""
+_MOST_BYTES_TOGETHER = 1 << 20
+"""So many bytes their keys have."""
+_KEY = 1
+"""Where a read as plain data has its key."""
 
 Answers = list[Any]
 """`StateAnswer`s as plain data."""
@@ -45,6 +49,11 @@ class _Asked:
     answered: Answered
     alone: bool = False
 
+    @property
+    def size(self) -> int:
+        """How many bytes its keys have."""
+        return sum(len(read[_KEY]) for read in self.reads)
+
 
 class SlotChannel(asyncio.Protocol):
     """One connection, on which one request after the other is asked, as slots answer them.
@@ -54,11 +63,20 @@ class SlotChannel(asyncio.Protocol):
     Args:
         address: Where the slot answers.
         secret: What both sides prove.
+        lost: Called with the channel when it is lost.
+
+    Attributes:
+        address: The same.
+        is_lost: Whether it has ended, or the slot can't be reached.
+        now: When the slot gave the last answers, ms since 1970, by its clock.
     """
 
-    def __init__(self, address: Address, secret: bytes) -> None:
-        self._address = address
+    def __init__(
+        self, address: Address, secret: bytes, lost: Callable[[SlotChannel], object] = lambda channel: None
+    ) -> None:
+        self.address = address
         self._secret = secret
+        self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._reader = FrameReader(MAX_ANSWER_BYTES + _OF_THE_ANSWER)
         self._waiting: deque[_Asked] = deque()
@@ -66,7 +84,18 @@ class SlotChannel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self.is_lost = False
+        self.now = 0
         self._opening = self._loop.create_task(self._open())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether both sides have proven the secret, and the slot is there."""
+        return self._transport is not None and not self.is_lost
+
+    @property
+    def was_open(self) -> bool:
+        """Whether the slot was reached at all."""
+        return self._transport is not None
 
     @property
     def load(self) -> int:
@@ -125,7 +154,7 @@ class SlotChannel(asyncio.Protocol):
             self._transport.abort()
 
     def _connect(self) -> socket.socket:
-        with connect(self._address, self._secret, timeout=_CONNECT_SECONDS) as connection:
+        with connect(self.address, self._secret, timeout=_CONNECT_SECONDS) as connection:
             connecting = socket.socket(fileno=os.dup(connection.fileno()))
         connecting.setblocking(False)
         return connecting
@@ -134,11 +163,12 @@ class SlotChannel(asyncio.Protocol):
         """Ask for what waits, if nothing is asked for at the moment."""
         if self._transport is None or self._asked or self.is_lost:
             return
-        count = 0
+        count = size = 0
         while self._waiting:
             asked = self._waiting[0]
             count += len(asked.reads)
-            if self._asked and not self._go_together(self._asked[0], asked, count):
+            size += asked.size
+            if self._asked and not self._go_together(self._asked[0], asked, count, size):
                 break
             self._asked.append(self._waiting.popleft())
         if not self._asked:
@@ -149,9 +179,10 @@ class SlotChannel(asyncio.Protocol):
         self._deadline = self._loop.call_later(_ANSWER_SECONDS, self.close)
 
     @staticmethod
-    def _go_together(first: _Asked, next_one: _Asked, count: int) -> bool:
-        alone = first.alone or next_one.alone
-        return not alone and first.consistency == next_one.consistency and count <= _MOST_TOGETHER
+    def _go_together(first: _Asked, next_one: _Asked, count: int, size: int) -> bool:
+        if first.alone or next_one.alone or first.consistency != next_one.consistency:
+            return False
+        return count <= _MOST_TOGETHER and size <= _MOST_BYTES_TOGETHER
 
     def _receive(self, reply: Any) -> None:
         if self._deadline is not None:
@@ -159,7 +190,7 @@ class SlotChannel(asyncio.Protocol):
         asked = self._asked
         if not reply["ok"] or len(reply["value"]) != sum(len(one.reads) for one in asked):
             raise _UnreadableError
-        self._asked = []
+        self._asked, self.now = [], int(reply["now"])
         answers, start = reply["value"], 0
         for one in asked:
             mine = answers[start : start + len(one.reads)]
@@ -171,7 +202,9 @@ class SlotChannel(asyncio.Protocol):
         self._send()
 
     def _lose(self) -> None:
-        self.is_lost = True
+        if not self.is_lost:
+            self.is_lost = True
+            self._lost(self)
         if self._deadline is not None:
             self._deadline.cancel()
         lost = [*self._asked, *self._waiting]

@@ -9,7 +9,8 @@ import pytest
 from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.errors import StateDeclarationError
-from pystate.driver.queryable.kv_state_locations import KvStateLocation, KvStateLocations
+from pystate.driver.queryable.kv_state_locations import KvStateLocations
+from pystate.queryable.kv_state_location import KvStateLocation
 from pystate.queryable.messages import QueryableState, QueryOutcome
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.schema import StateSchema

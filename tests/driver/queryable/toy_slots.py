@@ -14,9 +14,9 @@ from pystate.common.key_groups import operator_index
 from pystate.common.option_types import ANY_PORT
 from pystate.common.type_info import TypeInformation
 from pystate.driver.queryable.kv_state_client_proxy import KvStateClientProxy
-from pystate.driver.queryable.kv_state_locations import KvStateLocation
 from pystate.driver.queryable.proxy_security import ProxySecurity
 from pystate.queryable.client import QueryableStateClient
+from pystate.queryable.kv_state_location import KvStateLocation
 from pystate.queryable.messages import (
     Consistency,
     QueryableState,
@@ -98,7 +98,7 @@ class ToyJob:
     """
 
     parallelism: int = 2
-    secret: bytes = b"the secret of the job"
+    secret: bytes = b"the secret of the job, 32 bytes "
     attempt: int = 0
     serving: bool = True
     is_restored: bool = False

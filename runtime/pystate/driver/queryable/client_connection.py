@@ -16,6 +16,9 @@ from pystate.queryable.messages import MAX_REQUEST_BYTES, QueryOutcome
 _MOST_UNDER_WAY = 32
 """So many requests of one connection are served at once; further ones aren't read."""
 
+Hidden = Callable[[bytes], dict[str, bytes]]
+"""Hides a key from all but the client."""
+
 
 class Clients(Protocol):
     """Those that a connection is one of."""
@@ -35,7 +38,7 @@ class Clients(Protocol):
     def begin(self, request: dict[str, Any], answer: Callable[[dict[str, Any]], object]) -> bool:
         """Begin to answer a request that is simple enough; return False for one that isn't."""
 
-    async def serve(self, request: dict[str, Any]) -> dict[str, Any]:
+    async def serve(self, request: dict[str, Any], hidden: Hidden | None = None) -> dict[str, Any]:
         """Answer a request."""
 
 
@@ -147,7 +150,7 @@ class ClientConnection(asyncio.Protocol):
             task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, request: dict[str, Any], answer: Callable[[dict[str, Any]], object]) -> None:
-        answer(await self._clients.serve(request))
+        answer(await self._clients.serve(request, self._handshake.hidden))
 
     def _answer(self, number: int, reply: dict[str, Any]) -> None:
         self._under_way -= 1

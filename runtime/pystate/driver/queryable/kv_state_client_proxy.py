@@ -16,7 +16,7 @@ from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome
 from pystate.common.queryable_state_options import QueryableStateOptions
 from pystate.common.time import current_time_ms
-from pystate.driver.queryable.client_connection import ClientConnection
+from pystate.driver.queryable.client_connection import ClientConnection, Hidden
 from pystate.driver.queryable.proxy_security import ProxySecurity
 from pystate.driver.queryable.read_router import Locations, ReadRouter
 from pystate.driver.queryable.turns import Turns
@@ -55,6 +55,7 @@ class KvStateClientProxy:
         under_way: How many requests are served at once; further ones wait.
         reads_per_second: How many reads are taken a second; 0 for no limit.
         connections_per_slot: How many requests a slot answers at once.
+        offers_slots: Whether clients are told where slots are, and what those want to be proven.
 
     Attributes:
         address: Where it listens.
@@ -74,11 +75,13 @@ class KvStateClientProxy:
         under_way: int = DEFAULT_UNDER_WAY,
         reads_per_second: int = 0,
         connections_per_slot: int = 1,
+        offers_slots: bool = True,
     ) -> None:
         self._job_id = job_id
         self._locations = locations
         self._security = security
         self._connections_per_slot = connections_per_slot
+        self._offers_slots = offers_slots and security.tls is None  # slots speak no TLS
         self._rate = RateLimiter(reads_per_second)
         self._under_way = under_way
         self._clients: set[ClientConnection] = set()
@@ -120,11 +123,16 @@ class KvStateClientProxy:
         """
         return asyncio.run_coroutine_threadsafe(self.serve(request), self._loop)
 
-    async def serve(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer a request, whoever sent it."""
+    async def serve(self, request: dict[str, Any], hidden: Hidden | None = None) -> dict[str, Any]:
+        """Answer a request, whoever sent it.
+
+        Args:
+            request: It.
+            hidden: Hides a key from all but who has asked; None for who is told of no slot.
+        """
         await self._turns.take()
         try:
-            return await self._answer(request)
+            return await self._answer(request, hidden)
         except NO_MESSAGE as error:
             return _outcome(QueryOutcome.BAD_REQUEST, f"This is no request for state: {error}")
         finally:
@@ -150,7 +158,7 @@ class KvStateClientProxy:
 
         def answered(answers: list[Any]) -> None:
             self._turns.give()
-            answer(_read_answer(answers))
+            answer(self._read_answer(answers))
 
         self._router.read_one(consistency, read, answered)
         return True
@@ -180,20 +188,20 @@ class KvStateClientProxy:
         """How many clients are connected."""
         return len(self._clients) + len(self._unproven)
 
-    async def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+    async def _answer(self, request: dict[str, Any], hidden: Hidden | None) -> dict[str, Any]:
         op = request["op"]
         if op not in ("locate", "read"):
             return _outcome(QueryOutcome.BAD_REQUEST, "The proxy of queryable state knows locate and read.")
         if request["job"] != self._job_id:
             return _outcome(QueryOutcome.UNKNOWN_JOB, f"The proxy is that of job {self._job_id}.")
         if op == "locate":
-            return self._locate(request["name"])
+            return self._locate(request["name"], hidden)
         consistency, reads = Consistency(request["consistency"]), reads_from_plain(request["reads"])
         if not self._rate.take(sum(map(_cost, reads))):
             return _overloaded()
-        return _read_answer(await self._router.read(consistency, reads))
+        return self._read_answer(await self._router.read(consistency, reads))
 
-    def _locate(self, name: Any) -> dict[str, Any]:
+    def _locate(self, name: Any, hidden: Hidden | None) -> dict[str, Any]:
         if name is None:
             states = [state.to_plain() for state in self._locations.states()]
             return {**_outcome(QueryOutcome.OK), "states": states}
@@ -202,7 +210,16 @@ class KvStateClientProxy:
         found = self._locations.locate(name)
         if isinstance(found, QueryOutcome):
             return _outcome(found)
-        return {**_outcome(QueryOutcome.OK), "states": [found.state.to_plain()]}
+        reply = {**_outcome(QueryOutcome.OK), "states": [found.state.to_plain()]}
+        if hidden is None or not self._offers_slots:
+            return reply
+        return {**reply, "places": {"attempt": found.attempt, "addresses": found.addresses, **hidden(found.secret)}}
+
+    def _read_answer(self, answers: list[Any]) -> dict[str, Any]:
+        if sum(map(_size, answers)) > MAX_ANSWER_BYTES:
+            return _outcome(QueryOutcome.TOO_LARGE, f"The answer has more than {MAX_ANSWER_BYTES} bytes.")
+        reply = {**_outcome(QueryOutcome.OK), "answers": answers, "now": current_time_ms()}
+        return {**reply, "attempt": self._router.attempt} if self._offers_slots else reply
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -280,6 +297,7 @@ def start_proxy(job: ProxiedJob, home: PystateHome) -> KvStateClientProxy | None
             under_way=get(options.PROXY_ASYNC_QUERY_THREADS) or DEFAULT_UNDER_WAY,
             reads_per_second=get(options.MAX_READS_PER_SECOND),
             connections_per_slot=max(1, get(options.SERVER_ASYNC_QUERY_THREADS)),
+            offers_slots=get(options.DIRECT_READS),
         )
     except OSError as error:
         message = f"The proxy of queryable state can't listen on {host}: {error}"
@@ -307,12 +325,6 @@ def _outcome(outcome: QueryOutcome, message: str = "") -> dict[str, Any]:
 
 def _overloaded() -> dict[str, Any]:
     return _outcome(QueryOutcome.OVERLOADED, "More is asked of the job's state than it answers a second.")
-
-
-def _read_answer(answers: list[Any]) -> dict[str, Any]:
-    if sum(map(_size, answers)) > MAX_ANSWER_BYTES:
-        return _outcome(QueryOutcome.TOO_LARGE, f"The answer has more than {MAX_ANSWER_BYTES} bytes.")
-    return {**_outcome(QueryOutcome.OK), "answers": answers, "now": current_time_ms()}
 
 
 def _cost(read: StateRead) -> int:

@@ -7,37 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pystate.common.key_groups import key_group
+from pystate.queryable.kv_state_location import KvStateLocation, key_of_reads
 from pystate.queryable.messages import QueryableState, QueryOutcome
 from pystate.slot.queryable.kv_state_registry import same_name
-
-
-@dataclass(frozen=True)
-class KvStateLocation:
-    """Where the key groups of a state are.
-
-    Attributes:
-        state: What it is.
-        attempt: The execution attempt that runs.
-        secret: What its slots want to be proven.
-        addresses: Where they answer, by the subtask's index.
-        is_restored: Whether the attempt has started from a checkpoint.
-    """
-
-    state: QueryableState
-    attempt: int
-    secret: bytes
-    addresses: tuple[tuple[str, int], ...]
-    is_restored: bool = False
-
-    def subtask_of(self, key: bytes) -> int:
-        """Return which subtask has a key.
-
-        Args:
-            key: Its bytes, tag and payload; not empty.
-        """
-        group = key_group(key[0], key[1:], self.state.max_parallelism)
-        return group * len(self.addresses) // self.state.max_parallelism
 
 
 @dataclass(frozen=True)
@@ -63,11 +35,11 @@ class KvStateLocations:
 
         Args:
             number: Of the attempt.
-            secret: What its slots want to be proven.
+            secret: Of the attempt.
             is_restored: Whether it starts from a checkpoint.
         """
         with self._lock:
-            self._attempt = _Attempt(number, secret, {}, {}, is_restored)
+            self._attempt = _Attempt(number, key_of_reads(secret), {}, {}, is_restored)
 
     def register(self, attempt: int, index: int, address: tuple[str, int], states: Iterable[tuple[Any, int]]) -> None:
         """Take what a slot has and where it answers; it may tell more later.

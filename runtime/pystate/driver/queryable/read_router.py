@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from pystate.common.control import Address
-from pystate.driver.queryable.kv_state_locations import KvStateLocation
+from pystate.queryable.kv_state_location import KvStateLocation
 from pystate.queryable.messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
 from pystate.queryable.slot_channel import SlotChannel
 
@@ -35,13 +35,16 @@ class ReadRouter:
     Args:
         locations: Where states are.
         connections_per_slot: How many requests a slot answers at once.
+
+    Attributes:
+        attempt: Whose slots were asked last.
     """
 
     def __init__(self, locations: Locations, connections_per_slot: int = 1) -> None:
         self._locations = locations
         self._per_slot = connections_per_slot
         self._channels: dict[tuple[bytes, Address], list[SlotChannel]] = {}
-        self._attempt = -1
+        self.attempt = -1
 
     def read_one(self, consistency: Consistency, read: StateRead, answered: Callable[[list[Any]], object]) -> None:
         """Ask for one state of one key; what most do, with nothing to put together.
@@ -100,9 +103,9 @@ class ReadRouter:
 
     def _forget_before(self, attempt: int) -> None:
         """Hang up on the slots of an attempt that is over."""
-        if attempt != self._attempt:
+        if attempt != self.attempt:
             self.close()
-            self._attempt = attempt
+            self.attempt = attempt
 
     async def _ask_all(
         self,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pystate.common.configuration import Configuration
 from pystate.common.errors import StateDeclarationError
 from pystate.common.queryable_state_options import QueryableStateOptions
+from pystate.queryable.kv_state_location import key_of_reads
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.queryable.kv_state_registry import KvStateRegistry
 from pystate.slot.queryable.kv_state_server import KvStateServer
@@ -24,7 +25,7 @@ class QueryableSlot:
         subtasks: By uid; they are open.
         configuration: The options in force.
         gateway: Calls the coordinator.
-        secret: What callers of the server must prove.
+        secret: Of the execution attempt.
         host: The address to bind to.
 
     Raises:
@@ -50,10 +51,11 @@ class QueryableSlot:
                 self._registry.add(uid, subtask.chain.backend, subtask.versions)
         self._server = KvStateServer(
             self._registry,
-            secret,
+            key_of_reads(secret),
             host=host,
             ports=configuration.get(QueryableStateOptions.SERVER_PORT_RANGE),
             threads=configuration.get(QueryableStateOptions.SERVER_ASYNC_QUERY_THREADS) or _DEFAULT_THREADS,
+            reads_per_second=configuration.get(QueryableStateOptions.MAX_READS_PER_SECOND),
         )
         self._server.start()
         host, port = self._server.address

@@ -79,7 +79,7 @@ class _Caller:
             self._unsent = data
 
 
-class _OtherThreads:
+class OtherThreads:
     """Knows whether the other threads of this process work. For one thread alone."""
 
     def __init__(self) -> None:
@@ -139,17 +139,21 @@ class RequestLoop:
         self._closed.set()
         self._wake()
 
+    def pause(self, seconds: float) -> None:
+        """Leave the interpreter to others for a while, or until the loop is closed."""
+        self._closed.wait(seconds)
+
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # full, so that it wakes anyway, or closed
             self._waker.send(b"\0")
 
     def _run(self) -> None:
-        others = _OtherThreads()
+        others = OtherThreads()
         try:
             while not self._closed.is_set():
                 self._serve_ready()
                 if others.are_busy():
-                    self._closed.wait(_PAUSE_SECONDS)
+                    self.pause(_PAUSE_SECONDS)
         finally:
             for caller in tuple(self._callers):
                 self._cut(caller)

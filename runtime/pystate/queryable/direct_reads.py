@@ -1,0 +1,149 @@
+"""A client's way to slots that leaves the proxy out, where there is one.
+
+The proxy says where a state's key groups are, and each slot answers for its own. Slots may be out of reach, and move: so
+whatever doesn't work this way goes over the proxy, which is asked for the places again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from pystate.common.control import Address
+from pystate.common.loopback import is_loopback
+from pystate.queryable.kv_state_location import KvStateLocation
+from pystate.queryable.messages import Consistency, QueryableState, QueryOutcome, StateRead
+from pystate.queryable.slot_channel import SlotChannel
+
+_MOST_KEY_BYTES = 1 << 16
+"""Requests with longer keys go over the proxy, which knows how long they may be."""
+_NOT_TRIED_SECONDS = 30.0
+"""How long a slot that is out of reach isn't tried again."""
+_FOR_THE_PROXY = frozenset({QueryOutcome.NOT_SERVING.value, QueryOutcome.UNKNOWN_STATE.value})
+"""Of the first the proxy knows where the key is by now, of the second whether the job has the state elsewhere."""
+
+
+def location_of(state: QueryableState, places: dict[str, Any], key: bytes) -> KvStateLocation:
+    """Return what a proxy says of where a state is.
+
+    Args:
+        state: Which.
+        places: As the proxy has sent them.
+        key: What its slots want to be proven.
+
+    Raises:
+        ValueError, TypeError, LookupError: They are none.
+    """
+    addresses = tuple((str(host), int(port)) for host, port in places["addresses"])
+    if not addresses:
+        text = "a state is in one slot or more"
+        raise ValueError(text)
+    return KvStateLocation(state, int(places["attempt"]), key, addresses)
+
+
+class DirectReads:
+    """Knows where states are, and asks there. For the event loop's thread alone."""
+
+    def __init__(self) -> None:
+        self._attempt: int | None = None
+        self._locations: dict[str, KvStateLocation] = {}
+        self._channels: dict[Address, SlotChannel] = {}
+        self._not_before: dict[Address, float] = {}
+        self._from_elsewhere = False
+
+    def learn(self, location: KvStateLocation, proxy: str) -> None:
+        """Take note of where a state is.
+
+        Args:
+            location: As the proxy says.
+            proxy: The proxy's address.
+        """
+        if location.attempt != self._attempt:
+            self.forget()
+            self._attempt = location.attempt
+        self._from_elsewhere = not is_loopback(proxy)
+        self._locations[location.state.name] = location
+
+    def knows(self, name: str) -> bool:
+        """Return whether a state's places are known."""
+        return name in self._locations
+
+    def forget(self) -> None:
+        """Hang up: the places may be those of an attempt that is over."""
+        self._attempt = None
+        self._locations.clear()
+        channels = list(self._channels.values())
+        self._channels.clear()
+        for channel in channels:
+            channel.close()
+
+    def follow(self, attempt: int) -> None:
+        """Forget what is known of another attempt than the one that runs, as the proxy says."""
+        if attempt != self._attempt:
+            self.forget()
+
+    async def read(self, consistency: Consistency, reads: Sequence[StateRead]) -> tuple[list[Any], int] | None:
+        """Return the answers to reads as plain data, and when they were given, ms since 1970; None to ask the proxy.
+
+        Args:
+            consistency: Which version.
+            reads: All of them of one slot, or the proxy is to be asked.
+        """
+        channel = self._channel(reads)
+        if channel is None:
+            return None
+        found: asyncio.Future[list[Any] | None] = asyncio.get_running_loop().create_future()
+        channel.ask(consistency.value, [read.to_plain() for read in reads], partial(_resolve, found))
+        answers = await found
+        outcomes = {QueryOutcome.NOT_SERVING.value} if answers is None else {answer[0] for answer in answers}
+        if QueryOutcome.NOT_SERVING.value in outcomes and self._channels.get(channel.address) is channel:
+            self.forget()
+        if answers is None or outcomes & _FOR_THE_PROXY:
+            return None
+        return answers, channel.now
+
+    def _channel(self, reads: Sequence[StateRead]) -> SlotChannel | None:
+        """Return the open connection to the slot that has all of some keys; begin to connect where there is none."""
+        first = self._address(reads[0])
+        if first is None or any(self._address(read) != first for read in reads[1:]):
+            return None
+        address, secret = first
+        channel = self._channels.get(address)
+        if channel is not None:
+            return channel if channel.is_open else None
+        if asyncio.get_running_loop().time() >= self._not_before.get(address, 0.0) and self._is_near(address):
+            self._channels[address] = SlotChannel(address, secret, self._lost)
+        return None
+
+    def _address(self, read: StateRead) -> tuple[tuple[str, int], bytes] | None:
+        location = self._locations.get(read.name)
+        if location is None or len(read.key) > _MOST_KEY_BYTES:
+            return None
+        return location.addresses[location.subtask_of(read.key)], location.secret
+
+    def _is_near(self, address: tuple[str, int]) -> bool:
+        """Return whether it is the slot that we would reach: loopback is another machine for another machine."""
+        near = not (self._from_elsewhere and is_loopback(address[0]))
+        if not near:
+            self._not_now(address)
+        return near
+
+    def _not_now(self, address: Address) -> None:
+        self._not_before[address] = asyncio.get_running_loop().time() + _NOT_TRIED_SECONDS
+
+    def _lost(self, channel: SlotChannel) -> None:
+        """Try an address that can't be reached again later; a slot that has gone takes all of its attempt with it."""
+        if self._channels.get(channel.address) is not channel:
+            return
+        if channel.was_open:
+            self.forget()
+        else:
+            del self._channels[channel.address]
+            self._not_now(channel.address)
+
+
+def _resolve(future: asyncio.Future[list[Any] | None], found: list[Any] | None) -> None:
+    if not future.done():  # nobody waits any more
+        future.set_result(found)
