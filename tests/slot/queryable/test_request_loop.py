@@ -24,7 +24,7 @@ class Loop:
     """A loop and its clients."""
 
     def __init__(self, answer: Callable[[bytes], bytes], most: int = 8) -> None:
-        self.loop = RequestLoop(answer, most, "loop under test")
+        self.loop = RequestLoop(answer, most)
         self._stack = ExitStack()
         self._stack.callback(self.loop.close)
         self.loop.start()

@@ -52,13 +52,13 @@ class KvStateServer:
     ) -> None:
         self._registry = registry
         self._rate = RateLimiter(reads_per_second)
-        where, name = QueryableStateOptions.SERVER_PORT_RANGE.key, "queryable-state-server"
+        where, name = QueryableStateOptions.SERVER_PORT_RANGE.key, "queryable-state-accept"
         self._listener = next_free(
             ports, where, lambda port: AuthenticatedListener(secret, self._serve, host=host, ports=port, name=name)
         )
         address = self._listener.address
         self.address = str(address[0]), int(address[1])
-        self._loops = [RequestLoop(self._answer, places(_MOST_CALLERS), name) for _ in range(threads)]
+        self._loops = [RequestLoop(self._answer, places(_MOST_CALLERS)) for _ in range(threads)]
         self._next_loop = cycle(self._loops)
 
     def start(self) -> None:

@@ -108,10 +108,9 @@ class RequestLoop:
     Args:
         answer: Answers a request.
         most: How many connections there may be; beyond it the one that has asked nothing for longest is cut.
-        name: Of the thread.
     """
 
-    def __init__(self, answer: Answer, most: int, name: str) -> None:
+    def __init__(self, answer: Answer, most: int) -> None:
         self._answer = answer
         self._most = most
         self._arrived: deque[socket.socket] = deque()
@@ -122,7 +121,7 @@ class RequestLoop:
         self._selector.register(self._wakes, selectors.EVENT_READ)
         self._callers: set[_Caller] = set()
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name="queryable-state-server", daemon=True)
 
     def start(self) -> None:
         """Begin to answer."""
