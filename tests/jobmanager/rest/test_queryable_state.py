@@ -101,10 +101,10 @@ def test_the_state_of_a_window_is_named_by_the_window(asked, namespace):
         ({"state": "sums", "key": "a"}, 400, "WRONG_NAMESPACE"),
         ({"state": "sums", "key": "a", "namespace": "noon"}, 400, "WRONG_NAMESPACE"),
         ({"state": "query-name", "key": "1", "prefix": "a"}, 400, "BAD_REQUEST"),
-        ({"state": "query-name", "key": "1", "consistency": "eventual"}, 400, None),
-        ({"state": "query-name"}, 400, None),
-        ({"key": "1"}, 400, None),
-        ({"state": "words", "key": "to be", "cursor": "xyz"}, 400, None),
+        ({"state": "query-name", "key": "1", "consistency": "eventual"}, 400, "BAD_REQUEST"),
+        ({"state": "query-name"}, 400, "BAD_REQUEST"),
+        ({"key": "1"}, 400, "BAD_REQUEST"),
+        ({"state": "words", "key": "to be", "cursor": "xyz"}, 400, "BAD_REQUEST"),
     ],
 )
 def test_why_there_is_no_value_is_a_status_and_an_outcome(asked, query, status, outcome):
@@ -144,11 +144,14 @@ def test_many_states_and_keys_are_asked_for_at_once_each_with_its_outcome(asked)
     "reads", [[], [{"state": "query-name"}], [{"key": 1}], ["query-name"], [{"state": "a", "key": 1, "keys": 2}]]
 )
 def test_reads_that_are_none_are_refused(asked, reads):
-    assert asked.post(*reads)[0] == 400
+    status, body = asked.post(*reads)
+    assert (status, body["outcome"]) == (400, "BAD_REQUEST")
 
 
 def test_a_job_that_is_not_there_one_that_restarts_and_one_that_has_ended_are_told_apart(asked):
-    assert asked.get(job="6" * 32)[0] == 404
+    for path in ("", "/value"):
+        status, body = asked.get(path, job="6" * 32, **({"state": "sums", "key": "a"} if path else {}))
+        assert (status, body["outcome"]) == (404, "UNKNOWN_JOB")
     starting = asked.application.submit("--init", "60", state="INITIALIZING")
     status, body = asked.get(job=starting)
     assert (status, body["outcome"]) == (503, "NOT_SERVING")

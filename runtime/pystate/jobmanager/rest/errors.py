@@ -36,12 +36,17 @@ from pystate.queryable.errors import (
     WrongKeyTypeError,
     WrongNamespaceError,
 )
+from pystate.queryable.outcomes import QueryOutcome
 from pystate.rest.failures import ErrorResponseBody, OurError
 
 logger = logging.getLogger(__name__)
 
 CLIENT_HEADER = "pystate-client"
 """The header of requests of our own client, which gets errors with their place and hint."""
+
+
+_QUERIES = "/queryable-state"
+"""What the paths of queries have behind the job."""
 
 
 class UnauthorizedError(PystateError):
@@ -162,7 +167,7 @@ def _status_code(error: PystateError) -> int:
 def _body(request: Request, error: PystateError) -> dict[str, Any]:
     """Return an error as JSON. Flink's client takes for an error what has one field only, so ours is for who asks for it."""
     message = bounded_text(error.message)
-    outcome = error.outcome.value if isinstance(error, QueryableStateError) else None
+    outcome = _outcome(request, error)
     if CLIENT_HEADER in request.headers:
         return ErrorResponseBody(errors=[message], outcome=outcome, pystate=OurError.from_plain(_bounded(error))).to_plain()
     if isinstance(error, JobNotFoundError) and "job_id" in request.path_params:
@@ -174,3 +179,14 @@ def _body(request: Request, error: PystateError) -> dict[str, Any]:
 def _bounded(error: PystateError) -> dict[str, Any]:
     plain = error.to_dict()
     return {**plain, **{name: bounded_text(plain[name]) for name in ("message", "where", "hint") if plain[name]}}
+
+
+def _outcome(request: Request, error: PystateError) -> str | None:
+    """Return by which word a program tells why state can't be read; None for what is no query."""
+    if isinstance(error, QueryableStateError):
+        return error.outcome.value
+    if _QUERIES not in request.scope["path"]:
+        return None
+    if isinstance(error, JobNotFoundError):
+        return QueryOutcome.UNKNOWN_JOB.value
+    return QueryOutcome.BAD_REQUEST.value if isinstance(error, UsageError) else None
