@@ -344,14 +344,14 @@ def test_queries_of_many_threads_are_pipelined_and_a_busy_slot_is_asked_for_seve
 
 def test_more_reads_a_second_than_the_option_allows_are_answered_as_overloaded():
     job = job_of_sums()
-    with toy_proxy(job, reads_per_second=5) as proxy, toy_client(proxy, timeout=0.05) as client:
+    with toy_proxy(job, reads_per_second=5) as proxy, toy_client(proxy, timeout=0.05, direct=False) as client:
         with pytest.raises(QueriesOverloadedError, match="a second"):
             for _ in range(100):
                 client.get_kv_states(JOB, [KvStateRequest("sums", "k1")] * 10).result(30)
 
 
 def test_who_waits_for_an_overloaded_job_is_served_later():
-    with toy_proxy(job_of_sums(), reads_per_second=50) as proxy, toy_client(proxy) as client:
+    with toy_proxy(job_of_sums(), reads_per_second=50) as proxy, toy_client(proxy, direct=False) as client:
         found = [client.get_kv_states(JOB, [KvStateRequest("sums", "k1")] * 20).result(30) for _ in range(6)]
     assert len(found) == 6
 
