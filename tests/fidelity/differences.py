@@ -58,6 +58,14 @@ DIFFERENCES = {
         _NESTED, {'"a [10, 1020, 3100]"': 1, '"a [10001]"': 1, '"b [2040, 9999]"': 1}
     ),
     "count_and_global_windows.session_continuous": Difference(_NESTED, {'"a [10, 1020, 3100]"': 2, '"b [9999]"': 1}),
+    "timer_kinds.a_timer_sets_itself": Difference(
+        _NESTED,
+        {f'"{name}"': 1 for name in ("a 0", "b 0", "c 0")},
+        {f'"{name}"': 1 for name in ("a 2000", "b 2000", "c 5000")},
+    ),
+    "timer_kinds.a_timer_deletes_the_next": Difference(
+        _NESTED, only_there={f'"{name} 20000"': 1 for name in ("a", "b", "c")}
+    ),
     "lateness.continuous_fires": Difference(_NESTED, {'"a 6000 [7000] 9223372036854775807"': 1}),
     "event_windows.session_aggregate_that_merges": Difference(
         _MERGED, {_result("a", 0, 6000, "[70]"): 1}, {_result("a", 0, 6000, "[60]"): 1}, varies=True
