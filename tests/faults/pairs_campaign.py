@@ -15,10 +15,11 @@ their own (`pairs_readers.py`). At every look:
 - *gone*: what was visible stays.
 
 Upserts are seen at once, and each attempt takes back what those before it wrote behind its checkpoint. So of them the last
-counts are compared, at each stop, and that no attempt takes back what it has written itself. At each stop all sinks must
-show what the savepoint holds. In the end nothing may be left: no transaction, no session, no file in progress, no marker of
-rows that aren't there, no process and no folder of a slot. The seed gives input, victims, pauses and parallelisms; which
-step a kill at random meets depends on the machine.
+counts are compared, at each stop; and the database notes each of them, so that a session of it, which is one subtask of one
+attempt, is seen to take nothing back that it has written itself. At each stop all sinks must show what the savepoint holds.
+In the end nothing may be left: no transaction, no session, no file in progress, no marker of rows that aren't there, no
+process and no folder of a slot. The seed gives input, victims, pauses and parallelisms; which step a kill at random meets
+depends on the machine.
 """
 
 from __future__ import annotations
@@ -331,13 +332,10 @@ class PairsCampaign:
         try:
             while not self._over.is_set():
                 begun = time.monotonic()
-                self._outside.look(self._running)
+                self._outside.look()
                 self._over.wait(0.2 + 2 * (time.monotonic() - begun))  # two thirds of a core are for others
         except BaseException as error:
             self._finding = error
-
-    def _running(self) -> object:
-        return self._host.attempt() if self._host.is_running() else None
 
     def _check(self) -> None:
         if self._finding is not None:

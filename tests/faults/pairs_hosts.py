@@ -19,7 +19,7 @@ from tests.e2e.test_command_line import Shell
 from tests.faults import pairs_job
 from tests.faults.campaign import victims_of
 from tests.faults.pairs_feeds import Feeds
-from tests.faults.pairs_readers import FileReader, KafkaReader, Snapshots, SqlReader, UpsertReader
+from tests.faults.pairs_readers import FileReader, KafkaReader, Snapshots, SqlReader, UpsertReader, noting_upserts
 from tests.faults.processes import command_of, descendants, is_gone, is_slot
 from tests.faults.test_killed_drivers import Job
 from tests.servers.kafka_broker import spark_jars
@@ -208,6 +208,7 @@ def prepare(sources: tuple[str, ...], broker: Any, database: Any, root: Path, ch
             f"CREATE TABLE {tables[0]} (id BIGSERIAL PRIMARY KEY, word TEXT NOT NULL, number BIGINT NOT NULL)"
         )
         connection.execute(f"CREATE TABLE {tables[1]} (word TEXT PRIMARY KEY, number BIGINT NOT NULL)")
+        connection.execute(noting_upserts())
     feeds = Feeds(sources, broker, root, chance)
     settings = {
         "sources": list(sources),

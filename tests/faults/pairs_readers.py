@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from tests.faults.pairs_job import COUNTS, UPSERTS
 from tests.faults.workload import state_in
 
 LOST, DOUBLED, EARLY, DISORDER, GONE, LEFT = "lost", "doubled", "early", "out of order", "gone", "left"
+UPSERTED = "noted_upserts"
 
 
 class Finding(AssertionError):
@@ -246,6 +247,24 @@ class _TableReader:
             raise Unavailable from error
 
 
+def noting_upserts() -> str:
+    """Return the statements that let the database note each upsert, with the session that made it."""
+    session = "(SELECT pid || ' since ' || backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())"
+    return f"""
+        DROP TABLE IF EXISTS {UPSERTED};
+        CREATE TABLE {UPSERTED} (
+            id BIGSERIAL PRIMARY KEY, word TEXT NOT NULL, number BIGINT NOT NULL, session TEXT NOT NULL
+        );
+        CREATE OR REPLACE FUNCTION note_upsert() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                INSERT INTO {UPSERTED} (word, number, session) VALUES (NEW.word, NEW.number, {session});
+                RETURN NEW;
+            END
+        $$;
+        CREATE TRIGGER noted AFTER INSERT OR UPDATE ON {UPSERTS} FOR EACH ROW EXECUTE FUNCTION note_upsert();
+    """
+
+
 class SqlReader(_TableReader):
     """Reads the table of all counts, whose rows have an id in the order in which they were written."""
 
@@ -283,12 +302,19 @@ class SqlReader(_TableReader):
 
 
 class UpsertReader(_TableReader):
-    """Reads the table of last counts. Behind a restart they go back, and come again: so upserts are."""
+    """Reads the table of last counts. Behind a restart they go back, and come again: so upserts are.
+
+    The database notes who wrote what (`noting_upserts`). A session is one subtask of one attempt, and takes nothing back.
+    """
 
     name = "upsert"
 
     def look(self) -> Counter[str]:
-        """Read the table."""
+        """Read the table, and let the database compare what each session has written of each word."""
+        before = f"SELECT word, number, lag(number) OVER (PARTITION BY session, word ORDER BY id) AS before FROM {UPSERTED}"
+        if back := self._ask(f"SELECT word, number, before FROM ({before}) AS noted WHERE number < before LIMIT 1"):
+            word, number, was = back[0]
+            raise Finding(self.name, word, DISORDER, f"{number} behind {was} by one session")
         return Counter({word: number for word, number in self._ask(f"SELECT word, number FROM {UPSERTS}")})
 
     def left(self) -> list[str]:
@@ -359,22 +385,16 @@ class Outside:
     def __init__(self, readers: list[Reader], snapshots: Snapshots) -> None:
         self._readers = readers
         self._snapshots = snapshots
-        self._since: object = None
-        self._written: dict[str, object] = {}
         self.seen: dict[str, Counter[str]] = {reader.name: Counter() for reader in readers}
         self.looks = 0
 
-    def look(self, attempt: Callable[[], object] = lambda: None) -> None:
+    def look(self) -> None:
         """Look at each sink.
-
-        Args:
-            attempt: Says which attempt runs, None where none does: another one may let upserts go back.
 
         Raises:
             Finding: Something is lost, doubled, out of order, early, or gone.
         """
         for reader in self._readers:
-            begins = attempt()
             try:
                 now = reader.look()
             except Unavailable:
@@ -382,25 +402,12 @@ class Outside:
             at = time.time()
             before, self.seen[reader.name] = self.seen[reader.name], now
             self.looks += 1
-            if reader.name == UpsertReader.name:
-                self._check_upserts(before, now, begins, attempt())
+            if reader.name == UpsertReader.name:  # seen at once, and gone again behind a restart
                 continue
             for word in before - now:
                 raise Finding(reader.name, word, GONE, f"{before[word]} was visible, and now {now[word]}")
             for word, count in (now - self._snapshots.covered(at)).items():
                 raise Finding(reader.name, word, EARLY, f"{count} of {now[word]} are in no complete checkpoint")
-
-    def _check_upserts(self, before: Counter[str], now: Counter[str], begins: object, ends: object) -> None:
-        """Check that no attempt takes back what it has written itself.
-
-        An attempt writes again what came behind its checkpoint, perhaps long after it has begun. Of its own is what was not
-        there yet at a look at which it ran: then those before it had ended.
-        """
-        since, self._since = self._since, begins
-        for word in before - now:
-            if ends is not None and self._written.get(word) == ends:
-                raise Finding(UpsertReader.name, word, DISORDER, f"{now[word]} behind {before[word]} in one attempt, {ends}")
-        self._written.update({word: since for word, count in now.items() if count != before[word]})
 
     def left(self) -> None:
         """Check that nothing is left.

@@ -13,7 +13,16 @@ import pytest
 from tests.faults import pairs_job, pairs_readers
 from tests.faults.pairs_campaign import CHEAP, HEADER, PairsCampaign, PairsReport, main
 from tests.faults.pairs_hosts import EmbeddedHost, prepare
-from tests.faults.pairs_readers import FileReader, Finding, KafkaReader, Outside, Sequence, Snapshots, SqlReader
+from tests.faults.pairs_readers import (
+    FileReader,
+    Finding,
+    KafkaReader,
+    Outside,
+    Sequence,
+    Snapshots,
+    SqlReader,
+    UpsertReader,
+)
 from tests.faults.processes import needs_proc
 from tests.servers import kafka_broker, postgres
 
@@ -100,36 +109,6 @@ def test_what_no_checkpoint_covered_when_it_was_seen_is_early_and_what_goes_is_g
         outside.left()
 
 
-@pytest.mark.parametrize(
-    ("looks", "found"),
-    [
-        # (count, attempt at the begin and at the end of the look; None where none runs)
-        ([(1, 0, 0), (3, 0, 0), (2, 0, 0)], True),
-        ([(1, 0, 0), (3, 0, 0), (3, 0, 0), (2, 0, 0)], True),
-        ([(1, 0, 0), (3, 0, 0), (2, 0, 1)], False),  # the next one goes back
-        ([(1, 0, 0), (3, 0, 0), (3, 1, 1), (2, 1, 1)], False),  # long after it has begun
-        ([(1, 0, 0), (3, 0, None), (2, None, 1)], False),
-        ([(1, None, 1), (3, 1, 1), (2, 1, 1)], False),  # the one before may have written the 3
-        ([(1, 0, 0), (3, 0, 1), (2, 1, 1), (3, 1, 1), (2, 1, 1)], True),  # once, and then no more
-    ],
-)
-def test_no_attempt_takes_back_what_it_has_written_itself(looks, found):
-    reader = Shown("upsert")
-    outside = Outside([reader], None)
-
-    def look_on():
-        for count, *attempts in looks:
-            reader.seen, said = {"w": count}, iter(attempts)
-            outside.look(lambda said=said: next(said))
-
-    if not found:
-        look_on()
-        return
-    with pytest.raises(Finding, match="out of order in upsert: w: 2 behind 3 in one attempt"):
-        look_on()
-    assert reader.seen == {"w": looks[-1][0]}, "not before"
-
-
 def test_a_snapshot_counts_from_the_moment_at_which_it_is_complete(tmp_path, monkeypatch):
     monkeypatch.setattr(pairs_readers, "state_in", lambda path: {"w": int(path[-1])})
     snapshots, moments = Snapshots(tmp_path / "checkpoints"), [time.time()]
@@ -167,6 +146,26 @@ def test_a_reader_of_tables_finds_what_is_wrong(postgres_server, kafka, tmp_path
         left = reader.left()
     assert [text.partition(" ")[0] for text in left] == ["session", "markers"]
     assert left[1] == "markers of 3 rows, and there are 2"
+
+
+def test_no_session_takes_back_an_upsert_of_its_own(postgres_server, kafka, tmp_path):
+    prepare(("generator",), kafka, postgres_server, tmp_path, random.Random(1))
+    reader = UpsertReader(postgres_server.url)
+
+    def upsert(*numbers):
+        with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+            for number in numbers:
+                connection.execute(
+                    f"INSERT INTO {pairs_job.UPSERTS} VALUES ('w', %s) ON CONFLICT (word) DO UPDATE SET number = %s",
+                    (number, number),
+                )
+
+    upsert(1, 2, 2, 5)
+    upsert(3, 4)  # the next attempt, from its checkpoint
+    assert reader.look() == {"w": 4}
+    upsert(5, 6, 5, 7)  # between two looks
+    with pytest.raises(Finding, match="out of order in upsert: w: 5 behind 6 by one session"):
+        reader.look()
 
 
 def test_a_reader_of_kafka_sees_what_is_committed_and_what_is_left(kafka):
