@@ -4,11 +4,12 @@ import pyarrow as pa
 import pyspark
 import pytest
 
+from pystate.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import DeserializationSchema, SimpleStringSchema
 from pystate.common.type_info import Types
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from pystate.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaSource
 from pystate.datastream.connectors.kafka_brokers import check_connector
 from pystate.datastream.connectors.kafka_source import KafkaValueDecoder
 
@@ -62,3 +63,32 @@ def test_a_spark_without_the_connector_is_refused_with_the_package_to_add():
         check_connector(SparkWithoutConnector(), "words")
     assert f"spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}" in refused.value.hint
     assert refused.value.where == "words"
+
+
+class Broker:
+    """Knows where a group of one partition is."""
+
+    def partitions(self, topics, pattern):
+        return [("t", 0)]
+
+    def offsets(self, starting, partitions, group):
+        return dict.fromkeys(partitions, 7)
+
+
+@pytest.mark.parametrize(
+    ("start", "commits", "told"),
+    [
+        (KafkaOffsetsInitializer.committed_offsets(), "true", FROM_THE_GROUP),
+        (KafkaOffsetsInitializer.committed_offsets(), "false", None),
+        (KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.LATEST), "true", FROM_THE_END),
+        (KafkaOffsetsInitializer.offsets({}, KafkaOffsetResetStrategy.LATEST), "true", FROM_THE_END),
+        (KafkaOffsetsInitializer.offsets({}), "true", None),
+        (KafkaOffsetsInitializer.timestamp(5), "true", None),
+    ],
+)
+def test_a_start_is_told_where_numbers_do_not_say_what_they_leave_out(start, commits, told):
+    made = KafkaSource.builder().set_bootstrap_servers("here:1").set_topics("t").set_group_id("g")
+    made = made.set_property("commit.offsets.on.checkpoint", commits).set_starting_offsets(start)
+    options = made.set_value_only_deserializer(SimpleStringSchema()).build()._starting(Broker())
+    assert options.pop("startingOffsets") == '{"t": {"0": 7}}'
+    assert options == ({} if told is None else {STARTS: told})

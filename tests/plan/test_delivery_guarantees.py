@@ -189,6 +189,14 @@ def test_where_a_dead_driver_takes_checkpoints_along_a_source_that_begins_at_its
     assert (found, "reads what is new from then on" in reason) == (guarantee, True)
 
 
+@pytest.mark.parametrize(("sink", "guarantee"), [(TWO_PHASE, AT_MOST), (UPSERT, AT_MOST), (SinkKind.PRINT, NONE)])
+def test_where_a_dead_driver_takes_checkpoints_along_a_source_that_goes_on_at_its_group_loses(sink, guarantee):
+    found, reason = of(sink, IN_MEMORY, from_the_group=True)
+    assert (found, "goes on at the group's offsets" in reason) == (guarantee, True)
+    assert of(TWO_PHASE, CHECKPOINTS, from_the_group=True)[0] is EXACTLY
+    assert of(SinkKind.PRINT, RESTARTS_ALONE, from_the_group=True)[0] is AT_LEAST, "nothing moves the group's offsets"
+
+
 def test_until_the_first_checkpoint_a_source_that_begins_at_its_end_may_lose_and_the_start_says_so():
     assert "until the first checkpoint is complete" in of(TWO_PHASE, CHECKPOINTS, from_the_end=True)[1]
     assert "until the first" not in of(TWO_PHASE, EVERY_EPOCH, from_the_end=True)[1]

@@ -159,6 +159,8 @@ class SourceTransformation(Transformation):
             engine where the source itself doesn't say.
         gives_some_again: Though it can't be read again, some of what it gave may come twice, as the engine has found.
         from_the_end: A start from nothing reads only what comes from then on, as the engine has found.
+        from_the_group: A start from nothing reads only what came behind the latest complete checkpoint, whose offsets were
+            committed to the source's group, as the engine has found.
         non_deterministic: The expressions that make other rows of the same input, as the engine has found.
     """
 
@@ -176,6 +178,7 @@ class SourceTransformation(Transformation):
     not_replayable: str | None = None
     gives_some_again: bool = field(default=False, init=False)
     from_the_end: bool = field(default=False, init=False)
+    from_the_group: bool = field(default=False, init=False)
     non_deterministic: tuple[str, ...] = field(default=(), init=False)
     _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)
 

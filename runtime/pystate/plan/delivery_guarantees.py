@@ -128,6 +128,8 @@ class DeliveryGuarantees:
             return "there are no checkpoints, and a restart reads what is new from then on"
         if self._recovery is Recovery.MEMORY and source.from_the_end:
             return "checkpoints are gone if the driver dies, and the next one reads what is new from then on"
+        if self._recovery is Recovery.MEMORY and source.from_the_group:
+            return "checkpoints are gone if the driver dies, and the next one goes on at the group's offsets, without state"
         return None
 
     def _repeats(self, source: SourceTransformation, sink: SinkTransformation) -> bool:

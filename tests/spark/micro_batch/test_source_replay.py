@@ -3,6 +3,7 @@
 import pytest
 
 from pystate.api.job_graph import SourceTransformation
+from pystate.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError
 from pystate.plan.job_plan import JobPlan, SourcePlan
@@ -62,15 +63,22 @@ def test_a_source_that_is_read_again_needs_no_leave(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "from_the_end"),
-    [({}, True), ({"startingoffsets": "latest"}, True), ({"startingoffsets": "earliest"}, False)],
+    ("options", "from_the_end", "from_the_group"),
+    [
+        ({}, True, False),
+        ({"startingoffsets": "latest"}, True, False),
+        ({"startingoffsets": "earliest"}, False, False),
+        ({"startingoffsets": "{}"}, False, False),
+        ({"startingoffsets": "{}", STARTS: FROM_THE_END}, True, False),
+        ({"startingoffsets": "{}", STARTS: FROM_THE_GROUP}, False, True),
+    ],
 )
-def test_a_start_from_nothing_may_begin_at_the_end(monkeypatch, options, from_the_end):
+def test_a_start_from_nothing_may_begin_at_the_end_or_at_its_group(monkeypatch, options, from_the_end, from_the_group):
     node = PlanNode("StreamingRelationV2", options=options, source="org.apache.spark.sql.kafka010.KafkaSourceProvider@1")
     monkeypatch.setattr("pystate.spark.micro_batch.source_replay.plan_nodes_of", lambda _: [node])
     source = SourceTransformation("topic")
     replay().look(source, None)
-    assert source.from_the_end is from_the_end
+    assert (source.from_the_end, source.from_the_group) == (from_the_end, from_the_group)
 
 
 def test_what_a_forgetful_stream_counts_is_not_taken_along(spark, tmp_path):

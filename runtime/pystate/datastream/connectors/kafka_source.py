@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pystate.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import DeserializationSchema
 from pystate.common.type_info import TypeInformation
 from pystate.datastream.connectors.kafka_brokers import KafkaBrokers, check_connector
 from pystate.datastream.connectors.kafka_group_offsets import KafkaGroupOffsets
 from pystate.datastream.connectors.kafka_offsets import (
+    KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
     OffsetsKind,
@@ -195,7 +197,12 @@ class KafkaSource:
         by_topic: dict[str, dict[str, int]] = {}
         for (topic, number), offset in offsets.items():
             by_topic.setdefault(topic, {})[str(number)] = offset
-        return {"startingOffsets": json.dumps(by_topic)}
+        told = {"startingOffsets": json.dumps(by_topic)}
+        if starting.kind in (OffsetsKind.COMMITTED, OffsetsKind.GIVEN) and starting.reset is KafkaOffsetResetStrategy.LATEST:
+            return {**told, STARTS: FROM_THE_END}
+        if starting.kind is OffsetsKind.COMMITTED and self.settings.commits_offsets:
+            return {**told, STARTS: FROM_THE_GROUP}
+        return told
 
     def _partitions(self, brokers: KafkaBrokers) -> list[KafkaTopicPartition]:
         settings = self.settings

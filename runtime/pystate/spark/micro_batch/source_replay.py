@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pystate.api.job_graph import SourceTransformation
+from pystate.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError
 from pystate.common.options import PystateOptions
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _OPTION = PystateOptions.SOURCE_ALLOW_NON_REPLAYABLE
 _CLEANS = "cleanSource"
-_LATEST = "latest"
 
 
 class SourceReplay:
@@ -45,8 +45,10 @@ class SourceReplay:
             JobGraphError: It can't, and nobody has asked for it by name.
         """
         for node in plan_nodes_of(frame):
-            if node.options.get("startingoffsets", _LATEST) == _LATEST and "Kafka" in node.source:
-                source.from_the_end = True
+            if "Kafka" in node.source:
+                starts = node.options.get(STARTS)
+                source.from_the_end |= FROM_THE_END in (starts, node.options.get("startingoffsets", FROM_THE_END))
+                source.from_the_group |= starts == FROM_THE_GROUP
             self.check(source, node)
 
     def check(self, source: SourceTransformation, node: PlanNode) -> None:

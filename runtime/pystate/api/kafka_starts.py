@@ -1,0 +1,15 @@
+"""Where a source of Kafka begins that starts from nothing, as its reader tells the engine.
+
+Spark's `startingOffsets` holds numbers by then, which don't say where they are from.
+"""
+
+from __future__ import annotations
+
+STARTS = "pystate.starts"
+"""An option of the reader, which Spark passes over."""
+
+FROM_THE_END = "latest"
+"""Partitions may begin where they end: what came before is not read. Also Spark's own `startingOffsets`."""
+
+FROM_THE_GROUP = "committed"
+"""At the offsets of the group that the job's checkpoints commit to: what came before the latest one is not read."""
