@@ -15,7 +15,7 @@ their own (`pairs_readers.py`). At every look:
 - *gone*: what was visible stays.
 
 Upserts are seen at once, and each attempt takes back what those before it wrote behind its checkpoint. So of them the last
-counts are compared, at each stop; and the database notes each of them, so that a session of it, which is one subtask of one
+counts are compared, at the end; and the database notes each of them, so that a session of it, which is one subtask of one
 attempt, is seen to take nothing back that it has written itself. At each stop all sinks must show what the savepoint holds.
 In the end nothing may be left: no transaction, no session, no file in progress, no marker of rows that aren't there, no
 process and no folder of a slot. The seed gives input, victims, pauses and parallelisms; which step a kill at random meets
@@ -38,7 +38,7 @@ from typing import Any, Protocol
 from tests.faults.injection import IN_DRIVERS, Action, Faults, Step
 from tests.faults.pairs_feeds import Feeds
 from tests.faults.pairs_job import SINKS
-from tests.faults.pairs_readers import Finding, Outside, Snapshots
+from tests.faults.pairs_readers import Finding, Outside, Snapshots, UpsertReader
 from tests.faults.processes import kill
 from tests.faults.workload import state_in
 
@@ -282,6 +282,7 @@ class PairsCampaign:
             **OPTIONS,
             "parallelism.default": str(self._chance.randrange(1, 4)),
             "state.backend.type": self._chance.choice(BACKENDS),
+            "execution.checkpointing.incremental": self._chance.choice(("true", "false")),
         }
         self._host.start(self._settings, options, path)
         self._wait_for(self._host.is_running, 600)
@@ -302,7 +303,9 @@ class PairsCampaign:
         return path
 
     def _has_seen(self, name: str, held: Counter[str]) -> bool:
-        return self._outside.seen[name] == held
+        seen = self._outside.seen[name]
+        # upserts behind the savepoint are taken back by the job that goes on from it
+        return seen >= held if name == UpsertReader.name else seen == held
 
     def _end(self) -> None:
         path = self._stop()
