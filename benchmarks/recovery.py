@@ -1,12 +1,13 @@
 """Seconds from a kill to processing again, per kind of kill.
 
-    python benchmarks/recovery.py [ROUNDS]
+    python benchmarks/recovery.py [ROUNDS] [--spare-drivers N] [--only WORD ...]
 
 A word count at parallelism 2 takes a checkpoint every 500 ms. A process is killed with SIGKILL, a file with a new word is
 put into the source's folder, and the clock stops when that word is in the output. The restart delay is 0; folders are
-polled every 100 ms. Linux only.
+polled every 100 ms. With spare drivers, each kill finds one that is ready. Linux only.
 """
 
+import argparse
 import contextlib
 import json
 import os
@@ -19,6 +20,10 @@ import time
 from pathlib import Path
 
 from keyed_count import machine
+
+from pystate.common.home import PystateHome
+from pystate.rest.cluster import SpareDriversInfo
+from pystate_cli.client.job_manager import find_job_manager
 
 ROOT = Path(__file__).parents[1]
 PYSTATE = [sys.executable, "-m", "pystate_cli"]
@@ -62,11 +67,14 @@ def wait_for(condition):
 class Job:
     """The word count, under a job manager of its own."""
 
-    def __init__(self, root):
+    def __init__(self, root, spare_drivers):
+        self.spare_drivers = spare_drivers
         self.home = root / "home"
         self.watched = root / "watched"
         self.watched.mkdir()
         self.environment = {**os.environ, "PYSTATE_HOME": str(self.home), "PYSTATE_CONF_DIR": str(ROOT / "conf")}
+        self.start_job_manager()
+        wait_for((self.home / "jobmanager.json").exists)
         options = [word for key, value in OPTIONS.items() for word in ("-D", f"{key}={value}")]
         command = [*PYSTATE, "run", "-d", "-p", "2", *options, str(PROGRAM), str(self.watched), "100"]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
@@ -85,6 +93,12 @@ class Job:
         """Process a word and let a checkpoint pass, so that each kill meets a job at work."""
         self.process_a_word()
         time.sleep(2)
+        if self.spare_drivers:
+            wait_for(self.has_spare)
+
+    def has_spare(self):
+        client = find_job_manager(PystateHome(self.home), None, 30)
+        return any(one.state == "READY" for one in client.get("/pystate/spare-drivers", SpareDriversInfo).spare_drivers)
 
     @property
     def driver(self):
@@ -96,7 +110,7 @@ class Job:
 
     @property
     def jvm(self):
-        return children(self.driver)[0]
+        return next(pid for pid in children(self.driver) if "java" in os.readlink(f"/proc/{pid}/exe"))
 
     @property
     def workers(self):
@@ -107,6 +121,8 @@ class Job:
 
     def start_job_manager(self):
         command = [sys.executable, "-m", "pystate.jobmanager", "--home", str(self.home), "--port", "0"]
+        command += ["-D", f"jobmanager.spare-drivers={self.spare_drivers}"]
+        self.home.mkdir(exist_ok=True, mode=0o700)
         with (self.home / "jobmanager.log").open("ab") as log:
             subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=self.environment)
 
@@ -163,13 +179,18 @@ KINDS = [
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-    results = {name: [] for name, _ in KINDS}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("rounds", nargs="?", type=int, default=3)
+    parser.add_argument("--spare-drivers", type=int, default=0)
+    parser.add_argument("--only", nargs="*", default=[""], help="words of the kinds of kills")
+    asked = parser.parse_args()
+    rounds, kinds = asked.rounds, [kind for kind in KINDS if any(word in kind[0] for word in asked.only)]
+    results = {name: [] for name, _ in kinds}
     with tempfile.TemporaryDirectory(prefix="pystate-benchmark-") as root:
-        job = Job(Path(root).resolve())
+        job = Job(Path(root).resolve(), asked.spare_drivers)
         try:
             for _ in range(rounds):
-                for name, strike in KINDS:
+                for name, strike in kinds:
                     job.settle()
                     started = time.perf_counter()
                     strike(job)
@@ -179,7 +200,7 @@ def main():
             job.close()
             time.sleep(5)  # what is left ends by itself
     print(machine())
-    print(f"{rounds} kills of each kind\n")
+    print(f"{rounds} kills of each kind, {asked.spare_drivers} spare drivers, load average {os.getloadavg()[1]:.1f}\n")
     print("| killed with SIGKILL | median s | worst s |")
     print("|---|---|---|")
     for name, seconds in results.items():

@@ -11,7 +11,7 @@ from pystate.common.errors import ControlError, PystateError
 from pystate.common.job_manager_entry import read_job_manager
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
-from pystate.rest.cluster import ITSELF, StandbyConfiguration
+from pystate.rest.cluster import ITSELF, SpareDriversInfo, StandbyConfiguration
 from pystate.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
@@ -159,7 +159,17 @@ def _facts(
         home=str(session.home.root),
         leader=leader,
         jobs=None if client is None else _jobs_of_leader(session, configuration),
+        spare_drivers=_spare_drivers(client) if client is not None and role == "leader" else None,
     )
+
+
+def _spare_drivers(client: RestClient) -> dict[str, int] | None:
+    """Return how many spare drivers are ready, are to be, and their memory; None where there are to be none."""
+    found = client.get("/pystate/spare-drivers", SpareDriversInfo)
+    if not found.size:
+        return None
+    ready = sum(one.state == "READY" for one in found.spare_drivers)
+    return {"ready": ready, "size": found.size, "memory": sum(one.memory for one in found.spare_drivers)}
 
 
 def _role(client: RestClient | None) -> tuple[str, str | None]:

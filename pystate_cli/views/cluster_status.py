@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import UNKNOWN, format_millis
+from pystate_cli.console.formats import UNKNOWN, format_millis, format_size
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled
 from pystate_cli.tables.kinds import TEXT, Kind
@@ -35,6 +35,7 @@ class ClusterStatus:
         home: Its home.
         leader: Where the leader is, of a standby.
         jobs: How many are in which state; None where nobody says.
+        spare_drivers: How many are warm, and how many there are to be; None where there are to be none.
     """
 
     status: str
@@ -46,6 +47,14 @@ class ClusterStatus:
     home: str
     leader: str | None
     jobs: Mapping[str, int] | None
+    spare_drivers: Mapping[str, int] | None = None
+
+
+def _spares(spares: Mapping[str, int] | None) -> str:
+    if spares is None:
+        return UNKNOWN
+    memory = f", {format_size(spares['memory'])}" if spares["memory"] else ""
+    return f"{spares['ready']} of {spares['size']} ready{memory}"
 
 
 def _counts(jobs: Mapping[str, int] | None) -> str:
@@ -53,6 +62,7 @@ def _counts(jobs: Mapping[str, int] | None) -> str:
 
 
 _SPAN = Kind(lambda value, _: format_millis(value), format_millis)
+_SPARES = Kind(lambda value, _: _spares(value), _spares)
 _JOBS = Kind(lambda value, _: _counts(value), _counts)
 STATUS: TableSpec[ClusterStatus] = TableSpec(
     (
@@ -71,15 +81,17 @@ STATUS: TableSpec[ClusterStatus] = TableSpec(
         Column("home", lambda one: one.home, TEXT, "Home", plain="home", json="home"),
         Column("leader", lambda one: one.leader, TEXT, "Leader", plain="leader", json="leader"),
         Column("jobs", lambda one: one.jobs, _JOBS, "Jobs", plain="jobs", json="jobs"),
+        Column("spares", lambda one: one.spare_drivers, _SPARES, "Spare drivers", plain="spares", json="spareDrivers"),
     ),
-    plain_order=("status", "address", "pid", "version", "uptime", "home", "role", "leader", "jobs"),
+    plain_order=("status", "address", "pid", "version", "uptime", "home", "role", "leader", "jobs", "spares"),
 )  # fmt: skip
 """`pystate cluster status`: a fact per column, one below the other."""
 
 
 def spec_for(one: ClusterStatus) -> TableSpec[ClusterStatus]:
-    """Return what is told: of a leader not where it is once more."""
-    return STATUS.without("leader") if one.leader is None else STATUS
+    """Return what is told: of a leader not where it is once more, and of spare drivers where there are to be some."""
+    spec = STATUS.without("leader") if one.leader is None else STATUS
+    return spec.without("spares") if one.spare_drivers is None else spec
 
 
 def status_lines(one: ClusterStatus) -> list[str]:

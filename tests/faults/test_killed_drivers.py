@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.home import read_json, write_json
-from pystate.slot.process import folder_prefix
+from pystate.job_folder.temporary_folders import folder_prefix
 from tests.e2e.test_command_line import Shell, state
 from tests.faults.injection import IN_DRIVERS, Action, Faults
 from tests.faults.processes import command_of, descendants, is_gone, kill, needs_proc

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import JobCancelledError, JobExecutionError
-from pystate.slot.process import folder_prefix
+from pystate.job_folder.temporary_folders import folder_prefix
 from tests.faults.processes import children, daemons, is_gone, kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
 from tests.waiting import wait_until

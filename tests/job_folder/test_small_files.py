@@ -21,6 +21,7 @@ from pystate.job_folder.small_files import (
     EnvironmentFile,
     EpochNumbersFile,
     ReplicaFile,
+    SessionFile,
 )
 
 SHAPES: list[tuple[FileContent, Any]] = [
@@ -30,9 +31,10 @@ SHAPES: list[tuple[FileContent, Any]] = [
     (DriverTermFile(None, 3, 9), {"driver": None, "pid": 3, "leader": 9}),
     (DriverTermFile("ab", 3, started="88"), {"driver": "ab", "pid": 3, "started": "88"}),
     (DriverAddressFile(3, "127.0.0.1", 80, "88"), {"pid": 3, "started": "88", "host": "127.0.0.1", "port": 80}),
-    (DriverProcessFile(3), {"pid": 3, "started": None}),
+    (DriverProcessFile(3), {"pid": 3, "started": None, "spare": None}),
     (ReplicaFile("s3://bucket/x"), {"version": 1, "uri": "s3://bucket/x"}),
     (EnvironmentFile({"A": "b"}), {"A": "b"}),
+    (SessionFile({"parallelism.default": "2"}), {"version": 1, "configuration": {"parallelism.default": "2"}}),
 ]
 CLASSES = sorted({type(content) for content, _ in SHAPES}, key=lambda kind: kind.__name__)
 

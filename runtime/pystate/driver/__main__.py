@@ -11,7 +11,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pystate.api.job_graph import StreamGraph
 from pystate.common.bounded_text import first_line
@@ -31,6 +31,7 @@ from pystate.driver.program_jobs import ProgramJob
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.job_folder.driver_term import leader_of_this_process
+from pystate.job_folder.small_files import SessionFile
 from pystate.job_folder.submission import SubmissionFile
 from pystate.logs.pipes import log_bounds, print_into
 from pystate.spark.python_files import add_python_files
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pystate.datastream.collected_results import ResultQueue
+    from pystate.spark.warm_session import WarmSession
 
 
 _LAST_WRITES_SECONDS = 10.0
@@ -56,6 +58,7 @@ class DriverExecutor(LocalExecutor):
         status: Where the job stands.
         endpoint: The control endpoint.
         job_name: What the submission calls the job, above the program's own name for it.
+        warm: A session that is there already, for the job if it is the one that it needs.
     """
 
     supervised = True
@@ -69,8 +72,10 @@ class DriverExecutor(LocalExecutor):
         status: JobStatusStore,
         endpoint: ControlEndpoint,
         job_name: str | None = None,
+        warm: WarmSession | None = None,
     ) -> None:
         super().__init__(configuration, home)
+        self._warm = warm
         self._job_name = job_name
         self._job_id = job_id
         self._directory = directory
@@ -110,7 +115,10 @@ class DriverExecutor(LocalExecutor):
                 for restarts.
             PystateError: There is none for a new job.
         """
+        if self._session is None:
+            self._write_down(configuration)
         try:
+            self._session = self._session or self._from_warm(configuration)
             return super().spark_session(configuration)
         except Exception as error:  # py4j and PySpark have many classes for a Spark that does not start
             if not self._status.attempt:
@@ -118,6 +126,24 @@ class DriverExecutor(LocalExecutor):
             lost = SparkLostError(f"The job's driver got no Spark application: {first_line(error)}")
             self._status.report_failure(failure_dict(lost, traceback.format_exc()))
             raise lost from error
+
+    def _write_down(self, configuration: Configuration) -> None:
+        """Say what the session is made for, so that the job manager can have another one ready for the job."""
+        with contextlib.suppress(OSError):  # a full disk: there is none ready then
+            SessionFile(configuration.to_dict()).write_to(self._directory.session)
+
+    def _from_warm(self, configuration: Configuration) -> SparkSession | None:
+        """Return the session that is there already; None where there is none that is the one that the job needs."""
+        warm, self._warm = self._warm, None
+        if warm is None:
+            return None
+        unlike = warm.unlike(configuration)
+        if not unlike:
+            return warm.become(configuration)
+        what = ", ".join(unlike)
+        sys.stderr.write(f"The spare driver's Spark session is not what the job needs, so a new one is made: {what}\n")
+        warm.end()
+        return None
 
     def started(self, master: JobMaster) -> None:
         """Let control calls reach the job."""
@@ -210,11 +236,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("job_file", type=Path)
     parser.add_argument("job_arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
-    home = PystateHome(options.home)
+    return run_driver(PystateHome(options.home), options.job_id, options.job_file, options.job_arguments)
+
+
+def run_driver(
+    home: PystateHome,
+    job_id: str,
+    job_file: Path,
+    arguments: list[str],
+    warm: WarmSession | None = None,
+    pipe: tuple[int, int] | None = None,
+) -> int:
+    """Run a job in this process; return the exit code.
+
+    Args:
+        home: The installation.
+        job_id: The job.
+        job_file: The program.
+        arguments: Its arguments.
+        warm: A session that is there already.
+        pipe: The two ends of the pipe that it prints into.
+    """
     os.environ["PYSTATE_HOME"] = str(home.root)
-    directory = job_directory(home, options.job_id, leader_of_this_process())
+    directory = job_directory(home, job_id, leader_of_this_process())
     os.environ.pop(SETTINGS_VARIABLE, None)  # they were the job manager's, for the job's files; the program has its own
-    job_file = options.job_file.absolute()
+    job_file = job_file.absolute()
     try:
         submission = SubmissionFile.read(directory)
     except PystateError as error:
@@ -245,10 +291,10 @@ def main(arguments: list[str] | None = None) -> int:
         status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
         status.wait_until_written()
         return 1
-    print_into([directory.stdout, directory.log] if submission.attached else [directory.log], bounds)
-    executor = DriverExecutor(options.job_id, configuration, home, directory, status, endpoint, submission.job_name)
+    print_into([directory.stdout, directory.log] if submission.attached else [directory.log], bounds, pipe)
+    executor = DriverExecutor(job_id, configuration, home, directory, status, endpoint, submission.job_name, warm)
     register_executor(executor)
-    code = run_program(job_file, options.job_arguments, executor, status)
+    code = run_program(job_file, arguments, executor, status)
     status.wait_until_written()
     status.writes.wait_for_all(_LAST_WRITES_SECONDS)
     return code
@@ -262,10 +308,14 @@ def _exit_on_signal(number: int, _: FrameType | None) -> None:
     raise _Terminated(128 + number)
 
 
-if __name__ == "__main__":
-    code = main()
+def end_process(code: int) -> NoReturn:
+    """End this process."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
     # the job has ended and its record is written; threads that still wait for Spark must not keep the process
     os._exit(code)
+
+
+if __name__ == "__main__":
+    end_process(main())

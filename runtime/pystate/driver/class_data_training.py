@@ -22,36 +22,15 @@ from pystate.common.home import PystateHome
 from pystate.common.java import find_java
 from pystate.common.job_manager_options import JobManagerOptions
 from pystate.common.options import CheckpointingOptions
-from pystate.common.row import Row
-from pystate.common.typeinfo import Types
-from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.datastream.connectors.file_system import FileSource, StreamFormat
-from pystate.datastream.executor import register_executor
 from pystate.driver.embedded import LocalExecutor
+from pystate.driver.practice_job import run_practice_job
 from pystate.spark.class_data_archive import archive_path, recording_options, remove_unused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FILES = 4
 _UNUSED_SECONDS = 30 * 24 * 3600.0
 _NICE = 19
-_COUNT = Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()])
-
-
-class CountWords(KeyedProcessFunction):
-    """Counts words."""
-
-    def open(self, runtime_context: Any) -> None:
-        """Declare the state."""
-        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-
-    def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterator[Row]:
-        """Count a word."""
-        del ctx
-        count = (self._count.value() or 0) + 1
-        self._count.update(count)
-        yield Row(word=value, count=count)
 
 
 def main() -> int:
@@ -94,22 +73,13 @@ def train(folder: Path, archive: Path) -> None:
         folder: For the job's files.
         archive: What the JVM writes.
     """
-    files = folder / "in"
-    files.mkdir()
-    for number in range(_FILES):
-        (files / f"{number}.txt").write_text(f"a\nb\n{number}\n", "utf-8")
     configuration = Configuration({"spark.driver.extraJavaOptions": recording_options(archive)})
     configuration.set(JobManagerOptions.CLASS_DATA_ARCHIVE, False)
     configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, 100)
     configuration.set(CheckpointingOptions.CHECKPOINTS_DIRECTORY, (folder / "checkpoints").as_uri())
     executor = LocalExecutor(configuration, PystateHome(folder / "home"))
-    register_executor(executor)
-    env = StreamExecutionEnvironment.get_execution_environment()
-    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(files)).set_max_files_per_epoch(1)
-    words = env.from_source(source.build(), None, "words").uid("words")
-    words.key_by(lambda word: word, Types.STRING()).process(CountWords(), _COUNT).uid("count").print().uid("print")
     with contextlib.redirect_stdout(sys.stderr):
-        env.execute("class data")
+        run_practice_job(executor, folder / "in")
     _end(executor.spark_session(configuration))
 
 

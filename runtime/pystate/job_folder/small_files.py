@@ -85,12 +85,28 @@ class DriverProcessFile(OpenPlainData, FileContent):
     Attributes:
         pid: The driver's process id.
         started: When it began, see `started_at`; None where nobody can tell.
+        spare: The id that it had as a spare driver; None where it was started for the job.
     """
 
     title: ClassVar[str] = "The process of the job's driver"
 
     pid: int
     started: str | None = None
+    spare: str | None = None
+
+
+@dataclass(frozen=True)
+class SessionFile(FileContent):
+    """`session.json`, written by the driver when it makes its Spark session; not a word of it outlives the job's folder.
+
+    Attributes:
+        configuration: Key -> text: what the session is made for, by file, command line and program.
+    """
+
+    title: ClassVar[str] = "The configuration of the job's Spark session"
+    version: ClassVar[int | None] = 1
+
+    configuration: dict[str, str]
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from pystate.jobmanager.job_store import JobStore, JobStoreTerms
 from pystate.jobmanager.leadership import Leadership, OnlyJobManager
 from pystate.jobmanager.retried_steps import RetriedSteps
 from pystate.jobmanager.shared_services import JobManagerSharedServices
+from pystate.jobmanager.spare_drivers.spare_drivers import SpareDrivers
 from pystate.jobmanager.supervised_job import SupervisedJob
 
 
@@ -40,9 +41,11 @@ class Dispatcher:
         store: How long jobs that have ended stay.
         steady: Milliseconds on a clock that nobody sets.
         trainer: Makes later drivers start sooner; None for nobody.
+        spares: Drivers that are there before their jobs; None for none.
 
     Attributes:
         home: The folder of this installation.
+        spares: Drivers that are there before their jobs; None for none.
         steps: Does again what the operating system refuses for a while.
     """
 
@@ -57,13 +60,15 @@ class Dispatcher:
         store: JobStoreTerms | None = None,
         steady: Callable[[], int] = steady_ms,
         trainer: ClassDataTrainer | None = None,
+        spares: SpareDrivers | None = None,
     ) -> None:
         self.home = home
+        self.spares = spares
         self._folders = folders or LocalJobFolders(home)
         self._leadership: Leadership = leadership or OnlyJobManager()
         self._closed = threading.Event()
         self.steps = RetriedSteps(self._closed)
-        self._drivers = DriverStarts(launcher, self._leadership, self._closed, trainer)
+        self._drivers = DriverStarts(launcher, self._leadership, self._closed, trainer, spares)
         self._services = JobManagerSharedServices(self._drivers, self._leadership, self.steps, clock)
         self._registry = JobRegistry()
         self._recovery = JobRecovery(home, self._folders, launcher, self._registry, self._services)
@@ -99,7 +104,7 @@ class Dispatcher:
         self._leadership.check()
         self._registry.register(job)
         try:
-            process = self._drivers.start(job.job_id, submission, environment)
+            process = self._drivers.start(job.directory, submission, environment)
         except OSError as error:
             told = refused(error, "The job's driver can't be started")
             self._end_unstarted(job, told.message)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from pystate.common.processes import signal_process, started_at
 from pystate.common.regular_files import open_to_write
 from pystate.job_folder.driver_term import LEADER_VARIABLE
 from pystate.job_folder.small_files import DriverProcessFile
+from pystate.job_folder.spare_messages import SPARE_VARIABLE
 from pystate.job_folder.submission import Submission
 from pystate.jobmanager.found_drivers import PATIENCE_SECONDS, candidates, find_drivers
 
@@ -136,11 +137,7 @@ class DriverLauncher:
         directory = self._home.job(job_id)
         command = [submission.python, *self._command, "--home", str(self._home.root), "--job-id", job_id]
         command += ["--", submission.job_file, *submission.arguments]
-        variables = {**(environment or os.environ), "PYSTATE_HOME": str(self._home.root), JOB_ID_VARIABLE: job_id}
-        variables.pop(LEADER_VARIABLE, None)
-        if leader is not None:
-            variables[LEADER_VARIABLE] = str(leader)
-            variables.update(settings_environment())  # the driver writes to the storage that we share, too
+        variables = {**driver_variables(self._home, environment, leader), JOB_ID_VARIABLE: job_id}
         directory.driver.unlink(missing_ok=True)  # the address of an earlier driver
         directory.process.unlink(missing_ok=True)
         with contextlib.ExitStack() as files:
@@ -189,8 +186,13 @@ class DriverLauncher:
             driver: The dead driver's process id, which is the number of its session: no new process gets it before the last
                 process of the session has ended.
         """
+        markers = {f"{JOB_ID_VARIABLE}={job_id}".encode()}
+        with contextlib.suppress(OSError, PystateError):
+            known = DriverProcessFile.read_from(self._home.job(job_id).process)
+            if known is not None and known.pid == driver and known.spare is not None:
+                markers.add(f"{SPARE_VARIABLE}={known.spare}".encode())  # what it started before it had the job
         deadline = time.monotonic() + _ORPHANS_GRACE_SECONDS
-        while orphans := _started_by(job_id, driver):
+        while orphans := _started_by(markers, driver):
             if time.monotonic() > deadline:
                 logger.warning("killing what the dead driver %d of job %s has left: %s", driver, job_id, list(orphans))
                 for pid, started in orphans.items():
@@ -209,6 +211,22 @@ class DriverLauncher:
             job_id: AdoptedDriver(driver.pid, driver.home, _leader_of(driver.pid), driver.started)
             for job_id, driver in found.items()
         }
+
+
+def driver_variables(home: PystateHome, environment: Mapping[str, str], leader: int | None) -> dict[str, str]:
+    """Return the environment variables of a driver, but for its job.
+
+    Args:
+        home: The installation.
+        environment: The job's; ours where empty.
+        leader: Our fencing token; None where we have no stand-in.
+    """
+    variables = {**(environment or os.environ), "PYSTATE_HOME": str(home.root)}
+    variables.pop(LEADER_VARIABLE, None)
+    if leader is not None:
+        variables[LEADER_VARIABLE] = str(leader)
+        variables.update(settings_environment())  # the driver writes to the storage that we share, too
+    return variables
 
 
 def _open_private(path: Path) -> Any:
@@ -233,17 +251,16 @@ def _environment_of(pid: int | str) -> list[bytes]:
     return Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
 
 
-def _started_by(job_id: str, session: int) -> dict[int, str]:
-    """Return the living processes of a session that have the job's id in their environment, and when they began."""
+def _started_by(markers: Set[bytes], session: int) -> dict[int, str]:
+    """Return the living processes of a session that have a marker in their environment, and when they began."""
     if sys.platform != "linux":
         return {}
-    marker = f"{JOB_ID_VARIABLE}={job_id}".encode()
     found = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             with contextlib.suppress(OSError):  # it has ended, or is not ours
                 pid = int(entry.name)
                 started = started_at(pid)
-                if os.getsid(pid) == session and marker in _environment_of(pid) and started is not None:
+                if os.getsid(pid) == session and started is not None and not markers.isdisjoint(_environment_of(pid)):
                     found[pid] = started
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from pystate.job_folder.submission import Submission, SubmissionFile
 from pystate.jobmanager.class_data_trainer import ClassDataTrainer
 from pystate.jobmanager.driver_process import DriverLauncher, DriverProcess
 from pystate.jobmanager.leadership import Leadership
+from pystate.jobmanager.spare_drivers.spare_drivers import SpareDrivers
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +29,7 @@ class DriverStarts:
         leadership: Whether this job manager may act.
         closed: Set when it acts no more.
         trainer: Told of each start; None for nobody.
+        spares: Drivers that are there already; None for none.
     """
 
     def __init__(
@@ -35,18 +38,20 @@ class DriverStarts:
         leadership: Leadership,
         closed: threading.Event,
         trainer: ClassDataTrainer | None = None,
+        spares: SpareDrivers | None = None,
     ) -> None:
         self._launcher = launcher
         self._leadership = leadership
         self._closed = closed
         self._trainer = trainer
+        self._spares = spares
         self._lock = threading.Lock()
 
-    def start(self, job_id: str, submission: Submission, environment: Mapping[str, str]) -> DriverProcess:
+    def start(self, directory: JobDirectory, submission: Submission, environment: Mapping[str, str]) -> DriverProcess:
         """Start the first driver of a job.
 
         Args:
-            job_id: The job.
+            directory: The job's files.
             submission: What it is to run.
             environment: Its environment variables; ours where empty.
 
@@ -54,9 +59,10 @@ class DriverStarts:
             DriverRefusedError: The process can't be started, and never will be.
             OSError: It can't be started at the moment.
         """
-        process = self._launcher.start(job_id, submission, environment, self._leadership.token)
+        job_id = directory.path.name
+        process = self._driver(job_id, submission, environment)
         logger.info("job %s (%s) starts in process %d", job_id, submission.job_file, process.pid)
-        self._tell_trainer(submission, environment)
+        self._has_driver(directory, submission, environment)
         return process
 
     def start_again(self, directory: JobDirectory, record: JobRecord) -> DriverProcess | None:
@@ -81,14 +87,31 @@ class DriverStarts:
             if self._closed.is_set():
                 return None
             self._leadership.check()
-            process = self._launcher.start(record.job_id, submission, environment.variables, self._leadership.token)
+            process = self._driver(record.job_id, submission, environment.variables)
         logger.info("job %s is started again in process %d", record.job_id, process.pid)
-        self._tell_trainer(submission, environment.variables)
+        self._has_driver(directory, submission, environment.variables)
         return process
 
-    def _tell_trainer(self, submission: Submission, environment: Mapping[str, str]) -> None:
+    def found(self, directory: JobDirectory) -> None:
+        """Take note that a job has a driver which an earlier job manager has started."""
+        if self._spares is None:
+            return
+        with contextlib.suppress(OSError, PystateError):  # its next driver is started as ever
+            environment = EnvironmentFile.read_from(directory.environment)
+            if environment is not None:
+                self._spares.used(directory, SubmissionFile.read(directory), environment.variables)
+
+    def _has_driver(self, directory: JobDirectory, submission: Submission, environment: Mapping[str, str]) -> None:
+        """Tell those who make the next drivers start sooner that a job has got one."""
         if self._trainer is not None:
             self._trainer.driver_started(submission, environment)
+        if self._spares is not None:
+            self._spares.used(directory, submission, environment)
+
+    def _driver(self, job_id: str, submission: Submission, environment: Mapping[str, str]) -> DriverProcess:
+        """Return a driver that has the job: a spare one, or a new one."""
+        spare = None if self._spares is None else self._spares.take(job_id, submission, environment)
+        return spare or self._launcher.start(job_id, submission, environment, self._leadership.token)
 
     def close(self) -> None:
         """Start no more drivers in the place of others; behind this call none is under way."""
@@ -96,3 +119,5 @@ class DriverStarts:
             self._closed.set()
         if self._trainer is not None:
             self._trainer.close()
+        if self._spares is not None:
+            self._spares.close()

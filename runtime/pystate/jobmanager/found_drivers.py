@@ -27,6 +27,8 @@ F = TypeVar("F", bound=FileContent)
 
 logger = logging.getLogger(__name__)
 
+SPARE_ARGUMENT = "--spare"
+"""In the arguments of a driver that was started before it had a job; its job is where the folder of one says so."""
 PATIENCE_SECONDS = 20.0
 """How long in all processes may take to prove that they are drivers. One whose job manager was killed before it could write
 down whom it had started has to import its modules first."""
@@ -115,15 +117,31 @@ def candidates(home: PystateHome, of_other_homes: Collection[str] = ()) -> list[
     found = []
     for pid, command in processes():
         with contextlib.suppress(ValueError, IndexError, OSError, UsageError):
-            job_id = parse_job_id(command[command.index("--job-id") + 1])
             named = Path(command[command.index("--home") + 1])
-            if named != home.root and job_id not in of_other_homes:
-                continue
-            # what a driver forks has its command line, but is not the head of the session
             started = started_at(pid)
-            if os.getsid(pid) == pid and is_ours(pid) and started is not None:
-                found.append(Candidate(pid, started, job_id, named))
+            # what a driver forks has its command line, but is not the head of the session
+            if started is None or os.getsid(pid) != pid or not is_ours(pid):
+                continue
+            if SPARE_ARGUMENT in command:
+                job_ids = _given_to(pid, started, PystateHome(named))
+            else:
+                job_ids = [parse_job_id(command[command.index("--job-id") + 1])]
+            found += [
+                Candidate(pid, started, job_id, named)
+                for job_id in job_ids
+                if named == home.root or job_id in of_other_homes
+            ]
     return found
+
+
+def _given_to(pid: int, started: str, home: PystateHome) -> list[str]:
+    """Return the jobs whose folders say that they were given to a spare driver: one, or none."""
+    return [
+        folder.name
+        for folder in home.jobs.iterdir()
+        if (known := _read(DriverProcessFile, home.job(folder.name).process)) is not None
+        and (known.pid, known.started) == (pid, started)
+    ]
 
 
 def processes() -> list[tuple[int, list[str]]]:

@@ -139,6 +139,7 @@ class JobRecovery:
         elif process is not None:
             logger.info("job %s goes on in process %d", record.job_id, process.pid)
             runner.watch(process)
+            self._services.drivers.found(directory)
         elif elsewhere and self._leadership.token is not None:
             message = "The job manager on the machine of the job's driver is gone."
             claim = partial(self._folders.claim, record.job_id)

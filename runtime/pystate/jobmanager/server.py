@@ -42,10 +42,12 @@ from pystate.jobmanager.high_availability.lease import LeaseTerms
 from pystate.jobmanager.high_availability.standby import StandbyJobManager
 from pystate.jobmanager.high_availability.storage import HighAvailabilityStorage, shared_storage
 from pystate.jobmanager.job_store import JobStoreTerms
+from pystate.jobmanager.leadership import Leadership
 from pystate.jobmanager.rest.app import create_app
 from pystate.jobmanager.rest_connections import RestConnections, RestListener
 from pystate.jobmanager.rest_security import RestSecurity
 from pystate.jobmanager.rest_server import RestConfig, RestServer
+from pystate.jobmanager.spare_drivers.spare_drivers import SpareDrivers
 
 logger = logging.getLogger(__name__)
 
@@ -203,14 +205,18 @@ class _Jobs:
         finally:
             manager.close()
 
-    def _dispatcher(self, **changes: Any) -> Dispatcher:
+    def _dispatcher(self, leadership: Leadership | None = None, **changes: Any) -> Dispatcher:
+        options = JobManagerOptions
+        size = self._configuration.get(options.SPARE_DRIVERS)
+        min_free = self._configuration.get(options.SPARE_DRIVERS_MIN_FREE_MEMORY)
+        token = None if leadership is None else leadership.token
         return Dispatcher(
             self._home,
             self._launcher,
             store=JobStoreTerms.of(self._configuration),
-            trainer=ClassDataTrainer(self._home.root)
-            if self._configuration.get(JobManagerOptions.CLASS_DATA_ARCHIVE)
-            else None,
+            trainer=ClassDataTrainer(self._home.root) if self._configuration.get(options.CLASS_DATA_ARCHIVE) else None,
+            spares=SpareDrivers(self._home, size, min_free, token) if size else None,
+            leadership=leadership,
             **changes,
         )
 

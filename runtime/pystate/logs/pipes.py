@@ -12,8 +12,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pystate
 from pystate.common.configuration import Configuration
@@ -33,14 +34,17 @@ class LogPipes:
     Args:
         logs: The files.
         bounds: How much is kept of them together.
+        pipes: Those that are there already: the two ends, by log.
 
     Raises:
         OSError: The pipes can't be made, or the process not be started.
     """
 
-    def __init__(self, logs: Sequence[Path], bounds: LogBounds) -> None:
+    def __init__(
+        self, logs: Sequence[Path], bounds: LogBounds, pipes: Mapping[Path, tuple[int, int]] = MappingProxyType({})
+    ) -> None:
         self._bounds = bounds
-        self._pipes = {log.absolute(): _pipe() for log in logs}
+        self._pipes = {log.absolute(): pipes.get(log) or log_pipe() for log in logs}
         self._closed = threading.Event()
         self._process = self._start()
         threading.Thread(target=self._watch, name="logs", daemon=True).start()
@@ -100,13 +104,18 @@ def log_bounds(configuration: Configuration) -> LogBounds:
     return LogBounds(configuration.get(JobManagerOptions.LOG_MAX_SIZE), configuration.get(JobManagerOptions.FLINK_LOG_MAX))
 
 
-def print_into(logs: Sequence[Path], bounds: LogBounds) -> LogPipes:
+def print_into(logs: Sequence[Path], bounds: LogBounds, last: tuple[int, int] | None = None) -> LogPipes:
     """Lead the stdout of this process into the first one of the logs, and its stderr into the last one.
+
+    Args:
+        logs: The files.
+        bounds: How much is kept of them together.
+        last: The two ends of a pipe that children of this process print into already, for the last one of the logs.
 
     Raises:
         OSError: Pipes and process can't be had.
     """
-    pipes = LogPipes(logs, bounds)
+    pipes = LogPipes(logs, bounds, {} if last is None else {logs[-1]: last})
     sys.stdout.flush()
     sys.stderr.flush()
     os.dup2(pipes.writing_end(logs[0]), 1)
@@ -127,7 +136,8 @@ def descriptor_into(log: Path, bounds: LogBounds) -> int:
     return _of_this_process[log].writing_end(log)
 
 
-def _pipe() -> tuple[int, int]:
+def log_pipe() -> tuple[int, int]:
+    """Return the reading and the writing end of a new pipe, with room for what is printed while nobody reads."""
     reading, writing = os.pipe()
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with contextlib.suppress(OSError):  # a user's pipes have a bound in all

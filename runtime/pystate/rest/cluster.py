@@ -142,3 +142,34 @@ class DisksInfo(RestMessage):
     """The disks that the job manager and its jobs write to."""
 
     disks: list[DiskInfo]
+
+
+class SpareDriverInfo(RestMessage):
+    """A driver that has no job yet.
+
+    Attributes:
+        pid: Its process.
+        state: `WARMING`, or `READY`.
+        duration: Milliseconds for which it is in this state.
+        memory: Bytes that it holds, with its JVM and all else that it has started; 0 where nobody can tell.
+        working_directory: It takes jobs that are submitted from there,
+        parallelism: with this parallelism.
+    """
+
+    pid: int
+    state: str
+    duration: int
+    memory: int
+    working_directory: str = entry("working-directory")
+    parallelism: int
+
+
+class SpareDriversInfo(RestMessage):
+    """The drivers that are there before their jobs.
+
+    Attributes:
+        size: How many there are to be, `jobmanager.spare-drivers`.
+    """
+
+    size: int
+    spare_drivers: list[SpareDriverInfo] = entry("spare-drivers")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pystate.common.configuration import Configuration
 from pystate.common.deployment_options import ExecutionTarget
 from pystate.common.errors import ConfigurationError
+from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.execution_target import execution_target
 from pystate.common.home import write_file_atomically
 from pystate.common.java import find_java
@@ -24,6 +25,7 @@ from pystate.spark.class_data_archive import archive_options
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.spark.local_dir import private_local_dir
 from pystate.spark.python_files import add_python_files
+from pystate.spark.real_time.settings import REAL_TIME_SETTINGS, real_time_cores
 from pystate.spark.secret_settings import secret_settings, secrets_by_file
 from pystate.spark.shipping import ship
 
@@ -81,8 +83,8 @@ def python_path() -> str:
     return os.pathsep.join(dict.fromkeys(path for path in sys.path if path))
 
 
-def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
-    """Return the settings of the session, ours below the user's.
+def session_settings(configuration: Configuration) -> dict[str, str]:
+    """Return the settings of the session, ours below the user's, but for where it logs to.
 
     Raises:
         ConfigurationError: A setting would lose or double state, or the cluster can't be reached as the settings say.
@@ -90,7 +92,9 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
     """
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
     target = execution_target(configuration)
-    master = str(configuration.get(SparkOptions.MASTER) or f"local[{needed_cores(parallelism)},4]")
+    is_real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
+    cores = real_time_cores(parallelism) if is_real_time else needed_cores(parallelism)
+    master = str(configuration.get(SparkOptions.MASTER) or f"local[{cores},{1 if is_real_time else 4}]")
     users = configuration.spark_properties()
     for key, reason in _REFUSED.items():
         if users.get(key, "false").lower() == "true":
@@ -124,6 +128,8 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         # clusters turn them on for everybody, in a spark-defaults.conf
         **dict.fromkeys(_REFUSED, "false"),
     }
+    if is_real_time:
+        settings.update(REAL_TIME_SETTINGS)
     if target is ExecutionTarget.SPARK:
         settings.update(
             cluster_settings(configuration, master, users, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
@@ -134,10 +140,21 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
         if _LOCAL_DIR not in users and "SPARK_LOCAL_DIRS" not in os.environ:  # which counts for more than the setting
             settings[_LOCAL_DIR] = private_local_dir()
     settings.update(users)
+    return settings
+
+
+def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
+    """Return the settings of the session, ours below the user's; see `session_settings`.
+
+    Raises:
+        ConfigurationError: A setting would lose or double state, or the cluster can't be reached as the settings say.
+        JobExecutionError: The cluster doesn't answer.
+    """
+    settings = session_settings(configuration)
     log4j = log.with_name("log4j2.properties")
     write_file_atomically(log4j, _LOG4J.encode())
     java_options = f'"-Dlog4j2.configurationFile={log4j.as_uri()}"'  # quoted for Spark, which splits at spaces
-    settings[_JAVA_OPTIONS] = " ".join(part for part in (users.get(_JAVA_OPTIONS), java_options) if part)
+    settings[_JAVA_OPTIONS] = " ".join(part for part in (settings.get(_JAVA_OPTIONS), java_options) if part)
     return settings
 
 
@@ -183,8 +200,14 @@ def _check_least(settings: Mapping[str, str]) -> None:
             raise ConfigurationError(message, where=key, hint=f"leave it out, or set {least} or more")
 
 
-def create_session(configuration: Configuration, app_name: str, log: Path) -> SparkSession:
+def create_session(configuration: Configuration, app_name: str, log: Path, output: int | None = None) -> SparkSession:
     """Return a session whose workers run this Python and whose noise goes to `log`.
+
+    Args:
+        configuration: The options in force.
+        app_name: What Spark calls it.
+        log: The file.
+        output: A descriptor that the noise goes to in the place of the file, beside which settings are written for a while.
 
     Raises:
         ConfigurationError: A setting is refused.
@@ -212,7 +235,8 @@ def create_session(configuration: Configuration, app_name: str, log: Path) -> Sp
     for key, value in settings.items():
         if key not in secrets:
             builder = builder.config(key, value)
-    with _output_of_children(descriptor_into(log, log_bounds(configuration))), secrets_by_file(secrets, log.parent):
+    output = descriptor_into(log, log_bounds(configuration)) if output is None else output
+    with _output_of_children(output), secrets_by_file(secrets, log.parent):
         guard_listeners()
         session = builder.getOrCreate()
     if target is ExecutionTarget.SPARK:

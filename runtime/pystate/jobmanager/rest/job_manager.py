@@ -10,7 +10,15 @@ from pystate.common.sensitive_keys import without_secrets
 from pystate.jobmanager.rest.errors import NotFoundError
 from pystate.jobmanager.rest.parameters import LOG_NAME
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.rest.cluster import ClusterConfigurationInfoEntry, DiskInfo, DisksInfo, LogInfo, LogListInfo
+from pystate.rest.cluster import (
+    ClusterConfigurationInfoEntry,
+    DiskInfo,
+    DisksInfo,
+    LogInfo,
+    LogListInfo,
+    SpareDriverInfo,
+    SpareDriversInfo,
+)
 
 _LOG_TYPE = "text/plain"
 
@@ -61,7 +69,32 @@ def _disks(request: RestRequest) -> DisksInfo:
     )
 
 
+def _spare_drivers(request: RestRequest) -> SpareDriversInfo:
+    spares = request.dispatcher.spares
+    return SpareDriversInfo(
+        size=0 if spares is None else spares.size,
+        spare_drivers=[
+            SpareDriverInfo(
+                pid=one.pid,
+                state=one.spare.state.value,
+                duration=one.age,
+                memory=one.memory,
+                working_directory=one.spare.kind.working_directory,
+                parallelism=one.spare.kind.parallelism,
+            )
+            for one in ([] if spares is None else spares.facts())
+        ],
+    )
+
+
 ROUTES = (
+    RestRoute(
+        "GET",
+        "/pystate/spare-drivers",
+        _spare_drivers,
+        "The drivers that are warm, or get warm, before they have a job.",
+        SpareDriversInfo,
+    ),
     RestRoute(
         "GET", "/pystate/disks", _disks, "The room on the disks that the job manager and its jobs write to.", DisksInfo
     ),

@@ -1,0 +1,1 @@
+"""Drivers that are warm and have no job yet."""
