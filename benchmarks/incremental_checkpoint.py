@@ -51,6 +51,7 @@ class Bench:
             for index in range(parallelism)
         ]
         self.snapshots = [KeyedSnapshots(backend) for backend in self.backends]
+        self.completed = ()
         self.location = SnapshotLocation(f"{root}/chk")
         self.shared = SnapshotLocation(f"{root}/shared")
         for location in (self.location, self.shared):
@@ -76,7 +77,7 @@ class Bench:
     def checkpoint(self, number, incremental):
         """Take a checkpoint; return its handles, synchronous and asynchronous seconds."""
         started = time.perf_counter()
-        target = SharedTarget(self.shared, f"{number}-") if incremental else None
+        target = SharedTarget(self.shared, f"{number}-", completed=self.completed) if incremental else None
         frozen = [one.freeze(number, target) for one in self.snapshots]
         frozen_at = time.perf_counter()
         handles = []
@@ -89,8 +90,7 @@ class Bench:
                 handles.append(KeyedStateHandle(groups.start, groups.end, "canonical", handle))
             one.release()
         ended = time.perf_counter()
-        for one in self.snapshots:
-            one.checkpoint_ended(number, completed=True)
+        self.completed = (number,)
         return handles, frozen_at - started, ended - frozen_at
 
     def restore(self, handles):

@@ -40,5 +40,5 @@ def test_each_part_stays_what_it_is_under_other_key_groups(tmp_path, change):
     operator, state = reader.operator(UID), reader.keyed_state(UID, "state")
     rehash = _Rehash(SplitSource.of(reader, operator), list(state.parts), 64)
     splits = keyed_splits(reader, operator, None, None, 1 << 20)
-    numbers = [{row[1] for row in rehash._rows(split)} for split in splits]
+    numbers = [{number for batch in rehash(split) for number in batch.column(1).to_pylist()} for split in splits]
     assert numbers == [{0}, {1}]

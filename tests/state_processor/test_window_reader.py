@@ -80,6 +80,7 @@ class LocalFrame:
 @pytest.fixture
 def local(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stands for a session, and lets the tasks run without one."""
+    monkeypatch.setattr(window_reader, "tasks_of", lambda _spark: 2)
     monkeypatch.setattr(window_reader, "frame_of", lambda _spark, items, _schema, read: LocalFrame(items, read))
 
 

@@ -194,6 +194,7 @@ class RowDecoder:
         value_type: The type of the values in the rows, None for untyped.
         has_timestamps: Whether the rows have timestamps.
         namespaces: Of the namespaces in the rows.
+        as_written: Whether values are read as what they were written.
 
     Raises:
         RestoreError: It can't be read so.
@@ -217,10 +218,12 @@ class RowDecoder:
         self._addresses = address_format(self._keys, self.kind, self.namespaces)
         self.value_type: TypeInformation | None
         self._decode: Decode
+        self.as_written = True
         if self.kind is StateKind.TIMER:
             self.value_type, self._decode = TimerSchema.from_meta_info(info).time_type, serializer_for(None).deserialize
         else:
             self.value_type, self._decode = value_decoder(info.serializer, type_info, info.name)
+            self.as_written = self.value_type == value_decoder(info.serializer, None, info.name)[0]
         self.user_key_type: TypeInformation | None = None
         self._user_keys: KeyCodec | None = None
         if self.kind is StateKind.MAP:
@@ -238,7 +241,7 @@ class RowDecoder:
         Raises:
             CorruptSnapshotError, RestoreError: An entry can't be read.
         """
-        keys, addresses, timed, decode = self._keys, self._addresses, self.has_timestamps, self._value
+        keys, addresses, timed, decode = self._keys, self._addresses, self.has_timestamps, self.value_of
         is_void = addresses.is_void
         last, key, index, begin, end = None, None, 0, b"", 0
         namespace: Any = None
@@ -262,10 +265,27 @@ class RowDecoder:
             user_key, user_key_bytes = None, b""
             if self._user_keys is not None:
                 user_key_bytes = sub_key[end:]
-                user_key = self._user_keys.external(self._user_keys.decode(user_key_bytes))
+                user_key = self.user_key_of(user_key_bytes)
             yield StateRow(key, data, key_group, user_key, user_key_bytes, decode(value), value, time, namespace, begin)
 
-    def _value(self, data: bytes) -> Any:
+    def key_of(self, data: bytes) -> Any:
+        """Return the key of its bytes.
+
+        Raises:
+            CorruptSnapshotError, RestoreError: They are none of the type.
+        """
+        return self._keys.external(self._keys.decode(data))
+
+    def user_key_of(self, data: bytes) -> Any:
+        """Return the map key of its bytes, as `key_of`; None where the state is no map."""
+        return None if self._user_keys is None else self._user_keys.external(self._user_keys.decode(data))
+
+    def value_of(self, data: bytes) -> Any:
+        """Return the value of its bytes, without timestamp; None is a map's None.
+
+        Raises:
+            CorruptSnapshotError: They are no value's.
+        """
         if self._user_keys is not None and data == self._nil:
             return None
         return self._decode(data)

@@ -90,7 +90,7 @@ class OneInputTransformation:
                 raise StateError(message, hint="give key_by() a function from element to key")
             if key_type is None:
                 key_type = type_info.elements[names.index(key_selector)]
-            return KeyedOperatorTransformation(self._elements, itemgetter(key_selector), key_type)
+            return KeyedOperatorTransformation(self._elements, itemgetter(key_selector), key_type, key_selector)
         selector = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
         return KeyedOperatorTransformation(self._elements, selector, key_type)
 
@@ -105,14 +105,21 @@ class OneInputTransformation:
 class KeyedOperatorTransformation:
     """Elements with a key."""
 
-    def __init__(self, elements: Elements, key_of: Callable[[Any], Any], key_type: TypeInformation | None) -> None:
+    def __init__(
+        self,
+        elements: Elements,
+        key_of: Callable[[Any], Any],
+        key_type: TypeInformation | None,
+        key_column: str | None = None,
+    ) -> None:
         self._elements = elements
         self._key_of = key_of
         self._key_type = key_type
+        self._key_column = key_column
 
     def transform(self, function: KeyedStateBootstrapFunction) -> KeyedBootstrap:
         """Say which function writes keyed state."""
         if not isinstance(function, KeyedStateBootstrapFunction):
             message = f"{function!r} is no KeyedStateBootstrapFunction."
             raise StateError(message)
-        return KeyedBootstrap(self._elements, self._key_of, self._key_type, function)
+        return KeyedBootstrap(self._elements, self._key_of, self._key_type, function, self._key_column)

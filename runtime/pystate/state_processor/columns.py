@@ -14,7 +14,6 @@ from pystate.common.json_text import json_text
 from pystate.common.type_info import TypeInformation
 from pystate.records.codec import column_converter
 from pystate.snapshot.state_rows import RowDecoder, StateRow
-from pystate.state.base.canonical import Entry
 from pystate.state.base.namespaces import KeyNamespaceSerializer, NamespaceSerializer, split_namespace
 
 KEY = "key"
@@ -101,28 +100,32 @@ def batches_of(columns: Sequence[Column], rows: Iterable[Any], where: str) -> It
 
 
 def _batch(columns: Sequence[Column], rows: list[Any], schema: pa.Schema, where: str) -> pa.RecordBatch:
-    arrays = []
-    for column in columns:
-        try:
-            arrays.append(pa.array([column.of(row) for row in rows], column.arrow_type))
-        except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
-            message = f"Column {column.name!r} holds what {column.arrow_type} can't say: {error}"
-            raise SnapshotError(message, where=where, hint="read it with raw=True") from error
+    arrays = [column_array(column.name, map(column.of, rows), column.arrow_type, where) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-RAW_COLUMNS = [
-    Column(KEY + BYTES, pa.binary(), lambda row: row[1][0]),
-    Column(KEY_GROUP, pa.int32(), lambda row: row[0]),
-    Column("sub_key", pa.binary(), lambda row: row[1][1]),
-    Column(VALUE + BYTES, pa.binary(), lambda row: row[1][2]),
-]
-"""The entries as they stand in the file, of rows (key group, entry)."""
+def column_array(name: str, cells: Iterable[Any], arrow_type: pa.DataType, where: str) -> pa.Array:
+    """Return the cells of a column.
+
+    Raises:
+        SnapshotError: One can't be said in Arrow.
+    """
+    try:
+        return pa.array(list(cells), arrow_type)
+    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+        message = f"Column {name!r} holds what {arrow_type} can't say: {error}"
+        raise SnapshotError(message, where=where, hint="read it with raw=True") from error
 
 
-def raw_rows(key_group: int, entries: Iterable[Entry]) -> Iterator[tuple[int, Entry]]:
-    """Return the rows of `RAW_COLUMNS`."""
-    return ((key_group, entry) for entry in entries)
+RAW_SCHEMA = pa.schema(
+    [
+        pa.field(KEY + BYTES, pa.binary()),
+        pa.field(KEY_GROUP, pa.int32()),
+        pa.field("sub_key", pa.binary()),
+        pa.field(VALUE + BYTES, pa.binary()),
+    ]
+)
+"""The columns of entries as they stand in the file."""
 
 
 def value_columns(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, BinaryIO
+from itertools import chain, groupby, pairwise
+from operator import attrgetter
+from typing import TYPE_CHECKING, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 
 from pystate.api.state import StateKind
@@ -82,6 +83,21 @@ def entry_batches(rows: Iterable[EntryRow]) -> Iterator[pa.RecordBatch]:
 def _entry_batch(rows: list[EntryRow]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(list(column), field.type) for column, field in zip(columns, ENTRY_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ENTRY_SCHEMA)
+
+
+def block_batch(key_groups: int | list[int], state: int, parts: list[bytes]) -> pa.RecordBatch:
+    """Return the entries of a block as a batch.
+
+    Args:
+        key_groups: Of each entry, or of all.
+        state: The number of their state.
+        parts: Key, sub-key and value of one, those of the next, and so on.
+    """
+    count = len(parts) // 3
+    numbers: list[int | list[int]] = [key_groups, state]
+    arrays = [pa.array(np.full(count, number, np.int32)) for number in numbers]
+    arrays = [*arrays, *(pa.array(parts[place::3], pa.binary()) for place in range(3))]
     return pa.RecordBatch.from_arrays(arrays, schema=ENTRY_SCHEMA)
 
 
@@ -160,11 +176,10 @@ class _Target:
 
     def write_all(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the files of a Spark partition; its rows are ordered."""
-        rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
-        for subtask, of_subtask in groupby(rows, itemgetter(0)):
-            yield result_batch(subtask, self.write(subtask, (row[1:] for row in of_subtask)))
+        for subtask, runs in groupby(_runs(batches), attrgetter("subtask")):
+            yield result_batch(subtask, self.write(subtask, runs))
 
-    def write(self, subtask: int, rows: Iterable[Any]) -> StateHandle:
+    def write(self, subtask: int, runs: Iterable[_Run]) -> StateHandle:
         """Write the file of one subtask."""
         header = CanonicalHeader(
             self.key_type,
@@ -177,9 +192,15 @@ class _Target:
         def write(sink: BinaryIO) -> None:
             writer = CanonicalWriter(sink, header)
             codec = KeyCodec(self.key_type)
-            for (group, state), of_state in groupby(rows, itemgetter(0, 1)):
+            for (group, state), of_state in groupby(runs, attrgetter("key_group", "state")):
                 info = self.states[state]
-                writer.write(info.key, group, _in_order(info, codec, (row[2:] for row in of_state)))
+                if info.kind == StateKind.LIST.value:
+                    writer.write(info.key, group, _in_order(info, codec, chain.from_iterable(map(_Run.entries, of_state))))
+                    continue
+                last: tuple[bytes, bytes] | None = None
+                for run in of_state:
+                    last = run.check_places(info, codec, last)
+                    writer.write_parts(info.key, group, run.parts())
             writer.finish()
 
         return self.location.write_state(f"{self.prefix}-{subtask}-keyed", write, INLINE_BYTES)
@@ -190,12 +211,55 @@ class _Target:
         return KeyedStateHandle(groups.start, groups.end, _CANONICAL, handle)
 
 
+@dataclass(frozen=True)
+class _Run:
+    """Entries of one state and key group that follow each other in a batch."""
+
+    subtask: int
+    key_group: int
+    state: int
+    keys: list[bytes]
+    sub_keys: list[bytes]
+    values: list[bytes]
+
+    def entries(self) -> Iterator[Entry]:
+        """Return the entries, one by one."""
+        return zip(self.keys, self.sub_keys, self.values, strict=True)
+
+    def parts(self) -> list[bytes]:
+        """Return keys, sub-keys and values in turn."""
+        parts = [b""] * (3 * len(self.keys))
+        parts[0::3], parts[1::3], parts[2::3] = self.keys, self.sub_keys, self.values
+        return parts
+
+    def check_places(
+        self, info: StateMetaInfoSnapshot, codec: KeyCodec, last: tuple[bytes, bytes] | None
+    ) -> tuple[bytes, bytes]:
+        """Refuse a place that is there twice, which may be the last one of the run before; return the last one."""
+        places = list(zip(self.keys, self.sub_keys, strict=True))
+        for before, place in pairwise(places if last is None else chain((last,), places)):
+            if before == place:
+                raise _twice(info, codec, place[0])
+        return places[-1]
+
+
+def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[_Run]:
+    """Cut ordered batches where another subtask, key group or state begins."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        numbers = [column.to_numpy() for column in batch.columns[:3]]
+        differ = np.any([column[1:] != column[:-1] for column in numbers], axis=0)
+        bounds = [0, *(np.flatnonzero(differ) + 1).tolist(), batch.num_rows]
+        keys, sub_keys, values = (column.to_pylist() for column in batch.columns[3:])
+        for start, end in pairwise(bounds):
+            subtask, key_group, state = (int(column[start]) for column in numbers)
+            yield _Run(subtask, key_group, state, keys[start:end], sub_keys[start:end], values[start:end])
+
+
 def _in_order(info: StateMetaInfoSnapshot, codec: KeyCodec, entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Return ordered entries; parts of a list are made as large as they should be."""
+    """Return the ordered entries of a list state; parts are made as large as they should be."""
     checked = _once(info, codec, entries)
-    if info.kind != StateKind.LIST.value:
-        yield from checked
-        return
     for (key, begin), of_address in groupby(checked, lambda entry: (entry[0], entry[1][: namespace_end(info, entry[1])])):
         elements = (element for _, _, value in of_address for element in unpack_part(value))
         for number, part in enumerate(list_parts(elements, _PART_BYTES)):
@@ -207,9 +271,13 @@ def _once(info: StateMetaInfoSnapshot, codec: KeyCodec, entries: Iterable[Entry]
     for entry in entries:
         place = entry[0], entry[1]
         if place == last:
-            key = codec.external(codec.decode(entry[0]))
-            what = {StateKind.LIST.value: "a list element of one index", StateKind.MAP.value: "one map key"}
-            message = f"State {info.name!r} gets {what.get(info.kind, 'a value')} of key {key!r} twice."
-            raise SnapshotError(message, hint="make the rows unique")
+            raise _twice(info, codec, entry[0])
         last = place
         yield entry
+
+
+def _twice(info: StateMetaInfoSnapshot, codec: KeyCodec, data: bytes) -> SnapshotError:
+    key = codec.external(codec.decode(data))
+    what = {StateKind.LIST.value: "a list element of one index", StateKind.MAP.value: "one map key"}
+    message = f"State {info.name!r} gets {what.get(info.kind, 'a value')} of key {key!r} twice."
+    return SnapshotError(message, hint="make the rows unique")

@@ -21,7 +21,9 @@ from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import StateMetaInfoSnapshot
 from pystate.state.operator.mode import OperatorStateMode
-from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
+from pystate.state_processor.cells import NotInColumnsError, require
+from pystate.state_processor.entry_frames import ENTRY_SCHEMA, KeyedEntries, block_batch
+from pystate.state_processor.packed_keys import key_groups_of
 from pystate.state_processor.results import collect, result_batch, result_schema
 from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits
 
@@ -185,15 +187,20 @@ class _Rehash:
 
     def __call__(self, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
         """Read a split."""
-        return entry_batches(self._rows(split))
-
-    def _rows(self, split: KeyedSplit) -> Iterator[EntryRow]:
         with self.source.open(split) as (reader, _):
             for info in reader.header.states:
                 number = self.schemas.index(info.schema)
                 for group in split.key_groups:
-                    for key, sub_key, value in reader.entries(info, group):
-                        yield key_group(key[0], key[1:], self.max_parallelism), number, key, sub_key, value
+                    for block in reader.blocks(info, group):
+                        yield block_batch(self._key_groups(block[0::3]), number, block)
+
+    def _key_groups(self, keys: list[bytes]) -> list[int]:
+        try:
+            require(all(keys))
+            groups: list[int] = key_groups_of(pa.array(keys, pa.binary()), self.max_parallelism).tolist()
+            return groups
+        except NotInColumnsError:
+            return [key_group(key[0], key[1:], self.max_parallelism) for key in keys]
 
 
 def file_names(metadata: CheckpointMetadata) -> set[str]:

@@ -25,10 +25,12 @@ from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import KeyCodec
-from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
+from pystate.state_processor.cells import NotInColumnsError, require
+from pystate.state_processor.entry_frames import ENTRY_SCHEMA, KeyedEntries, block_batch
 from pystate.state_processor.functions import KeyedStateBootstrapFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, unpickled
 from pystate.state_processor.offline_timers import BootstrappedTimers, asks_for_timers, undeclared_timers
+from pystate.state_processor.packed_keys import key_groups_of, packed_keys
 from pystate.state_processor.transformations import (
     ORDINAL_FIELD,
     Elements,
@@ -67,6 +69,7 @@ class KeyedBootstrap(KeyedTransformation):
         key_of: Names the key of an element.
         key_type: The type of the keys, None for untyped.
         function: The function.
+        key_column: The column that has the key, where `key_of` takes it from there.
         gathered_elements: See `GATHERED_ELEMENTS`.
     """
 
@@ -74,6 +77,7 @@ class KeyedBootstrap(KeyedTransformation):
     key_of: Callable[[Any], Any]
     key_type: TypeInformation | None
     function: KeyedStateBootstrapFunction
+    key_column: str | None = None
     gathered_elements: int = GATHERED_ELEMENTS
 
     def entries(self, target: OperatorTarget) -> KeyedEntries:
@@ -88,6 +92,7 @@ class KeyedBootstrap(KeyedTransformation):
             pickled(self.function),
             pickled(self.key_of),
             self.elements.type_info,
+            self.key_column,
             self.key_type,
             states,
             target.parallelism,
@@ -135,6 +140,7 @@ class _Run:
     function: bytes
     key_of: bytes
     type_info: TypeInformation | None
+    key_column: str | None
     key_type: TypeInformation | None
     states: tuple[StateMetaInfoSnapshot, ...]
     parallelism: int
@@ -143,17 +149,32 @@ class _Run:
 
     def with_keys(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Add key and key group to the rows."""
+        for batch in batches:
+            try:
+                columns = self._keys_of_column(batch)
+            except NotInColumnsError:
+                columns = self._keys_of_elements(batch)
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, *columns], names=[*batch.schema.names, KEY_FIELD, KEY_GROUP_FIELD]
+            )
+
+    def _keys_of_column(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+        """Return keys and key groups where a column has the keys."""
+        require(self.key_column is not None and self.key_type is not None)
+        column = batch.column(batch.schema.names.index(self.key_column))
+        keys = packed_keys(column, self.key_type)  # type: ignore[arg-type]
+        return keys, pa.array(key_groups_of(keys, self.max_parallelism))
+
+    def _keys_of_elements(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
         key_of, codec = unpickled(self.key_of), KeyCodec(self.key_type)
-        for batch, elements in decoded(self.type_info, batches):
-            keys = [codec.internal(key_of(element)) for element in elements]
-            key_groups = [codec.key_group(key, self.max_parallelism) for key in keys]
-            columns = [*batch.columns, pa.array(map(codec.encode, keys), pa.binary()), pa.array(key_groups, pa.int32())]
-            yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, KEY_FIELD, KEY_GROUP_FIELD])
+        keys = [codec.internal(key_of(element)) for _, elements in decoded(self.type_info, [batch]) for element in elements]
+        key_groups = [codec.key_group(key, self.max_parallelism) for key in keys]
+        return pa.array(map(codec.encode, keys), pa.binary()), pa.array(key_groups, pa.int32())
 
     def entries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the function over ordered rows; return what it wrote."""
         for subtask, rows in groupby(self._rows(batches), itemgetter(0)):
-            yield from entry_batches(self._entries_of(subtask, rows))
+            yield from self._entries_of(subtask, rows)
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes, Any]]:
         for batch, elements in decoded(self.type_info, batches):
@@ -161,7 +182,7 @@ class _Run:
             columns = [batch.column(batch.schema.names.index(name)).to_pylist() for name in names]
             yield from zip(*columns, elements, strict=True)
 
-    def _entries_of(self, subtask: int, rows: Iterable[tuple[int, int, bytes, Any]]) -> Iterator[EntryRow]:
+    def _entries_of(self, subtask: int, rows: Iterable[tuple[int, int, bytes, Any]]) -> Iterator[pa.RecordBatch]:
         function: KeyedStateBootstrapFunction = unpickled(self.function)
         groups = key_group_range(subtask, self.parallelism, self.max_parallelism)
         place = (subtask, self.parallelism)
@@ -188,8 +209,8 @@ class _Run:
 
     def _hand_on(
         self, opened: OfflineKeyedState, touched: dict[Hashable, int], timers: BootstrappedTimers | None
-    ) -> Iterator[EntryRow]:
-        """Return what is in the backend, and empty it."""
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the entries that are in the backend, and empty it."""
         backend = opened.backend
         numbers = {info: number for number, info in enumerate(info.name for info in self.states)}
         backend.flush_epoch()
@@ -205,8 +226,8 @@ class _Run:
                 raise StateError(message, where=f"uid {self.uid}", hint="declare the same states in every call of open()")
             for group in reader.key_groups():
                 for name, number in numbers.items():
-                    for key, sub_key, value in reader.entries(name, group):
-                        yield group, number, key, sub_key, value
+                    for block in reader.blocks(name, group):
+                        yield block_batch(group, number, block)
         for internal, group in touched.items():
             backend.set_current_key(internal, group)
             for state in opened.context.states.values():

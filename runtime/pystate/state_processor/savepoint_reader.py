@@ -16,27 +16,26 @@ from pystate.common.type_info import TypeInformation
 from pystate.records.codec import RecordCodec
 from pystate.slot.timers.timer_services import USER_TIMERS
 from pystate.snapshot.metadata import CheckpointMetadata
-from pystate.snapshot.reader import KeyFilter, SnapshotReader, rows_by_key, rows_of
-from pystate.snapshot.state_rows import PartDecoders, RowDecoder, StateRow, readable_key_type, value_decoder
+from pystate.snapshot.reader import KeyFilter, SnapshotReader
+from pystate.snapshot.state_rows import PartDecoders, RowDecoder, readable_key_type, value_decoder
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import key_type_name
 from pystate.state.base.namespaces import VOID_NAMESPACE
 from pystate.state.base.timer_schema import TimerSchema
 from pystate.state.operator.mode import OperatorStateMode
 from pystate.state_processor.columns import (
-    RAW_COLUMNS,
+    RAW_SCHEMA,
     batches_of,
     broadcast_columns,
-    is_gathered,
     keyed_columns,
     list_columns,
-    raw_rows,
     schema_of,
 )
+from pystate.state_processor.entry_arrays import batches_of_entries, raw_batches
 from pystate.state_processor.functions import KeyedStateReaderFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
 from pystate.state_processor.offline_timers import ReadTimers
-from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits
+from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits, tasks_of
 from pystate.state_processor.window_reader import WindowSavepointReader
 
 if TYPE_CHECKING:
@@ -157,8 +156,8 @@ class SavepointReader:
         source = SplitSource.of(snapshot, operator)
         task = _StateTask(source, state, found.parts, found.key_type, options, None, per_entry, raw, where)
         wanted = None if keys is None else KeyFilter.of(keys, task.decoders().common.key_type, operator.max_parallelism)
-        splits = keyed_splits(snapshot, operator, [state], wanted, split_bytes)
-        return frame_of(self._spark, splits, schema_of(task.columns()), replace(task, wanted=wanted))
+        splits = keyed_splits(snapshot, operator, [state], wanted, split_bytes, tasks_of(self._spark))
+        return frame_of(self._spark, splits, task.schema(), replace(task, wanted=wanted))
 
     def window(self, assigner: WindowAssigner) -> WindowSavepointReader:
         """Return what reads the windows of an operator, which are those of an assigner: the job's."""
@@ -280,7 +279,7 @@ class SavepointReader:
         written = described[0].key_type if described else None
         wanted_type = readable_key_type(written, key_type, f"The keys of operator {uid!r}")
         wanted = None if keys is None else KeyFilter.of(keys, wanted_type, operator.max_parallelism)
-        splits = keyed_splits(snapshot, operator, None, wanted, split_bytes)
+        splits = keyed_splits(snapshot, operator, None, wanted, split_bytes, tasks_of(self._spark))
         task = _FunctionTask(SplitSource.of(snapshot, operator), pickled(function), wanted_type, wanted, output_type)
         return frame_of(self._spark, splits, RecordCodec(output_type, uid).schema, task)
 
@@ -299,15 +298,25 @@ class _StateTask:
     raw: bool
     where: str
 
-    def columns(self) -> list[Any]:
+    def schema(self) -> pa.Schema:
         """Return the columns of the frame."""
-        return RAW_COLUMNS if self.raw else keyed_columns(self.decoders().common, per_entry=self.per_entry)
+        return RAW_SCHEMA if self.raw else schema_of(keyed_columns(self.decoders().common, per_entry=self.per_entry))
 
     def __call__(self, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
         """Read a split."""
         with self.source.open(split) as (reader, _):
-            if reader.parts(self.state):
-                yield from batches_of(self.columns(), self._rows(reader, split.key_groups), self.where)
+            if self.raw and reader.parts(self.state):
+                yield from raw_batches(reader, self.state, split.key_groups, self.wanted)
+            elif reader.parts(self.state):
+                yield from batches_of_entries(
+                    reader,
+                    self.state,
+                    self.decoders(),
+                    split.key_groups,
+                    self.wanted,
+                    per_entry=self.per_entry,
+                    where=self.where,
+                )
 
     def decoders(self) -> PartDecoders:
         """Return what makes rows of the files' entries."""
@@ -315,19 +324,6 @@ class _StateTask:
         return PartDecoders(
             self.parts, self.key_type, read_key_type=key_type, type_info=type_info, read_user_key_type=user_key_type
         )
-
-    def _rows(self, reader: CanonicalReader, groups: tuple[int, ...]) -> Iterator[Any]:
-        if self.raw:
-            for group in groups:
-                entries: Iterable[Any] = reader.entries(self.state, group)
-                if self.wanted is not None:
-                    keys = self.wanted.by_group.get(group, frozenset())
-                    entries = (entry for entry in entries if entry[0] in keys)
-                yield from raw_rows(group, entries)
-            return
-        decoders = self.decoders()
-        rows: Iterator[StateRow] = rows_of(reader, self.state, decoders, groups, self.wanted)
-        yield from rows_by_key(rows) if is_gathered(decoders.common, per_entry=self.per_entry) else rows
 
 
 class _ReaderContext(KeyedStateReaderFunction.Context):

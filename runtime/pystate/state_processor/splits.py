@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SPLIT_BYTES = 32 << 20
-"""A task reads key groups of about that many bytes of one file, and at least one."""
+"""A task reads key groups of about that many bytes of one file at most, and at least one."""
+
+_LEAST_BYTES = 1 << 20
+"""Splits are made no smaller than that to have one for each task that can run."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ def keyed_splits(
     states: Iterable[str] | None,
     wanted: KeyFilter | None,
     split_bytes: int,
+    tasks: int = 1,
 ) -> list[KeyedSplit]:
     """Cut the keyed state of an operator; of canonical files only the indexes are read, of a backend's own nothing.
 
@@ -52,13 +56,15 @@ def keyed_splits(
         operator: Whose.
         states: The names of the states that count; None for all.
         wanted: Which keys; None for all.
-        split_bytes: About how many bytes a split has.
+        split_bytes: About how many bytes a split has at most.
+        tasks: How many can be read side by side: splits are made smaller until there are so many, within reason.
 
     Raises:
         SnapshotError: A file can't be read.
     """
     names = None if states is None else set(states)
     splits = []
+    canonical: list[tuple[AnyKeyedStateHandle, dict[int, int]]] = []
     for _, subtask in sorted(operator.subtasks.items()):
         for handle in subtask.keyed_state:
             if wanted is not None and not any(group in handle.key_group_range for group in wanted.by_group):
@@ -71,7 +77,10 @@ def keyed_splits(
                 sizes = _sizes(reader, names)
             if wanted is not None:
                 sizes = {group: size for group, size in sizes.items() if group in wanted.by_group}
-            splits += [KeyedSplit(handle, of_split) for of_split in _cut(sizes, split_bytes)]
+            canonical.append((handle, sizes))
+    total = sum(sum(sizes.values()) for _, sizes in canonical)
+    limit = min(split_bytes, max(_LEAST_BYTES, -(-total // tasks)))
+    splits += [KeyedSplit(handle, of_split) for handle, sizes in canonical for of_split in _cut(sizes, limit)]
     return splits
 
 
@@ -123,6 +132,11 @@ class SplitSource:
         """
         with open_keyed_file(self.location, self.operator, split.handle, partly=True) as opened:
             yield opened
+
+
+def tasks_of(spark: SparkSession) -> int:
+    """Return how many tasks run side by side."""
+    return max(1, spark.sparkContext.defaultParallelism)
 
 
 def frame_of(

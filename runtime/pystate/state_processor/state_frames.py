@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from pystate.api.state import StateDescriptor, StateKind
@@ -21,7 +22,10 @@ from pystate.state.base.namespaces import VOID_NAMESPACE
 from pystate.state.base.schema import StateSchema
 from pystate.state.base.serializers import serializer_for
 from pystate.state.base.ttl.serializer import time_mark
+from pystate.state_processor.cells import NotInColumnsError, require
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
+from pystate.state_processor.packed_entries import Packed, PackedEntries
+from pystate.state_processor.packed_keys import key_groups_of, packed_keys
 from pystate.state_processor.transformations import KeyedTransformation, OperatorTarget
 
 if TYPE_CHECKING:
@@ -154,19 +158,43 @@ class _Encoding:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Return the entries of all rows."""
-        return entry_batches(self._entries(batches))
-
-    def _entries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[EntryRow]:
-        stage, codec = self._stage, KeyCodec(self._stage.key_type)
+        stage = self._stage
         now = current_time_ms()
         encoders = [_StateEncoder(descriptor, column, stage.types, now) for descriptor, column in stage.columns]
         for batch in batches:
-            keys = [self._internal(codec, key) for key in self._keys(batch)]
-            places = [(codec.key_group(key, self._max_parallelism), codec.encode(key)) for key in keys]
+            if not batch.num_rows:
+                continue
+            keys, groups = self._places(batch)
             for number, encoder in enumerate(encoders):
-                for (group, data), entries in zip(places, encoder.entries(batch), strict=True):
-                    for sub_key, value in entries:
-                        yield group, number, data, sub_key, value
+                try:
+                    rows, sub_keys, values = encoder.packed(batch)
+                except NotInColumnsError:
+                    yield from entry_batches(self._entries(encoder, number, batch, keys, groups))
+                    continue
+                if len(rows):
+                    numbers = pa.array(np.full(len(rows), number, np.int32))
+                    arrays = [groups.take(rows), numbers, keys.take(rows), sub_keys, values]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=ENTRY_SCHEMA)
+
+    def _entries(
+        self, encoder: _StateEncoder, number: int, batch: pa.RecordBatch, keys: pa.Array, groups: pa.Array
+    ) -> Iterator[EntryRow]:
+        for group, data, entries in zip(groups.to_pylist(), keys.to_pylist(), encoder.entries(batch), strict=True):
+            for sub_key, value in entries:
+                yield group, number, data, sub_key, value
+
+    def _places(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+        """Return bytes and key group of each row's key."""
+        stage = self._stage
+        codec = KeyCodec(stage.key_type)
+        try:
+            require(not stage.encoded_key and stage.key_type is not None)
+            keys = packed_keys(batch_column(batch, stage.key), stage.key_type)  # type: ignore[arg-type]
+            return keys, pa.array(key_groups_of(keys, self._max_parallelism))
+        except NotInColumnsError:
+            internal = [self._internal(codec, key) for key in self._keys(batch)]
+            groups = [codec.key_group(key, self._max_parallelism) for key in internal]
+            return pa.array(map(codec.encode, internal), pa.binary()), pa.array(groups, pa.int32())
 
     def _keys(self, batch: pa.RecordBatch) -> list[Any]:
         stage = self._stage
@@ -196,6 +224,29 @@ class _StateEncoder:
         self._user_keys = schema.user_keys
         self._timed = descriptor.ttl_config is not None
         self._check_encoded = serializer_for(without_pickle(descriptor.type_info)).deserialize
+        user_key_type = None if self._user_keys is None else self._user_keys.key_type
+        self._columns = PackedEntries(self._kind, descriptor.type_info, user_key_type, timed=self._timed, now=now)
+
+    def packed(self, batch: pa.RecordBatch) -> Packed:
+        """Return the entries of a batch, made a column at a time.
+
+        Raises:
+            NotInColumnsError: They must be made row by row, by `entries`.
+        """
+        column, types = self._column, self._types
+        require(not column.encoded and not column.encoded_map_key)
+        values, value_type = batch_column(batch, column.value), types[column.value]
+        times = None if column.timestamp is None else batch_column(batch, column.timestamp)
+        if column.map_key is not None:
+            map_keys = batch_column(batch, column.map_key)
+            return self._columns.map_entries(values, value_type, map_keys, types[column.map_key], times)
+        if column.index is not None:
+            return self._columns.elements(values, value_type, batch_column(batch, column.index), times)
+        if self._kind not in (StateKind.LIST, StateKind.MAP):
+            return self._columns.values(values, value_type, times)
+        require(times is None)
+        whole = self._columns.lists if self._kind is StateKind.LIST else self._columns.maps
+        return whole(values, value_type)
 
     def entries(self, batch: pa.RecordBatch) -> Iterator[list[tuple[bytes, bytes]]]:
         """Return the (sub-key, value) pairs of each row.

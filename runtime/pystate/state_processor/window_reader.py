@@ -39,7 +39,7 @@ from pystate.state.base.schema import StateSchema
 from pystate.state_processor.functions import WindowReaderFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
 from pystate.state_processor.offline_timers import ReadTimers
-from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits
+from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -162,7 +162,7 @@ class WindowSavepointReader:
             key_type_of(operator),
             output_type,
         )
-        splits = keyed_splits(snapshot, operator, None, None, SPLIT_BYTES)
+        splits = keyed_splits(snapshot, operator, None, None, SPLIT_BYTES, tasks_of(self._spark))
         return frame_of(self._spark, splits, RecordCodec(output_type, uid).schema, task)
 
 

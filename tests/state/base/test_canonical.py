@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfoSnapshot
+from pystate.state.base.canonical import (
+    PIECE_BYTES,
+    CanonicalHeader,
+    CanonicalReader,
+    CanonicalWriter,
+    Entry,
+    StateMetaInfoSnapshot,
+    pieces_of,
+    weight_of,
+)
 from pystate.state.base.keys import KEY_ENCODING
 from pystate.state.base.serializers import serializer_for
 from tests.memory import least_peak
@@ -64,6 +73,31 @@ def read(data: bytes) -> tuple[CanonicalHeader, Content]:
 @pytest.mark.parametrize("block_bytes", [1, 200, 1 << 20])
 def test_what_is_written_is_read_whatever_the_block_size(block_bytes: int) -> None:
     assert read(written(CONTENT, block_bytes)) == (HEADER, CONTENT)
+
+
+def test_blocks_stay_small_whatever_comes_together() -> None:
+    entries = [(b"\x01%d" % number, b"", bytes(900 if number % 7 == 6 else 1)) for number in range(5_000)]
+    piece = [part for entry in entries for part in entry]
+    sink = io.BytesIO()
+    writer = CanonicalWriter(sink, HEADER, block_bytes=1_000)
+    writer.write_pieces("count", 10, [(piece, weight_of(piece))])
+    writer.write("count", 11, iter(entries))
+    writer.finish()
+    reader = CanonicalReader(io.BytesIO(sink.getvalue()))
+    assert list(reader.entries("count", 10)) == list(reader.entries("count", 11)) == entries
+    assert max(block.length for blocks in reader._blocks.values() for block in blocks) < 2_000 + 900
+    one, other = ([(block.length, block.entries) for block in reader._blocks[0, group]] for group in (10, 11))
+    assert one == other
+    assert len(one) > 600
+
+
+def test_pieces_weigh_about_the_same_however_large_entries_are() -> None:
+    entries = [(b"k", b"", bytes(size)) for size in [1] * 4_000 + [1 << 18] * 200 + [1] * 20]
+    counts = [len(parts) // 3 for parts, _ in pieces_of(entries)]
+    assert sum(counts) == len(entries)
+    assert max(counts) > 100
+    assert counts.count(1) > 50, "one at a time where they are large"
+    assert max(weight for _, weight in pieces_of(entries[:4_000])) < 2 * PIECE_BYTES
 
 
 def test_an_empty_file_has_a_header_and_nothing_else() -> None:

@@ -291,3 +291,41 @@ def test_a_row_that_has_the_default_names_of_its_type_is_the_same_key_as_one_wit
     data = typed.encode(typed.internal(Row(1, "a")))
     assert typed.encode(typed.internal(row)) == data
     assert typed.external(typed.decode(data)).f1 == "a"
+
+
+TYPED_KEYS: list[tuple[TypeInformation | None, st.SearchStrategy[Any]]] = [
+    (None, SCALARS),
+    (Types.STRING(), st.text(st.characters(exclude_categories=()))),
+    (Types.BYTE(), st.integers(-(1 << 7), (1 << 7) - 1)),
+    (Types.SHORT(), st.integers(-(1 << 15), (1 << 15) - 1)),
+    (Types.INT(), st.integers(-(1 << 31), (1 << 31) - 1)),
+    (Types.LONG(), st.integers(-(1 << 63), (1 << 63) - 1)),
+    (Types.DOUBLE(), st.floats()),
+    (Types.PRIMITIVE_ARRAY(Types.BYTE()), st.binary()),
+]
+
+
+@pytest.mark.parametrize(("key_type", "keys"), TYPED_KEYS, ids=lambda one: getattr(one, "name", ""))
+@given(data=st.data())
+def test_many_keys_are_encoded_and_decoded_as_each_of_them(
+    key_type: TypeInformation | None, keys: st.SearchStrategy[Any], data: st.DataObject
+) -> None:
+    codec = KeyCodec(key_type)
+    internals = [codec.internal(key) for key in data.draw(st.lists(keys | st.none(), max_size=9))]
+    encoded = codec.encode_all(internals)
+    assert encoded == [codec.encode(internal) for internal in internals]
+    assert codec.decode_all(encoded) == internals
+
+
+@pytest.mark.parametrize("key_type", [Types.STRING(), Types.INT(), Types.LONG(), Types.SHORT()], ids=lambda one: one.name)
+@given(st.lists(st.binary(max_size=9) | st.binary(min_size=4, max_size=8).map(b"\x06".__add__), min_size=1, max_size=4))
+def test_many_damaged_keys_fail_as_the_first_of_them(key_type: TypeInformation, encoded: list[bytes]) -> None:
+    codec = KeyCodec(key_type)
+
+    def outcome(decode: Any) -> Any:
+        try:
+            return decode()
+        except PystateError as error:
+            return type(error), error.message
+
+    assert outcome(lambda: codec.decode_all(encoded)) == outcome(lambda: [codec.decode(key) for key in encoded])

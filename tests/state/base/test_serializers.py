@@ -94,6 +94,31 @@ def test_values_come_back_exactly_and_others_are_refused(
         assert type_info.name in str(error.value) or type_info.elements
 
 
+@pytest.mark.parametrize(
+    ("type_info", "right", "wrong"), CASES, ids=lambda v: v.name if isinstance(v, TypeInformation) else ""
+)
+def test_many_values_are_serialized_as_each_of_them(type_info: TypeInformation, right: list[Any], wrong: list[Any]) -> None:
+    serializer = serializer_for(type_info)
+    data = serializer.serialize_all(right)
+    assert data == [serializer.serialize(value) for value in right]
+    assert exact(serializer.deserialize_all(data)) == exact(right)
+    for value in wrong:
+        with pytest.raises(StateError) as one:
+            serializer.serialize(value)
+        with pytest.raises(StateError) as many:
+            serializer.serialize_all([*right, value])
+        assert many.value.message == one.value.message
+    with pytest.raises(CorruptSnapshotError):
+        serializer.deserialize_all([*data, b"\xc1"])
+
+
+def test_many_bytes_of_another_type_are_refused() -> None:
+    assert serializer_for(Types.LONG()).deserialize_all([]) == []
+    for other in (serializer_for(Types.STRING()).serialize("x"), serializer_for(Types.BOOLEAN()).serialize(value=True)):
+        with pytest.raises(CorruptSnapshotError):
+            serializer_for(Types.LONG()).deserialize_all([serializer_for(Types.LONG()).serialize(1), other])
+
+
 def test_a_double_takes_ints_and_a_float_has_32_bits() -> None:
     assert exact(serializer_for(Types.DOUBLE()).check(3)) == exact(3.0)
     assert serializer_for(Types.FLOAT()).check(0.1) == 0.10000000149011612

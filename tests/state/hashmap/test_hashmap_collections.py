@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from pystate.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 from pystate.common import Types
+from pystate.state.base.keys import _TextKeys
+from pystate.state.base.serializers import _QuickSerializer
 from pystate.state.hashmap import table
-from tests.state.conftest import BackendHarness, written
+from pystate.state.rocksdb.lookahead import TRIAL_KEYS
+from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
 
 NUMBERS = ListStateDescriptor("s", Types.LONG())
 COUNTS = MapStateDescriptor("s", None, Types.LONG())
@@ -106,3 +110,55 @@ def test_an_emptied_collection_leaves_no_key_behind(
             assert harness.restored([written(snapshot)]).entry_count() == 1
         harness.flush()
         assert len(table_of(harness)) == 0
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_values_are_written_and_restored_many_at_a_time(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count_calls(monkeypatch)  # before there is a harness, which binds methods
+    harness = BackendHarness(backend, Types.STRING())
+    descriptor = ValueStateDescriptor("s", Types.LONG())
+    keys = [f"key-{number}" for number in range(500)]
+    for number, key in enumerate(keys):
+        harness.use(key, descriptor).update(number)
+    calls.clear()
+    harness.flush()
+    files = harness.save()
+    assert calls["entry"] == 0
+    restored = harness.restored(files, backend_name="hashmap")
+    restored.use("key-0", descriptor)
+    assert calls["entry"] <= 2 * MAX_PARALLELISM, "restored key groups look at their first entries"
+    monkeypatch.undo()
+    assert [restored.use(key, descriptor).value() for key in keys] == list(range(500))
+
+
+def test_values_that_are_read_ahead_are_made_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count_calls(monkeypatch)
+    harness = BackendHarness("rocksdb", Types.STRING())
+    descriptor = ValueStateDescriptor("s", Types.LONG())
+    keys = [f"key-{number}" for number in range(TRIAL_KEYS)]
+    for number, key in enumerate(keys):
+        harness.use(key, descriptor).update(number)
+    harness.flush()
+    groups = [harness.codec.key_group(key, MAX_PARALLELISM) for key in keys]
+    calls.clear()
+    harness.backend.prefetch(keys, groups)
+    assert [harness.use(key, descriptor).value() for key in keys] == list(range(TRIAL_KEYS))
+    assert calls["entry"] == 0
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count what is done for single keys and values of the types above."""
+    calls: Counter[str] = Counter()
+
+    def counted(original: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            calls["entry"] += 1
+            return original(*arguments)
+
+        return call
+
+    monkeypatch.setattr(_QuickSerializer, "serialize", counted(_QuickSerializer.serialize))
+    monkeypatch.setattr(_QuickSerializer, "deserialize", counted(_QuickSerializer.deserialize))
+    monkeypatch.setattr(_TextKeys, "encode", counted(_TextKeys.encode))
+    monkeypatch.setattr(_TextKeys, "decode", counted(_TextKeys.decode))
+    return calls

@@ -8,7 +8,7 @@ bytes of snapshots and rows. So state that is scoped by key alone pays nothing f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from pystate.api.state import StateKind
@@ -29,11 +29,13 @@ class AddressFormat(ABC):
     Attributes:
         is_void: Whether addresses are keys.
         key_bytes: (address) -> bytes of the key.
+        all_key_bytes: (addresses) -> bytes of the key of each.
         encode_key: (internal key) -> its bytes.
     """
 
     is_void: bool
     key_bytes: Callable[[Any], bytes]
+    all_key_bytes: Callable[[Sequence[Any]], list[bytes]]
     encode_key: Callable[[Any], bytes]
 
     @abstractmethod
@@ -81,6 +83,7 @@ class VoidAddressFormat(AddressFormat):
 
     def __init__(self, codec: KeyCodec, kind: StateKind) -> None:
         self.key_bytes = self.encode_key = codec.encode
+        self.all_key_bytes = codec.encode_all
         self._decode = codec.decode
         self._external = codec.external
         self._prefix = VOID_NAMESPACE if kind in KEYED_BY_MORE else b""
@@ -126,6 +129,7 @@ class NamespacedAddressFormat(AddressFormat):
     def __init__(self, codec: KeyCodec, namespaces: NamespaceSerializer) -> None:
         encode = codec.encode
         self.key_bytes = lambda address: encode(address[0])
+        self.all_key_bytes = lambda addresses: codec.encode_all([key for key, _ in addresses])
         self.encode_key = encode
         self._encoded: dict[Hashable, bytes] = {}  # windows are few
         self._keys = codec

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import struct
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain, islice
 from typing import Any, BinaryIO
 
 import msgpack
@@ -29,6 +31,7 @@ from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotEr
 from pystate.common.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.state.base.compression import codec_from_plain, compress, decompress
+from pystate.state.base.interpreter_share import InterpreterShare
 from pystate.state.base.plain_lists import unpack_flat
 
 FORMAT_VERSION = 3
@@ -40,6 +43,9 @@ OLDEST_VERSION = 1
 BLOCK_BYTES = 256 * 1024
 """Entries are gathered up to about this size in one block."""
 
+PIECE_BYTES = 32 * 1024
+"""So much of a block is gathered at a time."""
+
 _MAGIC = b"PYSTKEYS"
 _END_MAGIC = b"SYEKTSYP"
 _START = struct.Struct(">8sHI")
@@ -50,10 +56,18 @@ _TRAILER_BYTES = _TRAILER.size + _CRC.size + len(_END_MAGIC)
 _MAX_HEADER_BYTES = 64 * 1024 * 1024
 _MAX_HEADER_LIST = 8192
 _MAX_BLOCK_BYTES = (1 << 32) - 1
-_ENTRY_OVERHEAD = 15
+ENTRY_OVERHEAD = 15
+"""What an entry takes in a block besides its bytes, at most."""
+
+_FIRST_ENTRIES, _MOST_ENTRIES = 8, 128
+_GROWTH = 4
+_PART_OVERHEAD = 5
 
 Entry = tuple[bytes, bytes, bytes]
 """Key, sub-key, value."""
+
+Piece = tuple[list[bytes], int]
+"""Some entries as a flat list (key, sub-key, value, key, ...), and what they weigh."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +212,7 @@ class CanonicalWriter:
         self._states = {state.key: number for number, state in enumerate(header.states)}
         self._index: list[int] = []
         self._finished = False
+        self._share = InterpreterShare()
         self.entries = 0
         self.bytes = 0
         plain = msgpack.packb(header.to_plain(), use_bin_type=True)
@@ -216,20 +231,58 @@ class CanonicalWriter:
 
     def write(self, state_key: str, key_group: int, entries: Iterable[Entry]) -> None:
         """Write entries (key, sub-key, value) of one state and key group; may be called again for the same pair."""
+        self.write_pieces(state_key, key_group, pieces_of(entries))
+
+    def write_pieces(self, state_key: str, key_group: int, pieces: Iterable[Piece]) -> None:
+        """Write entries in pieces: what is done per entry is then done in C.
+
+        Args:
+            state_key: Of the state or a part of it.
+            key_group: Its key group.
+            pieces: The entries, some at a time. They don't show in the file.
+        """
         if key_group not in self._header.key_group_range:
             message = f"Key group {key_group} is not in the file's range {self._header.key_group_range}."
             raise SnapshotError(message, where=state_key)
         state = self._states[state_key]
         pending: list[bytes] = []
         size, limit = 0, self._block_bytes
-        for entry in entries:
-            pending.extend(entry)
-            size += len(entry[0]) + len(entry[1]) + len(entry[2]) + _ENTRY_OVERHEAD
-            if size >= limit:
-                self._write_block(state, key_group, pending)
-                pending, size = [], 0
+        for parts, weight in pieces:
+            self._share.after(weight)
+            if size + weight < limit:
+                pending += parts
+                size += weight
+                continue
+            ends = list(accumulate(map(_PART_OVERHEAD.__add__, map(len, parts))))
+            start, before = 0, 0
+            while (place := bisect_left(ends, before + limit - size, start)) < len(ends):
+                end = (place // 3 + 1) * 3  # a block is full behind the entry that fills it
+                self._write_block(state, key_group, pending + parts[start:end])
+                pending, size, start, before = [], 0, end, ends[end - 1]
+            pending += parts[start:]
+            size += weight - before
         if pending:
             self._write_block(state, key_group, pending)
+
+    def write_block(self, state_key: str, key_group: int, parts: list[bytes]) -> None:
+        """Write entries as one block: who has cut them as `write` would spares the writer doing it."""
+        if key_group not in self._header.key_group_range:
+            message = f"Key group {key_group} is not in the file's range {self._header.key_group_range}."
+            raise SnapshotError(message, where=state_key)
+        self._write_block(self._states[state_key], key_group, parts)
+
+    def write_parts(self, state_key: str, key_group: int, parts: list[bytes]) -> None:
+        """Write entries, as `write`, of a list with the key, sub-key and value of one, those of the next, and so on."""
+        if key_group not in self._header.key_group_range:
+            message = f"Key group {key_group} is not in the file's range {self._header.key_group_range}."
+            raise SnapshotError(message, where=state_key)
+        state = self._states[state_key]
+        ends = list(accumulate(map(_PART_OVERHEAD.__add__, map(len, parts))))
+        start, before = 0, 0
+        while start < len(parts):
+            end = (bisect_left(ends, before + self._block_bytes, start) // 3 + 1) * 3  # cut as `write` cuts them
+            self._write_block(state, key_group, parts[start:end])
+            start, before = end, ends[min(end, len(ends)) - 1]
 
     def _write_block(self, state: int, key_group: int, parts: list[bytes]) -> None:
         try:
@@ -246,7 +299,9 @@ class CanonicalWriter:
         head = _BLOCK.pack(state, key_group, count, len(payload))
         block_bytes = len(head) + len(payload) + _CRC.size
         self._index += (state, key_group, self.bytes, block_bytes, count)
-        self._write(head + payload + _CRC.pack(zlib.crc32(payload, zlib.crc32(head))))
+        self._write(head)
+        self._write(payload)
+        self._write(_CRC.pack(zlib.crc32(payload, zlib.crc32(head))))
         self.entries += count
 
     def finish(self) -> None:
@@ -258,6 +313,39 @@ class CanonicalWriter:
         trailer = _TRAILER.pack(self.bytes, len(index), zlib.crc32(index), self._header_bytes)
         self._write(index)
         self._write(trailer + _CRC.pack(zlib.crc32(trailer)) + _END_MAGIC)
+
+
+def pieces_of(entries: Iterable[Entry]) -> Iterator[Piece]:
+    """Return entries as `CanonicalWriter.write_pieces` takes them."""
+    pieces = PieceSize()
+    waiting = iter(entries)
+    while piece := list(islice(waiting, pieces.count)):
+        parts = list(chain.from_iterable(piece))
+        yield parts, pieces.took(parts)
+
+
+class PieceSize:
+    """How many entries make a piece of about `PIECE_BYTES`, by those before it.
+
+    Attributes:
+        count: So many.
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = _FIRST_ENTRIES
+
+    def took(self, parts: list[bytes]) -> int:
+        """Take in a piece; return what it weighs."""
+        weight = weight_of(parts)
+        self.count = min(self.count * PIECE_BYTES // weight + 1, self.count * _GROWTH, _MOST_ENTRIES)
+        return weight
+
+
+def weight_of(parts: list[bytes]) -> int:
+    """Return about how many bytes entries take in a block."""
+    return sum(map(len, parts)) + len(parts) // 3 * ENTRY_OVERHEAD
 
 
 @dataclass(frozen=True)
@@ -405,11 +493,21 @@ class CanonicalReader:
             CorruptSnapshotError: A block is damaged.
             SnapshotError: There is no such state.
         """
+        for parts in self.blocks(state, key_group):
+            triples = iter(parts)
+            yield from zip(triples, triples, triples, strict=True)
+
+    def blocks(self, state: str | StateMetaInfoSnapshot, key_group: int) -> Iterator[list[bytes]]:
+        """Iterate over the same, block by block: the key, sub-key and value of an entry, those of the next one, and so on.
+
+        Raises:
+            CorruptSnapshotError, SnapshotError: As `entries`.
+        """
         for number in self._numbers(state):
             for block in self._blocks.get((number, key_group), ()):
-                yield from self._read_block(number, key_group, block)
+                yield self._read_block(number, key_group, block)
 
-    def _read_block(self, state: int, key_group: int, block: _Block) -> list[Entry]:
+    def _read_block(self, state: int, key_group: int, block: _Block) -> list[bytes]:
         data = self._read(block.offset, block.length)
         if data[-_CRC.size :] != _CRC.pack(zlib.crc32(memoryview(data)[: -_CRC.size])):
             raise self._damaged(what=f"key group {key_group} of state {self.header.states[state].name!r} is changed")
@@ -419,10 +517,9 @@ class CanonicalReader:
             parts = unpack_flat(decompress(self.header.compression, memoryview(data)[_BLOCK.size : -_CRC.size]))
         except ValueError as error:
             raise self._damaged(what=f"key group {key_group} can't be read") from error
-        if not isinstance(parts, list) or len(parts) != 3 * block.entries or not all(type(part) is bytes for part in parts):
+        if not isinstance(parts, list) or len(parts) != 3 * block.entries or not set(map(type, parts)) <= {bytes}:
             raise self._damaged(what=f"key group {key_group} holds no entries")
-        triples = iter(parts)
-        return list(zip(triples, triples, triples, strict=True))
+        return parts
 
 
 def _name_of(file: BinaryIO) -> str | None:

@@ -37,6 +37,9 @@ class CountedSnapshot(KeyedStateSnapshot):
         keep = self._filters.get(name)
         writer.write(name, key_group, entries if keep is None else keep(entries))
 
+    def _is_filtered(self, name: str) -> bool:
+        return name in self._filters
+
     @abstractmethod
     def _let_go(self) -> None:
         """Free the view. Called once, on any thread."""

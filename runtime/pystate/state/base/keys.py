@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
+from itertools import repeat
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
@@ -43,6 +46,7 @@ __all__ = [
 
 _AUTO_INFERS = frozenset({TAG_STRING, TAG_LONG, TAG_DOUBLE, TAG_BOOLEAN, TAG_BINARY})
 _INTEGERS: dict[TypeKind, int] = {TypeKind.BYTE: 8, TypeKind.SHORT: 16, TypeKind.INT: 32, TypeKind.LONG: 64}
+_LONG_BYTES = 8
 _LONG_LOW, _LONG_HIGH = -(1 << 63), (1 << 63) - 1
 
 
@@ -80,6 +84,12 @@ class _Keys(ABC):
 
     @abstractmethod
     def decode(self, data: bytes) -> Hashable: ...
+
+    def encode_all(self, internals: Sequence[Any]) -> list[bytes]:
+        return list(map(self.encode, internals))
+
+    def decode_all(self, data: Sequence[bytes]) -> list[Hashable]:
+        return list(map(self.decode, data))
 
     @abstractmethod
     def external(self, internal: Any) -> Any: ...
@@ -178,17 +188,44 @@ class _TextKeys(_IdentityKeys):
         except (UnicodeEncodeError, AttributeError):  # lone surrogates and None, which take a slower way
             return super().encode(internal)
 
+    def encode_all(self, internals: Sequence[Any]) -> list[bytes]:
+        prefix = self._prefix
+        try:
+            return [prefix + key.encode() for key in internals]
+        except (UnicodeEncodeError, AttributeError):
+            return super().encode_all(internals)
+
+    def decode_all(self, data: Sequence[bytes]) -> list[Hashable]:
+        if {key[:1] for key in data} == {self._prefix}:
+            with contextlib.suppress(UnicodeDecodeError):
+                return [key[1:].decode() for key in data]
+        return super().decode_all(data)
+
 
 class _IntegerKeys(_IdentityKeys):
     def __init__(self, type_info: TypeInformation) -> None:
         super().__init__(type_info, int)
         bits = _INTEGERS[type_info.kind]
         self._low, self._high = -(1 << bits - 1), (1 << bits - 1) - 1
+        self._layout = struct.Struct("<Bq" if len(self._encode(0)) == _LONG_BYTES else "<Bi")
 
     def internal(self, key: Any) -> Hashable:
         if type(key) is int and self._low <= key <= self._high:
             return key
         return None if key is None else self._decode(self._encode(key))  # raises, and names the type
+
+    def encode_all(self, internals: Sequence[Any]) -> list[bytes]:
+        try:
+            return list(map(self._layout.pack, repeat(self.tag), internals))
+        except struct.error:  # a None among them
+            return super().encode_all(internals)
+
+    def decode_all(self, data: Sequence[bytes]) -> list[Hashable]:
+        if set(map(len, data)) == {self._layout.size}:
+            tags, keys = zip(*self._layout.iter_unpack(b"".join(data)), strict=True)
+            if set(tags) == {self.tag} and self._low <= min(keys) and max(keys) <= self._high:
+                return list(keys)
+        return super().decode_all(data)
 
 
 class _AutoKeys(_Keys):
@@ -267,11 +304,13 @@ class KeyCodec:
         encode: (internal key) -> bytes.
         decode: (bytes) -> internal key. Raises RestoreError where the bytes are a key of another type, CorruptSnapshotError
             where they are none.
+        encode_all: (internal keys) -> bytes of each.
+        decode_all: (bytes of several keys) -> internal keys.
         external: (internal key) -> external key; a fresh object each time where it is mutable.
         key_group: (internal key, max parallelism) -> key group.
     """
 
-    __slots__ = ("decode", "encode", "external", "internal", "key_group", "key_type")
+    __slots__ = ("decode", "decode_all", "encode", "encode_all", "external", "internal", "key_group", "key_type")
 
     def __init__(self, key_type: TypeInformation | None = None) -> None:
         keys = _keys_for(key_type)
@@ -280,6 +319,8 @@ class KeyCodec:
         self.internal: Callable[[Any], Hashable] = keys.internal
         self.encode: Callable[[Any], bytes] = keys.encode
         self.decode: Callable[[bytes], Hashable] = keys.decode
+        self.encode_all: Callable[[Sequence[Any]], list[bytes]] = keys.encode_all
+        self.decode_all: Callable[[Sequence[bytes]], list[Hashable]] = keys.decode_all
         self.external: Callable[[Any], Any] = keys.external
         self.key_group: Callable[[Any, int], int] = keys.key_group
 

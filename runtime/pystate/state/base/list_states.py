@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from operator import is_
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from pystate.api.state import ListState
 from pystate.common.errors import StateError
@@ -25,18 +25,9 @@ _OVERLAY_BYTES = 200
 _SAMPLE_ELEMENTS = 8
 
 
-class ListChange(NamedTuple):
-    """What an epoch did to the list of a key.
-
-    Attributes:
-        replaces: Whether all flushed elements go; else the new ones are appended.
-        elements: Their stored forms.
-    """
-
-    key: Hashable
-    key_group: int
-    replaces: bool
-    elements: list[Any]
+ListChange = tuple[Hashable, int, bool, list[Any]]
+"""What an epoch did to the list of a key: the key, its key group, whether all flushed elements go (else the new ones are
+appended), and stored forms of the elements. A plain tuple: making one of a class takes as long as the rest of a flush."""
 
 
 class ListStore(KeyStore, Protocol):
@@ -208,10 +199,11 @@ class OverlayListState(OverlayState, ListState[Any]):
     def _change(self, key: Hashable, overlay: _ListOverlay) -> ListChange | None:
         group = overlay.group
         if overlay.elements is None:
-            return ListChange(key, group, False, self._added(key, overlay.added)) if overlay.added else None
+            return (key, group, False, self._added(key, overlay.added)) if overlay.added else None
+        elements = overlay.elements + overlay.added if overlay.added else overlay.elements
         if overlay.loaded is None:
-            return ListChange(key, group, True, self._stored(key, overlay.elements + overlay.added))
-        return self._compared(key, group, overlay.loaded, overlay.elements + overlay.added)
+            return key, group, True, self._stored(key, elements)
+        return self._compared(key, group, overlay.loaded, elements)
 
     def _compared(self, key: Hashable, group: int, loaded: list[Any], elements: list[Any]) -> ListChange | None:
         """Return the change from what was read to what is there now."""
@@ -225,8 +217,8 @@ class OverlayListState(OverlayState, ListState[Any]):
             appended = len(elements) >= count and all(map(is_, loaded, elements))
             new = self._stored(key, elements[count:] if appended and not rewrite else elements)
         if appended and not rewrite:
-            return ListChange(key, group, False, new) if new else None
-        return ListChange(key, group, True, new)
+            return (key, group, False, new) if new else None
+        return key, group, True, new
 
     def _stored(self, key: Hashable, elements: list[Any]) -> list[Any]:
         """Return stored forms of elements of a list that user code had in its hands: they are checked again."""

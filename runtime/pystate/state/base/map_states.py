@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from pystate.api.state import MapState, map_entries
 from pystate.common.errors import StateError
@@ -43,18 +43,9 @@ class StoredMap(Protocol):
         """Iterate over (map key, stored form), reading no further than asked."""
 
 
-class MapChange(NamedTuple):
-    """What an epoch did to the map of a key.
-
-    Attributes:
-        cleared: Whether all flushed entries go.
-        writes: Map key -> stored form, or `ABSENT` to remove the entry.
-    """
-
-    key: Hashable
-    key_group: int
-    cleared: bool
-    writes: dict[Hashable, Any]
+MapChange = tuple[Hashable, int, bool, dict[Hashable, Any]]
+"""What an epoch did to the map of a key: the key, its key group, whether all flushed entries go, and what is written (map
+key -> stored form, or `ABSENT` to remove the entry). A plain tuple, as `ListChange` is."""
 
 
 class MapStore(KeyStore, Protocol):
@@ -282,7 +273,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         for key, overlay in self._maps.items():
             writes = self._writes_of(key, overlay)
             if writes or overlay.cleared:
-                changes.append(MapChange(key, overlay.group, overlay.cleared, writes))
+                changes.append((key, overlay.group, overlay.cleared, writes))
         return changes
 
     def _writes_of(self, key: Hashable, overlay: _MapOverlay) -> dict[Hashable, Any]:

@@ -5,15 +5,18 @@ How each type looks in msgpack is in `value_formats`; this module is what backen
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError
+from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.state.base.schema_evolution import Resolution, SchemaCompatibility, resolve_types
 from pystate.state.base.untyped_format import unpack, unpack_plain
-from pystate.state.base.value_format import pack
+from pystate.state.base.value_format import pack, pack_all
 from pystate.state.base.value_formats import format_for, is_immutable
 
 __all__ = [
@@ -88,6 +91,14 @@ class TypeSerializer(ABC):
             CorruptSnapshotError: These are no value's bytes.
         """
 
+    def serialize_all(self, values: Sequence[Any]) -> list[bytes]:
+        """Return the bytes of each value; see `serialize`."""
+        return list(map(self.serialize, values))
+
+    def deserialize_all(self, data: Sequence[bytes]) -> list[Any]:
+        """Return a value for each; see `deserialize`."""
+        return list(map(self.deserialize, data))
+
     def snapshot(self) -> dict[str, Any]:
         """Return the description that stands in a snapshot beside the values; `serializer_from_snapshot` reads it."""
         return {
@@ -159,6 +170,26 @@ class _QuickSerializer(_MsgpackSerializer):
         if self._is_right(value):
             return value
         return super().deserialize(data)
+
+    def _are_right(self, values: Sequence[Any]) -> bool:
+        if not set(map(type, values)) <= {self._python_type}:
+            return False
+        return self._unbounded or not values or (self._low <= min(values) and max(values) <= self._high)
+
+    @override
+    def serialize_all(self, values: Sequence[Any]) -> list[bytes]:
+        if self._are_right(values):
+            with contextlib.suppress(ValueError, OverflowError):
+                return pack_all(values)
+        return super().serialize_all(values)  # which says what is wrong
+
+    @override
+    def deserialize_all(self, data: Sequence[bytes]) -> list[Any]:
+        with contextlib.suppress(ValueError):
+            values = list(map(unpack_plain, data))
+            if self._are_right(values):
+                return values
+        return super().deserialize_all(data)
 
 
 _QUICK_TYPES: dict[TypeKind, type] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgpack
@@ -25,6 +25,11 @@ _packers = _Packers()
 def pack(plain: Any) -> bytes:
     """Return msgpack bytes of plain data."""
     return _packers.pack(plain)
+
+
+def pack_all(values: Iterable[Any]) -> list[bytes]:
+    """Return msgpack bytes of each plain value."""
+    return list(map(_packers.pack, values))
 
 
 class Right(NamedTuple):

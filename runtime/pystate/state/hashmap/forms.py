@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
 from pystate.api.state import StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.overrides import override
-from pystate.state.base.canonical import Entry
+from pystate.state.base.canonical import Entry, Piece, PieceSize, pieces_of
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.list_parts import list_parts, pack_part, part_number, part_sub_key, unpack_part
 from pystate.state.base.schema import StateSchema
 from pystate.state.hashmap.stores import HashMapListStore, HashMapMapStore
 from pystate.state.hashmap.table import GroupTable, StateTable
+
+FILLED_AT_ONCE = 1_000
+"""So many values are put into a table at a time."""
 
 PART_BYTES = 256 * 1024
 """A part of a list in a snapshot has about this many bytes of elements, or one element."""
@@ -42,6 +46,10 @@ class TableForm(ABC):
     def entries(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[Entry]:
         """Return the entries of a snapshot for (address, stored value) pairs. Safe to run on any thread."""
 
+    def pieces(self, addresses: Iterable[Hashable], stored: Iterable[Any]) -> Iterator[Piece]:
+        """Return the entries of addresses and their stored values, as `CanonicalWriter.write_pieces` takes them."""
+        return pieces_of(self.entries(zip(addresses, stored, strict=True)))
+
     @abstractmethod
     def count(self, table: StateTable) -> int:
         """Return the number of stored values, map entries, lists or timers."""
@@ -63,6 +71,8 @@ class StoredForm(TableForm):
         self._immutable = schema.serializer.immutable
         self._serialize = schema.serializer.serialize
         self._deserialize = schema.serializer.deserialize
+        self._serialize_all = schema.serializer.serialize_all
+        self._deserialize_all = schema.serializer.deserialize_all
 
     def _to_bytes(self, stored: Any) -> bytes:
         data: bytes = self._serialize(stored) if self._immutable else stored
@@ -108,22 +118,35 @@ class ValueForm(StoredForm):
 
     @override
     def fill(self, table: GroupTable, key_group: int, entries: Iterable[Entry]) -> None:
-        decode, decode_key, from_bytes, is_void = (
-            self._addresses.decode,
-            self._keys.decode,
-            self._from_bytes,
-            self._addresses.is_void,
-        )
+        decode, is_void = self._addresses.decode, self._addresses.is_void
         count = 0
-        for key, sub_key, data in entries:
-            value = from_bytes(data)
-            if value is None:
+        waiting = iter(entries)
+        while piece := list(islice(waiting, FILLED_AT_ONCE)):
+            keys, sub_keys, data = zip(*piece, strict=True)
+            addresses = self._keys.decode_all(keys) if is_void else [address for address, _ in map(decode, keys, sub_keys)]
+            values = self._deserialize_all(data) if self._immutable else data
+            if None in values and any(value is None for value in values):
                 message = f"A value of state {self._name!r} is null."
                 raise CorruptSnapshotError(message)
-            table[decode_key(key) if is_void else decode(key, sub_key)[0]] = value
-            count += 1
+            table.update(zip(addresses, values, strict=True))
+            count += len(piece)
         if len(table) != count:
             raise self._twice(what="a key")
+
+    @override
+    def pieces(self, addresses: Iterable[Hashable], stored: Iterable[Any]) -> Iterator[Piece]:
+        if not self._addresses.is_void:
+            yield from super().pieces(addresses, stored)
+            return
+        encode_all, serialize_all, immutable = self._keys.encode_all, self._serialize_all, self._immutable
+        size = PieceSize()
+        waiting, values = iter(addresses), iter(stored)
+        while keys := list(islice(waiting, size.count)):
+            of_keys = list(islice(values, len(keys)))
+            parts = [b""] * (3 * len(keys))  # without sub-keys
+            parts[0::3] = encode_all(keys)
+            parts[2::3] = serialize_all(of_keys) if immutable else of_keys
+            yield parts, size.took(parts)
 
     def entries(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[Entry]:
         """Return an entry per address."""

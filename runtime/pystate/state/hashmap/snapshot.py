@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
 from pystate.state.base.counted_snapshot import CountedSnapshot
@@ -40,15 +40,13 @@ class HashMapSnapshot(CountedSnapshot):
         for key_group in range(groups.start, groups.end + 1):
             for name, view in self._views.items():
                 self._check_open()
-                self._write_entries(writer, name, key_group, _entries(view, key_group))
+                if isinstance(view, dict):
+                    self._write_entries(writer, name, key_group, view.get(key_group, ()))
+                elif self._is_filtered(name):
+                    self._write_entries(writer, name, key_group, view[1].entries(view[0].entries(key_group)))
+                else:
+                    writer.write_pieces(name, key_group, view[1].pieces(*view[0].columns(key_group)))
 
     def _let_go(self) -> None:
         self._views = {}
         self._on_release(self)
-
-
-def _entries(view: tuple[TableView, TableForm] | RawEntries, key_group: int) -> Iterable[Entry]:
-    if isinstance(view, dict):
-        return view.get(key_group, ())
-    table, form = view
-    return form.entries(table.entries(key_group))

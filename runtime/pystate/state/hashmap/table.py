@@ -189,20 +189,31 @@ class TableView:
 
     def entries(self, key_group: int) -> Iterator[tuple[Hashable, Any]]:
         """Iterate over (key, stored value) of a key group."""
-        base = self._base[key_group]
-        layers = [layer[key_group] for layer in self._layers if key_group in layer]
+        base, layers = self._base[key_group], self._layers_of(key_group)
+        return _over(base, layers) if layers else iter(base.items())
+
+    def columns(self, key_group: int) -> tuple[Iterable[Hashable], Iterable[Any]]:
+        """Return keys, and the stored values in the same order, of a key group."""
+        base, layers = self._base[key_group], self._layers_of(key_group)
         if not layers:
-            yield from base.items()
-            return
-        newer: GroupTable = {}
-        for layer in layers:
-            newer.update(layer)
-        for key, stored in base.items():
-            if key not in newer:
-                yield key, stored
-        for key, stored in newer.items():
-            if stored is not None:
-                yield key, stored
+            return base, base.values()
+        merged = dict(_over(base, layers))
+        return merged, merged.values()
+
+    def _layers_of(self, key_group: int) -> list[GroupTable]:
+        return [layer[key_group] for layer in self._layers if key_group in layer]
+
+
+def _over(base: GroupTable, layers: list[GroupTable]) -> Iterator[tuple[Hashable, Any]]:
+    newer: GroupTable = {}
+    for layer in layers:
+        newer.update(layer)
+    for key, stored in base.items():
+        if key not in newer:
+            yield key, stored
+    for key, stored in newer.items():
+        if stored is not None:
+            yield key, stored
 
 
 def _merge_into(target: Layer, layer: Layer, *, drop_removed: bool) -> None:

@@ -84,10 +84,10 @@ class RocksDBListTable(RocksDBRows):
             StateError: An element is too large.
         """
         limit = rocksdb.MAX_VALUE_BYTES
-        for change in changes:
-            for element in change.elements:
+        for key, _, _, elements in changes:
+            for element in elements:
                 if len(element) > limit:
-                    shown = f"an element of {self._addresses.shown(change.key)}"
+                    shown = f"an element of {self._addresses.shown(key)}"
                     raise too_large(self._name, shown, len(element), "spread it over several elements")
 
     def put_all(self, changes: list[ListChange]) -> None:

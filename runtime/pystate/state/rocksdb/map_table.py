@@ -79,10 +79,10 @@ class RocksDBMapTable(RocksDBRows):
             StateError: A value is too large.
         """
         limit = rocksdb.MAX_VALUE_BYTES
-        for change in changes:
-            for user_key, stored in change.writes.items():
+        for key, _, _, writes in changes:
+            for user_key, stored in writes.items():
                 if stored is not ABSENT and len(stored) > limit:
-                    shown = f"{self._addresses.shown(change.key)}, map key {self._user_keys.external(user_key)!r},"
+                    shown = f"{self._addresses.shown(key)}, map key {self._user_keys.external(user_key)!r},"
                     raise too_large(self._name, shown, len(stored), "spread it over several map keys")
 
     def put_all(self, changes: list[MapChange]) -> None:

@@ -26,6 +26,7 @@ from pystate.state.rocksdb.spill import SpilledRows, remove_rows
 KEY_GROUP_BYTES = 2
 
 _HEAD = struct.Struct(">HI")
+HEAD_BYTES = _HEAD.size
 pack_head: Callable[[int, int], bytes] = _HEAD.pack
 """(key group, length of the key) -> what stands in front of the key."""
 

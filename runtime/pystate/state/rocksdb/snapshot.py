@@ -10,14 +10,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import groupby
 
-from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry
+from pystate.state.base.canonical import BLOCK_BYTES, ENTRY_OVERHEAD, CanonicalHeader, CanonicalWriter, Entry
 from pystate.state.base.counted_snapshot import CountedSnapshot
+from pystate.state.base.interpreter_share import InterpreterShare
 from pystate.state.base.ttl.cleanup import EntryFilter
 from pystate.state.rocksdb.database import Database, FrozenRows
 from pystate.state.rocksdb.object_cache import UnwrittenRows
-from pystate.state.rocksdb.rows import KEY_GROUP_BYTES, RowLayout
+from pystate.state.rocksdb.rows import HEAD_BYTES, KEY_GROUP_BYTES, KEYED_ROWS, RowLayout
 
 Row = tuple[bytes, bytes]
+
+_HALF_BLOCK = BLOCK_BYTES // 2
+_NO_GROUP = b"\xff" * KEY_GROUP_BYTES
 
 
 class RocksDBSnapshot(CountedSnapshot):
@@ -47,7 +51,13 @@ class RocksDBSnapshot(CountedSnapshot):
     def _write(self, writer: CanonicalWriter) -> None:
         for name, (frozen, layout) in self._rows.items():
             self._check_open()
-            for key_group, entries in entries_of(frozen, layout, self._unwritten.get(name)):
+            unwritten = self._unwritten.get(name)
+            if layout is KEYED_ROWS and not self._is_filtered(name):
+                for key_group, parts in _blocks_of(frozen, unwritten):
+                    self._check_open()
+                    writer.write_block(name, key_group, parts)
+                continue
+            for key_group, entries in entries_of(frozen, layout, unwritten):
                 self._check_open()
                 self._write_entries(writer, name, key_group, entries)
 
@@ -64,6 +74,32 @@ def entries_of(
     with closing(frozen.items()) as rows:
         for prefix, of_group in groupby(rows if unwritten is None else unwritten.over(rows), _group_prefix):
             yield int.from_bytes(prefix, "big"), _entries(of_group, layout)
+
+
+def _blocks_of(frozen: FrozenRows, unwritten: UnwrittenRows | None) -> Iterator[tuple[int, list[bytes]]]:
+    """Iterate over (key group, parts of entries) of all rows of `KEYED_ROWS`, a block at a time; it is all one loop."""
+    share = InterpreterShare(_HALF_BLOCK)
+    prefix, room, pause = _NO_GROUP, BLOCK_BYTES, _HALF_BLOCK
+    parts: list[bytes] = []
+    add, number_of = parts.append, int.from_bytes
+    with closing(frozen.items()) as rows:
+        for row, value in rows if unwritten is None else unwritten.over(rows):
+            if room <= pause or not row.startswith(prefix):
+                share.after(_HALF_BLOCK)
+                pause = 0
+                if room <= 0 or not row.startswith(prefix):
+                    if parts:
+                        yield number_of(prefix, "big"), parts
+                    prefix, room, pause = row[:KEY_GROUP_BYTES], BLOCK_BYTES, _HALF_BLOCK
+                    parts = []
+                    add = parts.append
+            end = HEAD_BYTES + number_of(row[KEY_GROUP_BYTES:HEAD_BYTES], "big")
+            add(row[HEAD_BYTES:end])
+            add(row[end:])
+            add(value)
+            room -= len(row) - HEAD_BYTES + len(value) + ENTRY_OVERHEAD
+    if parts:
+        yield number_of(prefix, "big"), parts
 
 
 def _group_prefix(row: Row) -> bytes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from pystate.common.errors import CorruptSnapshotError
+from pystate.common.errors import CorruptSnapshotError, StateError
 from pystate.common.overrides import override
 from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.epoch_size import mapping_size
@@ -42,8 +43,11 @@ class RocksDBTable(RocksDBRows):
 
     __slots__ = (
         "_ahead",
+        "_ahead_ready",
+        "_all_key_bytes",
         "_cache",
         "_deserialize",
+        "_deserialize_all",
         "_fetched",
         "_is_void",
         "_key_bytes",
@@ -67,9 +71,12 @@ class RocksDBTable(RocksDBRows):
         self._to_bytes = serializer.serialize if self.stores_objects and serializer.immutable else None
         # rows are made in place: in the void namespace one call more to each is 4 % of a read
         self._is_void, self._key_bytes = addresses.is_void, addresses.key_bytes
+        self._all_key_bytes = addresses.all_key_bytes
         self._deserialize = serializer.deserialize if serializer.immutable else None
+        self._deserialize_all = serializer.deserialize_all
         self._read: dict[Hashable, Any] = {}
-        self._ahead: dict[Hashable, bytes | None] = {}
+        self._ahead: dict[Hashable, Any] = {}
+        self._ahead_ready = False  # whether what is there are stored forms; else bytes
         self._fetched = 0  # so many were put into _ahead; those asked for were taken out
         self._lookahead = Lookahead()
 
@@ -90,17 +97,18 @@ class RocksDBTable(RocksDBRows):
             fresh = self._cache.unknown(fresh)
         if not fresh:
             return
-        limit, key_bytes = self._lookahead.limit(), self._key_bytes
-        wanted: dict[bytes, Hashable] = {}
-        for key, key_group in zip(keys, key_groups, strict=True):
-            if key in fresh:
-                data = key_bytes(key)
-                wanted[pack_head(key_group, len(data)) + data] = key
-                if len(wanted) == limit:
-                    break
+        groups = dict(zip(keys, key_groups, strict=True))
+        chosen = list(islice((key for key in groups if key in fresh), self._lookahead.limit()))
+        key_data = zip(chosen, self._all_key_bytes(chosen), strict=True)
+        wanted = {pack_head(groups[key], len(data)) + data: key for key, data in key_data}
         rows = sorted(wanted)
-        values = read_ahead(rows, self._read_rows)
-        self._ahead = {wanted[row]: value for row, value in zip(rows, values, strict=False)}
+        values: list[Any] = read_ahead(rows, self._read_rows)
+        self._ahead_ready = self._deserialize is None
+        if self._deserialize is not None and None not in values:
+            with contextlib.suppress(StateError, CorruptSnapshotError):  # who asks for the damaged one is told
+                values = self._deserialize_all(values)
+                self._ahead_ready = True
+        self._ahead = dict(zip(map(wanted.__getitem__, rows), values, strict=False))
         self._fetched = len(self._ahead)
 
     @property
@@ -129,6 +137,9 @@ class RocksDBTable(RocksDBRows):
                 value = self._read_row(pack_head(key_group, len(data)) + data)
             else:
                 value = self._read_row(self._begin(key, key_group))
+        elif self._ahead_ready and value is not None:
+            self._read[key] = value
+            return value
         if value is not None and self._deserialize is not None:
             value = self._deserialize(value)
             if value is None:
@@ -178,18 +189,18 @@ class RocksDBTable(RocksDBRows):
         return ((key, None if stored is None else to_bytes(stored)) for key, stored in changes)
 
     def _write_values(self, changes: Iterable[tuple[Hashable, bytes | None]], key_groups: Mapping[Hashable, int]) -> None:
-        key_bytes, is_void, row_of, read = self._key_bytes, self._is_void, self._begin, self._read
+        row_of, read = self._begin, self._read
         waiting = iter(changes)
         while part := list(islice(waiting, ROWS_PER_WRITE)):
-            rows = []
-            for key, stored in part:
-                if stored is None and read.get(key, MISSING) is None:
-                    continue
-                if is_void:
-                    data = key_bytes(key)
-                    rows.append((pack_head(key_groups[key], len(data)) + data, stored))
-                else:
-                    rows.append((row_of(key, key_groups[key]), stored))
+            part = [pair for pair in part if pair[1] is not None or read.get(pair[0], MISSING) is not None]
+            if self._is_void:
+                data_of = self._all_key_bytes([key for key, _ in part])
+                rows = [
+                    (pack_head(key_groups[key], len(data)) + data, stored)
+                    for (key, stored), data in zip(part, data_of, strict=True)
+                ]
+            else:
+                rows = [(row_of(key, key_groups[key]), stored) for key, stored in part]
             rows.sort(key=_row_of)  # RocksDB takes sorted rows a tenth faster, the sort included
             self._write(rows)
 

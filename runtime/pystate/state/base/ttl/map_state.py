@@ -175,7 +175,7 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
     def prepare_flush(self) -> list[MapChange]:
         """Return what the epoch wrote, and what it changed in place."""
         changes = self._pairs.prepare_flush()
-        self._writes += sum(len(change.writes) for change in changes)
+        self._writes += sum(len(writes) for _, _, _, writes in changes)
         return changes
 
     @override

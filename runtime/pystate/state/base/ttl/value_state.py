@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 from pystate.api.state import ValueState
@@ -104,14 +104,14 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
     def touched_keys(self) -> list[tuple[Hashable, int]]:
         return self._pairs.touched_keys()
 
-    def prepare_flush(self) -> list[tuple[Hashable, Any]]:
+    def prepare_flush(self) -> Collection[tuple[Hashable, Any]]:
         """Return what the epoch wrote, and what it changed in place."""
-        changes: list[tuple[Hashable, Any]] = self._pairs.prepare_flush()
+        changes: Collection[tuple[Hashable, Any]] = self._pairs.prepare_flush()
         self._writes += len(changes)
         return changes
 
     @override
-    def apply_flush(self, changes: list[tuple[Hashable, Any]]) -> None:
+    def apply_flush(self, changes: Collection[tuple[Hashable, Any]]) -> None:
         self._pairs.apply_flush(changes)
 
     @override

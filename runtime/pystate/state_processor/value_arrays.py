@@ -1,0 +1,329 @@
+"""Values of snapshots, which are msgpack, as Arrow arrays: all values of a column at once.
+
+A column is read with a cursor per row. What numpy and Arrow say of the bytes is what the serializers and the converters of
+columns say element by element (`serializers`, `records.codec`); where that isn't certain, `NotInColumnsError` sends the
+caller to them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.records.codec import column_converter, is_byte_array
+from pystate.state.base.serializers import INTEGER_RANGES
+from pystate.state_processor.cells import Cells, NotInColumnsError, Numbers, numbers_at, require, spread
+
+_NIL = 0xC0
+_INTEGERS = {0xCC: ">u1", 0xCD: ">u2", 0xCE: ">u4", 0xCF: ">u8", 0xD0: ">i1", 0xD1: ">i2", 0xD2: ">i4", 0xD3: ">i8"}
+_TEXTS = {0xD9: ">u1", 0xDA: ">u2", 0xDB: ">u4"}
+_BYTES = {0xC4: ">u1", 0xC5: ">u2", 0xC6: ">u4"}
+_LISTS = {0xDC: ">u2", 0xDD: ">u4"}
+_MANY = 256
+"""Lists with more elements than these are read one by one: the cursors of all rows go from element to element."""
+
+_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+_LAST_DAY = dt.date.max.toordinal()
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - as timestamps without a time zone are counted
+_MICROSECOND = dt.timedelta(microseconds=1)
+_FIRST_MOMENT = (dt.datetime.min - _EPOCH) // _MICROSECOND  # noqa: DTZ901
+_LAST_MOMENT = (dt.datetime.max - _EPOCH) // _MICROSECOND  # noqa: DTZ901
+_DAY_MICROSECONDS = 86_400_000_000
+_NANOS = 1_000_000_000
+
+
+class _Cursor:
+    """Where each row is read."""
+
+    __slots__ = ("at", "data", "ends")
+
+    def __init__(self, data: Numbers, at: Numbers, ends: Numbers) -> None:
+        self.data = data
+        self.at = at
+        self.ends = ends
+
+    def firsts(self) -> Numbers:
+        """Return the byte at which each row stands."""
+        require(bool((self.at < self.ends).all()))
+        first: Numbers = self.data[self.at]
+        return first
+
+    def forward(self, lengths: Numbers | int) -> None:
+        """Go on by so many bytes; no row may leave its cell."""
+        self.at = self.at + lengths
+        require(bool((self.at <= self.ends).all()))
+
+
+Read = Callable[[_Cursor], pa.Array]
+
+
+def value_array(cells: Cells, type_info: TypeInformation, *, nullable: bool = False) -> pa.Array:
+    """Return values as an Arrow array of their column's type.
+
+    Args:
+        cells: The bytes of each.
+        type_info: Their type.
+        nullable: Whether nil stands for None.
+
+    Raises:
+        NotInColumnsError: It takes the serializer to tell what they are.
+    """
+    cursor = _Cursor(cells.data, cells.starts, cells.ends)
+    read = _reader(type_info)
+    array = _with_nulls(cursor, read) if nullable else read(cursor)
+    require(bool((cursor.at == cursor.ends).all()))
+    return array
+
+
+def _with_nulls(cursor: _Cursor, read: Read) -> pa.Array:
+    present = cursor.firsts() != _NIL
+    if present.all():
+        return read(cursor)
+    rows = np.flatnonzero(present)
+    some = _Cursor(cursor.data, cursor.at[rows], cursor.ends[rows])
+    array = read(some)
+    at = cursor.at + 1
+    at[rows] = some.at
+    cursor.at = at
+    return spread(array, present)
+
+
+def _reader(type_info: TypeInformation) -> Read:
+    kind = type_info.kind
+    if kind in INTEGER_RANGES:
+        low, high = INTEGER_RANGES[kind]
+        arrow_type = column_converter(type_info).arrow_type
+        return lambda cursor: pa.array(_integers(cursor, low, high)).cast(arrow_type)
+    if is_byte_array(type_info):
+        return lambda cursor: _strings(cursor, None, _BYTES).to_binary()
+    if kind in (TypeKind.ROW, TypeKind.TUPLE):
+        return _struct_reader(type_info)
+    if kind is TypeKind.MAP:
+        return _map_reader(type_info)
+    if type_info.elements:
+        return _list_reader(type_info)
+    if kind not in _SCALARS:
+        raise NotInColumnsError
+    return _SCALARS[kind]
+
+
+def _integers(cursor: _Cursor, low: int, high: int) -> Numbers:
+    """Read integers of 64 bits, of which all must be in a range."""
+    first = cursor.firsts()
+    values = first.view(np.int8).astype(np.int64)  # as the shortest form has them
+    lengths = np.ones(len(first), np.int64)
+    known = (first < 0x80) | (first >= 0xE0)
+    if not known.all():
+        for code, kind in _INTEGERS.items():
+            rows = np.flatnonzero(first == code)
+            if len(rows):
+                found = numbers_at(cursor.data, cursor.at[rows] + 1, kind)
+                require(kind != ">u8" or not len(found) or int(found.max()) <= high)
+                values[rows] = found.astype(np.int64)
+                lengths[rows] += found.dtype.itemsize
+                known[rows] = True
+        require(bool(known.all()))
+    cursor.forward(lengths)
+    require(not len(values) or (low <= int(values.min()) and int(values.max()) <= high))
+    return values
+
+
+def _strings(cursor: _Cursor, short: tuple[int, int] | None, long: dict[int, str]) -> Cells:
+    """Read what has its length in front: where the first byte of a short one is less than 32 above a code, or 16."""
+    first = cursor.firsts()
+    sizes, heads = _sizes(cursor, first, short, long)
+    starts = cursor.at + heads
+    cursor.forward(heads + sizes)
+    return Cells(cursor.data, starts, cursor.at)
+
+
+def _sizes(cursor: _Cursor, first: Numbers, short: tuple[int, int] | None, long: dict[int, str]) -> tuple[Numbers, Numbers]:
+    """Return the sizes that stand in front, and how many bytes say so."""
+    sizes = np.zeros(len(first), np.int64)
+    heads = np.ones(len(first), np.int64)
+    known = np.zeros(len(first), bool)
+    if short is not None:
+        code, count = short
+        known = (first >= code) & (first < code + count)
+        sizes = np.where(known, first.astype(np.int64) - code, 0)
+    if not known.all():
+        for code, kind in long.items():
+            rows = np.flatnonzero(first == code)
+            if len(rows):
+                found = numbers_at(cursor.data, cursor.at[rows] + 1, kind)
+                sizes[rows] = found
+                heads[rows] += found.dtype.itemsize
+                known[rows] = True
+        require(bool(known.all()))
+    return sizes, heads
+
+
+def _counts(cursor: _Cursor) -> Numbers:
+    """Read the heads of lists; return how many elements each has."""
+    counts, heads = _sizes(cursor, cursor.firsts(), (0x90, 16), _LISTS)
+    cursor.forward(heads)
+    return counts
+
+
+def _text(cursor: _Cursor) -> pa.Array:
+    return _strings(cursor, (0xA0, 32), _TEXTS).to_text()
+
+
+def _char(cursor: _Cursor) -> pa.Array:
+    texts = _text(cursor)
+    require(bool(pc.all(pc.equal(pc.utf8_length(texts), 1)).as_py() is not False))
+    return texts
+
+
+def _boolean(cursor: _Cursor) -> pa.Array:
+    first = cursor.firsts()
+    require(bool(((first == 0xC2) | (first == 0xC3)).all()))
+    cursor.forward(1)
+    return pa.array(first == 0xC3)
+
+
+def _doubles(cursor: _Cursor) -> Numbers:
+    require(bool((cursor.firsts() == 0xCB).all()))
+    values = numbers_at(cursor.data, cursor.at + 1, ">f8").astype(np.float64)
+    cursor.forward(9)
+    return values
+
+
+def _float(cursor: _Cursor) -> pa.Array:
+    values = _doubles(cursor)
+    with np.errstate(over="ignore", invalid="ignore"):
+        short = values.astype(np.float32)
+    require(bool((np.isfinite(short) == np.isfinite(values)).all()))
+    return pa.array(short)
+
+
+def _decimal(cursor: _Cursor) -> pa.Array:
+    try:
+        numbers = [Decimal(text) for text in _text(cursor).to_pylist()]
+    except ArithmeticError as error:
+        raise NotInColumnsError from error
+    require(all(number.is_finite() for number in numbers))
+    return pa.array(map(str, numbers), pa.string())
+
+
+def _date(cursor: _Cursor) -> pa.Array:
+    days = _integers(cursor, 1, _LAST_DAY)
+    return pa.array((days - _EPOCH_DAY).astype(np.int32)).view(pa.date32())
+
+
+def _time(cursor: _Cursor) -> pa.Array:
+    moments = _integers(cursor, 0, _DAY_MICROSECONDS - 1).tolist()
+    return pa.array(((_EPOCH + moment * _MICROSECOND).time().isoformat() for moment in moments), pa.string())
+
+
+def _instant(cursor: _Cursor) -> pa.Array:
+    require(bool((cursor.firsts() == 0x92).all()))
+    cursor.forward(1)
+    seconds = pa.array(_integers(cursor, *INTEGER_RANGES[TypeKind.LONG]))
+    nanos = pa.array(_integers(cursor, 0, _NANOS - 1).astype(np.int32))
+    return pa.StructArray.from_arrays([seconds, nanos], ["seconds", "nanos"])
+
+
+_SCALARS: dict[TypeKind, Read] = {
+    TypeKind.STRING: _text,
+    TypeKind.CHAR: _char,
+    TypeKind.BOOLEAN: _boolean,
+    TypeKind.FLOAT: _float,
+    TypeKind.DOUBLE: lambda cursor: pa.array(_doubles(cursor)),
+    TypeKind.BIG_INT: lambda cursor: pa.array(_integers(cursor, *INTEGER_RANGES[TypeKind.LONG])).cast(pa.string()),
+    TypeKind.BIG_DEC: _decimal,
+    TypeKind.SQL_DATE: _date,
+    TypeKind.SQL_TIME: _time,
+    TypeKind.SQL_TIMESTAMP: lambda cursor: pa.array(_integers(cursor, _FIRST_MOMENT, _LAST_MOMENT)).view(pa.timestamp("us")),
+    TypeKind.INSTANT: _instant,
+}
+
+
+def _struct_reader(type_info: TypeInformation) -> Read:
+    parts = [_reader(part) for part in type_info.elements]
+    is_row = type_info.kind is TypeKind.ROW
+    fields = list(column_converter(type_info).arrow_type)
+    size = len(parts) + is_row
+
+    def read(cursor: _Cursor) -> pa.Array:
+        require(bool((_counts(cursor) == size).all()))
+        if is_row:  # a column has no place for another kind than INSERT
+            require(bool((cursor.firsts() == 0).all()))
+            cursor.forward(1)
+        rows = len(cursor.at)
+        arrays = [_with_nulls(cursor, part) for part in parts]
+        return pa.StructArray.from_arrays(arrays, fields=fields) if parts else pa.array([{}] * rows, pa.struct([]))
+
+    return read
+
+
+def _list_reader(type_info: TypeInformation) -> Read:
+    element = _reader(type_info.elements[0])
+    arrow_type = column_converter(type_info).arrow_type
+
+    def read(cursor: _Cursor) -> pa.Array:
+        counts = _counts(cursor)
+        (values,) = _elements(cursor, counts, [lambda some: _with_nulls(some, element)], [arrow_type.value_type])
+        return pa.ListArray.from_arrays(_offsets(counts), values).cast(arrow_type)
+
+    return read
+
+
+def _map_reader(type_info: TypeInformation) -> Read:
+    key, value = map(_reader, type_info.elements)
+    arrow_type = column_converter(type_info).arrow_type
+
+    def read(cursor: _Cursor) -> pa.Array:
+        counts = _counts(cursor)
+        require(not (counts % 2).any())
+        readers: list[Read] = [key, lambda some: _with_nulls(some, value)]
+        keys, values = _elements(cursor, counts // 2, readers, [arrow_type.key_type, arrow_type.item_type])
+        if type_info.elements[0].kind not in _DISTINCT or _repeats(keys, counts // 2):
+            raise NotInColumnsError  # a dict has the last value of a key that is there twice
+        return pa.MapArray.from_arrays(_offsets(counts // 2), keys, values).cast(arrow_type)
+
+    return read
+
+
+_DISTINCT = frozenset({*INTEGER_RANGES, TypeKind.STRING, TypeKind.CHAR, TypeKind.BOOLEAN, TypeKind.SQL_DATE})
+"""Map keys that are equal in Python where they are in Arrow."""
+
+
+def _repeats(keys: pa.Array, counts: Numbers) -> bool:
+    """Return whether a map has a key twice."""
+    if not len(keys):
+        return False
+    codes = keys.dictionary_encode().indices.to_numpy()
+    rows = np.repeat(np.arange(len(counts)), counts)
+    return len(np.unique(rows * (int(codes.max()) + 1) + codes)) < len(codes)
+
+
+def _elements(cursor: _Cursor, counts: Numbers, readers: list[Read], types: list[pa.DataType]) -> list[pa.Array]:
+    """Read the elements of all lists, one of each row after another; return them row by row, for each reader."""
+    most = int(counts.max()) if len(counts) else 0
+    require(most <= _MANY)
+    found: list[list[pa.Array]] = [[] for _ in readers]
+    of_rows = []
+    at = cursor.at.copy()
+    for turn in range(most):
+        rows = np.flatnonzero(counts > turn)
+        some = _Cursor(cursor.data, at[rows], cursor.ends[rows])
+        for read, arrays in zip(readers, found, strict=True):
+            arrays.append(read(some))
+        at[rows] = some.at
+        of_rows.append(rows)
+    cursor.at = at
+    if not of_rows:
+        return [pa.array([], arrow_type) for arrow_type in types]
+    order = pa.array(np.argsort(np.concatenate(of_rows), kind="stable"))
+    return [pa.concat_arrays(arrays).take(order) for arrays in found]
+
+
+def _offsets(counts: Numbers) -> pa.Array:
+    return pa.array(np.concatenate(([0], np.cumsum(counts))).astype(np.int32))
