@@ -1,8 +1,8 @@
 """Runs the programs in a real PyFlink and writes what it answers; needs nothing of ours but `answers.py` beside it.
 
 Programs of one mode, parallelism and pace share jobs: starting Flink's Python workers takes longer than all they do. A job
-doesn't have too many of them: its threads would bring the machine to a stand. Modes and parallelisms that are not asked for
-stay in the file as they are.
+doesn't have too many of them, and each has a process and a JVM of its own: threads that jobs leave behind, thousands of
+them, would bring the machine to a stand. Modes and parallelisms that are not asked for stay in the file as they are.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import datetime
 import importlib.metadata
 import json
+import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -89,6 +90,27 @@ def ask_in_parts(programs: list[Program], mode: str, parallelism: int, *, paced:
     return {label: answer for part in parts for label, answer in ask_in_parts(part, mode, parallelism, paced=paced).items()}
 
 
+def ask_in_a_process(programs: list[Program], mode: str, parallelism: int, *, paced: bool) -> dict[str, dict[str, int]]:
+    """Run programs in another process, which takes its JVM with it when it ends."""
+    context = multiprocessing.get_context("fork")  # no JVM runs here
+    receiver, sender = context.Pipe(duplex=False)
+
+    def run() -> None:
+        sender.send(ask_in_parts(programs, mode, parallelism, paced=paced))
+
+    process = context.Process(target=run)
+    process.start()
+    sender.close()
+    try:
+        found: dict[str, dict[str, int]] = receiver.recv()
+    except EOFError:
+        found = {}
+    process.join()
+    if process.exitcode:
+        print(f"{programs[0].name} ...: the process ended with {process.exitcode}", flush=True)
+    return found
+
+
 def write(path: Path, found: dict[str, Any]) -> None:
     """Write what is known by now."""
     recorded = {
@@ -119,7 +141,7 @@ def main() -> None:
                 chosen = [one for one in fitting if one.paced == paced]
                 largest = SUBTASKS // parallelism
                 for group in [chosen[first : first + largest] for first in range(0, len(chosen), largest)]:
-                    answered = ask_in_parts(group, mode, parallelism, paced=paced)
+                    answered = ask_in_a_process(group, mode, parallelism, paced=paced)
                     found.setdefault(f"{mode} {parallelism}", {}).update(answered)
                     write(options.output, found)
 

@@ -29,6 +29,7 @@ from pystate.plan.planner import JobPlanner
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.slot.operator_chain import OperatorChain
+from pystate.slot.restored_operator import RestoredOperator
 from pystate.spark.micro_batch.exchange import forward_rows
 from pystate.spark.micro_batch.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, LevelWriter, Port, levels_of
 from pystate.spark.micro_batch.source_stage import SourceStage, SourceStageSpec
@@ -87,7 +88,7 @@ class InProcessExecutor(Executor):
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
         plan = JobPlanner(graph, uids, parallelism, None).plan(types)
         clock = Clock()
-        job = _Job(plan, configuration, clock)  # operators of ours may name time.sleep, and are pickled by that name
+        job = InProcessJob(plan, clock)  # operators of ours may name time.sleep, and are pickled by that name
         with mock.patch.object(time, "sleep", clock.sleep):
             job.open()
             longest = 0 if plan.batch else max(len(source.step.collection) for source in plan.sources)
@@ -102,12 +103,21 @@ class InProcessExecutor(Executor):
         return JobExecutionResult("0" * 32, 0)
 
 
-class _Job:
-    def __init__(self, plan: JobPlan, configuration: Configuration, clock: Clock) -> None:
+class InProcessJob:
+    """An execution attempt.
+
+    Args:
+        plan: What runs.
+        clock: The time.
+        backend: The state backend.
+        directory: For its files.
+    """
+
+    def __init__(self, plan: JobPlan, clock: Clock, backend: str = "hashmap", directory: str = "") -> None:
         self._plan = plan
-        self._environment = JobEnvironment("a" * 32, "job", 0, {}, "hashmap", 1 << 20, "", batch=plan.batch)
+        self._environment = JobEnvironment("a" * 32, "job", 0, {}, backend, 1 << 20, directory, batch=plan.batch)
         self._kept: dict[int, list[pa.RecordBatch]] = defaultdict(list)
-        self._chains = {
+        self.chains = {
             (task.uid, index): OperatorChain(_copy(task), index, self._environment, self._keep, clock)
             for task in plan.tasks
             for index in range(task.parallelism)
@@ -116,16 +126,18 @@ class _Job:
         self._stages = [self._stage(source) for source in plan.sources]
         self._epochs = itertools.count()
 
-    def open(self) -> None:
-        for chain in self._chains.values():
-            chain.open()
+    def open(self, restored: Callable[[str, int], RestoredOperator] | None = None) -> None:
+        """Open all functions, with what each operator's uid and subtask find of a snapshot."""
+        for (_, subtask), chain in self.chains.items():
+            uids = [operator.spec.uid for operator in chain.operators]
+            chain.open(None if restored is None else {uid: restored(uid, subtask) for uid in uids}, restored and 1)
         for stage in self._stages:
             if stage is not None:
                 stage.open(0)
 
     def commit_rest(self) -> None:
         """Have sinks make all visible: jobs here take no checkpoints."""
-        for chain in self._chains.values():
+        for chain in self.chains.values():
             for operator in reversed(chain.operators):
                 operator.commit_rest()
 
@@ -133,7 +145,7 @@ class _Job:
         for stage in self._stages:
             if stage is not None:
                 stage.close()
-        for chain in self._chains.values():
+        for chain in self.chains.values():
             chain.close()
 
     def run_epoch(self, part: slice, *, end_of_input: bool = False) -> None:
@@ -145,7 +157,7 @@ class _Job:
         ]
         for level, following in zip(self._levels, [*self._levels[1:], None], strict=True):
             rows = self._run_level(level, following, rows, sinks, end_of_input=end_of_input)
-        for chain in self._chains.values():
+        for chain in self.chains.values():
             chain.finish_epoch()
         epoch = next(self._epochs)
         for sink in self._plan.sinks:
@@ -165,7 +177,7 @@ class _Job:
         made: list[tuple[int, pa.RecordBatch]] = []
         for partition in range(level.partitions):
             task, subtask = level.owner_of(partition)
-            chain, came = self._chains[task.uid, subtask], []
+            chain, came = self.chains[task.uid, subtask], []
             passing = forward_rows(level, following, partitions[partition], lambda *rows: came.append(rows))  # noqa: B023
             made += [(partition, batch) for batch in passing]
             inputs = task.inputs

@@ -15,7 +15,7 @@ from pystate.api.output_tag import OutputTag
 from pystate.api.window.assigners import GlobalWindows, TumblingEventTimeWindows
 from pystate.api.window.operation import WindowOperation
 from pystate.api.window.triggers import CountTrigger, EventTimeTrigger, Trigger, TriggerResult
-from pystate.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
+from pystate.api.window.windows import MIN_TIMESTAMP
 from pystate.common import Types
 from pystate.common.errors import ControlError
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
@@ -99,7 +99,7 @@ def test_what_a_function_emits_has_the_time_of_what_it_was_called_for(tmp_path: 
     assert bench.taken() == [(0, "EVENT_TIME 5", 5, 5)]
     bench.now = 5
     bench.chain.on_tick()
-    assert bench.taken() == [(0, "PROCESSING_TIME 5", None, 5)]
+    assert bench.taken() == [(0, "PROCESSING_TIME 5", 5, 5)]
     assert bench.chain.next_processing_time_timer() == 6
     bench.chain.close()
 
@@ -110,7 +110,7 @@ def test_an_epoch_of_the_clock_fires_timers_up_to_the_drivers_time_whatever_the_
     bench.elements((5, 100), (7, 100))
     bench.taken()
     bench.chain.advance_watermarks(clock=5)
-    assert bench.taken() == [(0, "PROCESSING_TIME 5", None, MIN_WATERMARK)]
+    assert bench.taken() == [(0, "PROCESSING_TIME 5", 5, MIN_WATERMARK)]
     assert bench.chain.next_processing_time_timer() == 7
     bench.now = 9
     bench.chain.advance_watermarks(clock=6)
@@ -129,7 +129,7 @@ def test_rows_without_times_leave_elements_without_one_also_behind_timers(tmp_pa
     bench.chain.close()
 
 
-def test_what_a_window_emits_has_its_last_time_and_a_late_element_its_own(tmp_path: Path) -> None:
+def test_what_a_window_emits_at_its_end_has_its_last_time_and_a_late_element_its_own(tmp_path: Path) -> None:
     windows = WindowOperation(TumblingEventTimeWindows(10), EventTimeTrigger(), late_tag=LATE, reduce_function=max)
     bench = Bench(OperatorKind.WINDOW, windows, tmp_path)
     bench.elements((5, 1), (6, 2))
@@ -151,13 +151,13 @@ class Times(CountTrigger):
         return super().on_element(element, timestamp, window, ctx)
 
 
-def test_the_time_of_a_window_that_has_fired_is_not_that_of_the_next_element(tmp_path: Path) -> None:
+def test_what_a_window_emits_for_an_element_has_the_time_of_the_element(tmp_path: Path) -> None:
     trigger = Times()
     windows = WindowOperation(GlobalWindows(), trigger, reduce_function=max)
-    bench = Bench(OperatorKind.WINDOW, windows, tmp_path, timestamped=False)
-    bench.elements((1, None), (2, None))
-    assert [time for _, _, time, _ in bench.taken()] == [MAX_TIMESTAMP, MAX_TIMESTAMP]
-    assert trigger.seen == [MIN_TIMESTAMP, MIN_TIMESTAMP]
+    bench = Bench(OperatorKind.WINDOW, windows, tmp_path)
+    bench.elements((1, 70), (2, None), (3, 20))
+    assert [time for _, _, time, _ in bench.taken()] == [70, None, 20]
+    assert trigger.seen == [70, MIN_TIMESTAMP, 20]
     bench.chain.close()
 
 

@@ -18,6 +18,8 @@ from pystate.testing import WindowOperatorTestHarness
 LATE = OutputTag("late")
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 PRICED = Types.ROW_NAMED(["word", "price"], [Types.STRING(), Types.DOUBLE()])
+NUMBERED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
+"""With a field that isn't aggregated: that of a window's first element."""
 SMALL = Types.TUPLE([Types.STRING(), Types.SHORT()])
 
 
@@ -65,6 +67,8 @@ def number_of(random_: random.Random, type_info: TypeInformation) -> Any:
         (AccumulateType.MIN, "price", PRICED),
         (AccumulateType.SUM, "price", PRICED),
         (AccumulateType.MAX, 1, SMALL),
+        (AccumulateType.MAX, 1, NUMBERED),
+        (AccumulateType.SUM, 1, NUMBERED),
         (None, None, PAIR),
     ],
 )
@@ -82,7 +86,8 @@ def test_columns_give_what_elements_give(
         elements, times = [], []
         for _ in range(60):
             word, number = random_.choice("abc"), number_of(random_, type_info)
-            elements.append(Row(word=word, price=number) if type_info is PRICED else (word, number))
+            place = (60 * turn + len(elements),) if type_info is NUMBERED else ()
+            elements.append(Row(word=word, price=number) if type_info is PRICED else (word, number, *place))
             times.append(10 * turn + random_.randint(-5, 10))
         for harness in both:
             harness.process_elements(elements, times)

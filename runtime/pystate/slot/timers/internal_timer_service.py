@@ -133,13 +133,14 @@ class InternalTimerService:
         """
         if self._bulk is not None:
             return self._fire_in_bulk(self._bulk, watermark)
-        return self._fire(self._event, watermark, self._target.on_event_time, stamped=True)
+        return self._fire(self._event, watermark, self._target.on_event_time)
 
     def advance_processing_time(self, now: int) -> int:
-        """Fire the timers up to a time of the clock; see `advance_watermark`. What they emit has no time, as in Flink."""
-        return self._fire(self._processing, now, self._target.on_processing_time, stamped=False)
+        """Fire the timers up to a time of the clock; see `advance_watermark`."""
+        return self._fire(self._processing, now, self._target.on_processing_time)
 
-    def _fire(self, queue: KeyGroupedPriorityQueue, limit: int, call: Callable[[int, Any], None], *, stamped: bool) -> int:
+    def _fire(self, queue: KeyGroupedPriorityQueue, limit: int, call: Callable[[int, Any], None]) -> int:
+        """Fire timers. What they emit has their time, that of the clock too, as in PyFlink."""
         backend, time, external = self._backend, self._time, self._namespaces.external
         set_current_key = backend.key_context.set_current_key
         fired = 0
@@ -148,7 +149,7 @@ class InternalTimerService:
             while (timer := queue.peek()) is not None and timer.timestamp <= limit:
                 queue.remove(timer)
                 set_current_key(timer.key, timer.key_group)
-                time.timestamp = timer.timestamp if stamped else None
+                time.timestamp = timer.timestamp
                 call(timer.timestamp, external(timer.namespace))
                 fired += 1
                 if fired % FIRED_PER_LOOK == 0:

@@ -129,7 +129,11 @@ class WindowColumns:
         if partials is None:
             return False
         keys, groups = distinct.internal, distinct.groups
-        places, of_pane = np.divmod(ordered[bounds], len(starts))
+        numbers = ordered[bounds]
+        if len(starts) > 1:  # a window of several panes has the other fields of its first element, whose group comes first
+            turns = np.argsort(order[bounds])
+            numbers, partials = numbers[turns], [partials[turn] for turn in turns.tolist()]
+        places, of_pane = np.divmod(numbers, len(starts))
         for place, start, partial in zip(places.tolist(), starts[of_pane].tolist(), partials, strict=True):
             self._windows.merge(keys[place], groups[place], start, partial)
         return True

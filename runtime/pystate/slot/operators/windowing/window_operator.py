@@ -167,16 +167,12 @@ class WindowOperator:
             self._contents.clear()
 
     def _emit(self, window: Any, inputs: list[Any]) -> None:
-        """Call the window's function, and emit the results with the last time of the window."""
-        time, output = self._time, self._output
+        """Call the window's function, and emit the results with the time of what fires it: a timer, or an element."""
+        output = self._output
         self._context.select(window)
-        before, time.timestamp = time.timestamp, window.max_timestamp()
-        try:
-            for result in self._call(self._backend.current_key, window, self._context, inputs) or ():
-                collect = output.collect
-                collect(result)
-        finally:
-            time.timestamp = before
+        for result in self._call(self._backend.current_key, window, self._context, inputs) or ():
+            collect = output.collect
+            collect(result)
 
     def _clear(self, window: Any, merging: MergingWindowSet | None) -> None:
         """Forget a window: contents, trigger, the function's states."""
