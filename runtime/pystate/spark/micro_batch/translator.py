@@ -14,13 +14,13 @@ from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
 from pystate.common.type_info import TypeInformation, Types
-from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
+from pystate.plan.job_plan import JobPlan, SourcePlan, vertex_id
 from pystate.plan.output import Routing
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, ROUTE_FIELD, TIMESTAMP_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.spark.collection_source import collection_frame
-from pystate.spark.micro_batch.exchange import SlotDirectory, exchange_stage, fetch_stage
+from pystate.spark.micro_batch.exchange import SlotDirectory, exchange_stage
 from pystate.spark.micro_batch.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, Port, levels_of
 from pystate.spark.micro_batch.source_checks import check_frame, check_no_other_query
 from pystate.spark.micro_batch.worker_stages import chain_stage
@@ -158,14 +158,6 @@ def _staged(
     )
     report = None if metrics is None else metrics.reporter(source.uid, plan.parallelism)
     return frame.mapInArrow(chain_stage(head, environment, first, report), from_arrow_schema(first.schema()))
-
-
-def kept_frame(spark: SparkSession, plan: JobPlan, sink: SinkPlan, slots: SlotDirectory, epoch: int) -> DataFrame:
-    """Return a batch DataFrame over the kept output of one sink; reshape it at will."""
-    task = plan.task(sink.task_uid)
-    schema = from_arrow_schema(task.output(sink.tag).schema())
-    subtasks = spark.range(0, task.parallelism, 1, task.parallelism)
-    return subtasks.mapInArrow(fetch_stage(slots, task.uid, sink.tag, epoch), schema)
 
 
 def _routed(frame: DataFrame, level: Level) -> DataFrame:
