@@ -15,6 +15,10 @@ RERUNS ?= 0
 SERVERS := hadoop flink kafka spark-kafka
 PYFLINK := build/pyflink
 PYFLINK_PYTHON ?= python3.11
+PEERS := build/peers
+# how many rows `make peers` counts, and how often each side does
+ROWS ?= 2000000
+ROUNDS ?= 3
 PYFLINK_ANSWERS := $(CURDIR)/build/fidelity.json
 # one more than the two cores of CI: they often wait for processes that they start, and only one of them has Spark
 WORKERS ?= 3
@@ -27,7 +31,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity test test-slow test-slow-in-ci test-all lint format types conf docs lock clean
+.PHONY: help setup java servers demo fidelity peers test test-slow test-slow-in-ci test-all lint format types conf docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +61,9 @@ fidelity: setup $(PYFLINK)/.complete ## Run the programs of tests/fidelity in a 
 	$(BIN)/python -m tests.fidelity.compare --pyflink $(PYFLINK)/bin/python --answers $(PYFLINK_ANSWERS) \
 		$(if $(RECORD),--record) $(addprefix --only ,$(ONLY))
 	$(if $(SPARK),$(BIN)/python -m pytest tests/fidelity/test_on_spark.py)
+
+peers: setup $(PYFLINK)/.complete $(PEERS)/.complete ## Count per key here, in Spark, in Flink SQL and in PyFlink, one after the other, and print who does how many rows/s (ROWS=500000, ROUNDS=1; RECORD=1: keep the table)
+	PYTHONPATH=$(CURDIR)/$(PEERS) $(BIN)/python benchmarks/peers.py --pyflink $(PYFLINK)/bin/python --rows $(ROWS) --rounds $(ROUNDS) $(if $(RECORD),--record benchmarks/results/peers.md)
 
 test: lint types setup ## Lint, types and all tests but the slow ones
 	$(BIN)/python -m pytest -m "not slow" --reruns $(RERUNS) $(PARALLEL)
@@ -91,6 +98,7 @@ lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGR
 	$(UV_COMPILE) requirements/build.in -o requirements/build.lock
 	$(UV_COMPILE) pyproject.toml --extra dev -o requirements/dev.lock
 	$(UV_COMPILE) pyproject.toml --extra java -c requirements/dev.lock -o requirements/java.lock
+	$(UV_COMPILE) requirements/peers.in -o requirements/peers.lock
 	$(filter-out --universal --python-version 3.10,$(UV_COMPILE)) --python-version 3.11 requirements/pyflink.in -o requirements/pyflink.lock
 
 clean: ## Remove .venv, caches and build results
@@ -132,6 +140,11 @@ $(PYFLINK)/.complete: requirements/pyflink.lock
 	$(PYFLINK_PYTHON) -m venv $(PYFLINK)
 	@$(PYFLINK)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r requirements/pyflink.lock || { \
 		echo "PyFlink could not be installed: pip must reach a package index (about 700 MB)." >&2; exit 1; }
+	@touch $@
+
+$(PEERS)/.complete: requirements/peers.lock | $(INSTALLED)
+	rm -rf $(PEERS)
+	$(PIP) install --quiet --require-hashes --only-binary :all: --target $(PEERS) -r requirements/peers.lock
 	@touch $@
 
 $(LOCK_VENV)/bin/uv:

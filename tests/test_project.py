@@ -43,7 +43,7 @@ def _wanted(*extras: str) -> list[Requirement]:
 
 
 def test_the_locks_are_there() -> None:
-    assert [lock.name for lock in LOCKS] == ["build.lock", "dev.lock", "java.lock", "pyflink.lock"]
+    assert [lock.name for lock in LOCKS] == ["build.lock", "dev.lock", "java.lock", "peers.lock", "pyflink.lock"]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
