@@ -1,10 +1,11 @@
-"""A rolling `sum(1)` by key through one subtask, by columns and element by element, without Spark.
+"""Rolling `sum(1)` and `max_by(1)` by key through one subtask, by columns and element by element, without Spark.
 
     python benchmarks/field_aggregation.py [--rounds N]
 
 Record batches of 10,000 (word, number) pairs go through `OperatorChain.on_batch`; ten batches and a flush are an epoch.
 *hot*: 1,000 keys. *cold*: 100,000 keys, each once to an epoch. *element* is a subclass of the same aggregation, which no
-columns take over. Figures are processor time of the calling thread in the best epoch; the sides take turns.
+columns take over. *mini-batch* gives one result per key and epoch. Figures are processor time of the calling thread in
+the best epoch; the sides take turns.
 """
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pystate.records.codec import KEY_GROUP_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.slot.operator_chain import OperatorChain
 
+MINI_BATCH = {"execution.mini-batch.enabled": "true"}
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
@@ -28,7 +30,7 @@ class ElementAggregation(FieldAggregation):
 
 
 class AggregationSide(SlotSide):
-    def __init__(self, backend, folder, function):
+    def __init__(self, backend, folder, function, kind=AccumulateType.SUM, configuration=None):
         task = TaskSpec(
             uid="sum",
             name="sum",
@@ -36,10 +38,10 @@ class AggregationSide(SlotSide):
             parallelism=1,
             max_parallelism=MAX_PARALLELISM,
             inputs=[TaskInput(PAIR, KeyColumn("f0", Types.STRING()))],
-            head=OperatorSpec("sum", "sum", OperatorKind.REDUCE, function(AccumulateType.SUM, 1), output_type=PAIR),
+            head=OperatorSpec("sum", "sum", OperatorKind.REDUCE, function(kind, 1), output_type=PAIR),
             chain=Chain(outputs=[OutputSpec(1, OutputKind.FRAME, "out", PAIR)]),
         )
-        environment = JobEnvironment("b" * 32, "job", 0, {}, backend, 1 << 20, folder)
+        environment = JobEnvironment("b" * 32, "job", 0, configuration or {}, backend, 1 << 20, folder)
         self.chain = OperatorChain(task, 0, environment, lambda output, batch: None)
         self.chain.open()
 
@@ -52,11 +54,16 @@ def pair_batches(words, codec):
 
 
 def sides_of(folder):
-    return {
+    ways = (("element", ElementAggregation), ("columns", FieldAggregation))
+    sides = {
         f"{backend}, {how}": AggregationSide(backend, folder, function)
         for backend in ("hashmap", "rocksdb")
-        for how, function in (("element", ElementAggregation), ("columns", FieldAggregation))
+        for how, function in ways
     }
+    for how, function in ways:
+        sides[f"hashmap, max_by, {how}"] = AggregationSide("hashmap", folder, function, AccumulateType.MAX_BY)
+        sides[f"hashmap, mini-batch, {how}"] = AggregationSide("hashmap", folder, function, configuration=MINI_BATCH)
+    return sides
 
 
 if __name__ == "__main__":

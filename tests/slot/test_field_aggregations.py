@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +14,24 @@ import pyarrow as pa
 import pytest
 
 from pystate.api.aggregation import AccumulateType, FieldAggregation
+from pystate.api.functions import ProcessFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import PystateError
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec
+from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.operator_chain import OperatorChain
-from pystate.slot.operators.field_aggregations import ColumnAggregation
 from pystate.state.base.keys import KeyCodec
 
 MAX_PARALLELISM = 16
 KEY = Types.STRING()
 SUM, MIN, MAX = AccumulateType.SUM, AccumulateType.MIN, AccumulateType.MAX
+MIN_BY, MAX_BY = AccumulateType.MIN_BY, AccumulateType.MAX_BY
+KINDS = [SUM, MIN, MAX, MIN_BY, MAX_BY]
+MINI_BATCH = {"execution.mini-batch.enabled": "true"}
 
 
 class OneByOne(FieldAggregation):
@@ -37,7 +42,14 @@ class Side:
     """A task that aggregates."""
 
     def __init__(
-        self, function: Any, type_info: TypeInformation, folder: Path, backend: str, *, mapped: bool = False
+        self,
+        function: Any,
+        type_info: TypeInformation,
+        folder: Path,
+        backend: str,
+        *,
+        mapped: bool = False,
+        configuration: dict[str, str] | None = None,
     ) -> None:
         out = OutputSpec(0, OutputKind.FRAME, "out", type_info)
         chain = Chain(outputs=[out])
@@ -46,7 +58,7 @@ class Side:
         inputs = [TaskInput(type_info, KeyColumn(KEY_FIELD, KEY))]
         head = OperatorSpec("head", "head", OperatorKind.REDUCE, function)
         task = TaskSpec("head", "head", "c" * 32, 1, MAX_PARALLELISM, inputs, head, chain)
-        environment = JobEnvironment("b" * 32, "job", 0, {}, backend, 1 << 20, str(folder))
+        environment = JobEnvironment("b" * 32, "job", 0, configuration or {}, backend, 1 << 20, str(folder))
         self.codec = RecordCodec(type_info, "test")
         self.results: list[Any] = []
         self.chain = OperatorChain(task, 0, environment, lambda _, rows: self.results.extend(self.codec.decode(rows)))
@@ -127,7 +139,7 @@ SHAPES: list[tuple[Callable[..., Any], TypeInformation, Any, Callable[[random.Ra
 ]
 
 
-@pytest.mark.parametrize("kind", [SUM, MIN, MAX])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("element", "type_info", "field", "number"), SHAPES)
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_columns_give_the_results_of_single_elements(
@@ -170,7 +182,7 @@ ODD: list[tuple[TypeInformation, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", [SUM, MIN, MAX])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("number", "values"), ODD)
 def test_odd_numbers_go_as_they_go_one_by_one(
     tmp_path: Path, number: TypeInformation, values: list[Any], kind: AccumulateType
@@ -225,16 +237,119 @@ def test_nulls_in_other_fields_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "type_info"),
     [
-        (FieldAggregation(AccumulateType.MIN_BY, 1), pairs(Types.LONG())),
+        (FieldAggregation(MIN_BY, 0), pairs(Types.LONG())),
         (FieldAggregation(SUM, 0), pairs(Types.LONG())),
         (FieldAggregation(SUM, 1), pairs(Types.FLOAT())),
         (FieldAggregation(SUM, 1), pairs(Types.BIG_DEC())),
         (FieldAggregation(SUM, 0), Types.LIST(Types.LONG())),
         (lambda a, b: a, pairs(Types.LONG())),
+        (operator.add, pairs(Types.LONG())),
+        (min, Types.STRING()),
+        (operator.mul, Types.LONG()),
     ],
 )
 def test_only_what_columns_can_do_goes_by_columns(tmp_path: Path, function: Any, type_info: TypeInformation) -> None:
     side = Side(function, type_info, tmp_path, "hashmap")
     assert not side.has_columns
-    assert ColumnAggregation
     side.chain.close()
+
+
+KNOWN: list[tuple[Any, Any]] = [
+    (operator.add, lambda a, b: a + b),
+    (min, lambda a, b: min(a, b)),
+    (max, lambda a, b: max(a, b)),
+]
+
+
+@pytest.mark.parametrize(("known", "same"), KNOWN)
+@pytest.mark.parametrize(("type_info", "number"), [(Types.LONG(), integers), (Types.DOUBLE(), doubles)])
+def test_reduce_with_a_function_of_python_that_is_known_goes_by_columns(
+    tmp_path: Path, type_info: TypeInformation, number: Callable[[random.Random], Any], known: Any, same: Any
+) -> None:
+    chance = random.Random(f"{type_info}{known}")
+    columns, elements = Side(known, type_info, tmp_path, "hashmap"), Side(same, type_info, tmp_path, "hashmap")
+    assert columns.has_columns
+    assert not elements.has_columns
+    for _ in range(5):
+        keys = [f"k{chance.randrange(5)}" for _ in range(30)]
+        taken = [number(chance) for _ in keys]
+        columns.take(keys, taken)
+        elements.take(keys, taken)
+        assert columns.end() == elements.end()
+        assert columns.state() == elements.state()
+    columns.chain.close()
+    elements.chain.close()
+
+
+def last_of_each(keys: list[str], results: list[str]) -> list[str]:
+    """Return the last result of each key, in the order of their first ones."""
+    return list(dict(zip(keys, results, strict=True)).values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("made", [FieldAggregation, OneByOne])
+@pytest.mark.parametrize(("element", "type_info", "field", "number"), SHAPES)
+def test_with_mini_batches_the_last_result_of_each_key_is_given_when_the_epoch_ends(
+    tmp_path: Path,
+    element: Callable[..., Any],
+    type_info: TypeInformation,
+    field: Any,
+    number: Callable[[random.Random], Any],
+    made: Callable[..., Any],
+    kind: AccumulateType,
+) -> None:
+    chance = random.Random(f"{type_info}{kind}")
+    every = Side(OneByOne(kind, field), type_info, tmp_path, "hashmap")
+    last = Side(made(kind, field), type_info, tmp_path, "hashmap", configuration=MINI_BATCH)
+    assert last.has_columns == (made is FieldAggregation)
+    for epoch in range(6):
+        of_epoch: list[str] = []
+        for _ in range(chance.randrange(3)):
+            keys = [f"k{chance.randrange(9)}" for _ in range(chance.choice([1, 30]))]
+            taken = [element(chance, number(chance)) for _ in keys]
+            every.take(keys, taken)
+            last.take(keys, taken)
+            of_epoch += keys
+        assert not last.results
+        well = epoch % 4 != 2
+        assert last.end(well=well) == last_of_each(of_epoch, every.end(well=well))
+        assert last.state() == every.state()
+    every.chain.close()
+    last.chain.close()
+
+
+def test_results_of_a_mini_batch_that_is_rolled_back_are_forgotten(tmp_path: Path) -> None:
+    side = Side(lambda a, b: a + b, Types.LONG(), tmp_path, "hashmap", configuration=MINI_BATCH)
+    side.take(["k", "l"], [1, 2])
+    side.chain.roll_back_epoch()
+    side.take(["l", "l"], [3, 4])
+    assert side.end() == ["7"]
+    assert side.end() == []
+    side.chain.close()
+
+
+class Times(ProcessFunction):
+    """Gives the time of each element beside it."""
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield value, ctx.timestamp()
+
+
+def test_results_of_a_mini_batch_have_the_times_of_the_elements_that_brought_them_about(tmp_path: Path) -> None:
+    timed = Types.TUPLE([Types.LONG(), Types.LONG()])
+    times = ChainNode(OperatorSpec("times", "times", OperatorKind.PLAIN_PROCESS, Times(), output_type=timed))
+    chain = Chain(children=[replace(times, outputs=[OutputSpec(0, OutputKind.FRAME, "out", timed)])])
+    head = OperatorSpec("head", "head", OperatorKind.REDUCE, FieldAggregation(SUM, 0))
+    read = TaskInput(Types.LONG(), KeyColumn(KEY_FIELD, KEY), timestamped=True)
+    task = TaskSpec("head", "head", "c" * 32, 1, MAX_PARALLELISM, [read], head, chain)
+    environment = JobEnvironment("b" * 32, "job", 0, MINI_BATCH, "hashmap", 1 << 20, str(tmp_path))
+    results: list[Any] = []
+    made = OperatorChain(task, 0, environment, lambda _, rows: results.extend(RecordCodec(timed, "test").decode(rows)))
+    made.open()
+    keys, codec = ["k", "l", "k"], KeyCodec(KEY)
+    groups = [codec.key_group(key, MAX_PARALLELISM) for key in keys]
+    arrays = [pa.array([1, 2, 3]), pa.array(keys), pa.array(groups, pa.int32()), pa.array([30, 20, 10])]
+    made.on_batch(pa.RecordBatch.from_arrays(arrays, names=["value", KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD]))
+    made.flush_output()
+    assert results == [(4, 10), (2, 20)]
+    made.close()

@@ -7,17 +7,18 @@ element by element.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pystate.api.aggregation import AccumulateType, FieldAggregation
+from pystate.api.aggregation import AccumulateType
 from pystate.common.row import Row
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.records.codec import RecordCodec
-from pystate.slot.operators.keyed import reduce_state
+from pystate.slot.operators.epoch_results import EpochResults
 from pystate.slot.operators.keyed_batches import ColumnOutput, DistinctKeys, held_values
 from pystate.slot.operators.output import Emit
 from pystate.state.base.backend import KeyedStateBackend
@@ -43,6 +44,81 @@ _SHORT = 16
 Numbers = npt.NDArray[Any]
 
 
+@dataclass(frozen=True)
+class KeyLines:
+    """The rows of a batch in one line, those of a key side by side, and in front of them what the key has from before.
+
+    Attributes:
+        places: Where in the line each row is.
+        fronts: Where what is from before is, in the order of the keys that have such.
+        starts: Where each key's part begins.
+        ends: Where it ends.
+    """
+
+    places: Numbers
+    fronts: Numbers
+    starts: Numbers
+    ends: Numbers
+
+    @property
+    def size(self) -> int:
+        """How long the line is."""
+        return len(self.places) + len(self.fronts)
+
+
+def key_lines(index: Numbers, held: Sequence[bool]) -> KeyLines:
+    """Return where the rows of a batch go.
+
+    Args:
+        index: The key of each row.
+        held: For each key whether it has something from before.
+    """
+    counts = np.bincount(index, minlength=len(held))
+    known = np.array(held, dtype=np.int64)
+    starts = np.concatenate(([0], np.cumsum(counts + known)[:-1]))
+    order = np.argsort(index, kind="stable")
+    within = np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places: Numbers = np.empty(len(index), dtype=np.int64)
+    places[order] = np.repeat(starts + known, counts) + within
+    return KeyLines(places, starts[known == 1], starts, starts + counts + known)
+
+
+def accumulate(ufunc: np.ufunc, line: Numbers, starts: Numbers, ends: Numbers) -> None:
+    """Accumulate each part of a line from its first number on: short ones together, long ones each by itself."""
+    lengths = ends - starts
+    short = lengths <= _SHORT
+    for turn in range(1, _SHORT):
+        at = starts[short & (lengths > turn)] + turn
+        if not len(at):
+            break
+        line[at] = ufunc(line[at - 1], line[at])
+    for start, end in zip(starts[~short].tolist(), ends[~short].tolist(), strict=True):
+        line[start:end] = ufunc.accumulate(line[start:end])
+
+
+class OneByOne:
+    """Takes the batches that columns can't, element by element.
+
+    Args:
+        type_info: Of the elements.
+        backend: The state.
+        handle: Takes an element under its key.
+        where: The operator, for errors.
+    """
+
+    def __init__(self, type_info: TypeInformation, backend: KeyedStateBackend, handle: Emit, where: str) -> None:
+        self._codec = RecordCodec(type_info, where)
+        self._backend = backend
+        self._handle = handle
+
+    def process(self, data: pa.RecordBatch, distinct: DistinctKeys) -> None:
+        """Take the elements of a batch."""
+        context = self._backend.key_context
+        for place, element in zip(distinct.index.to_pylist(), self._codec.decode(data), strict=True):
+            context.set_current_key(distinct.internal[place], distinct.groups[place])
+            self._handle(element)
+
+
 class ColumnAggregation:
     """A rolling aggregation of one field.
 
@@ -51,10 +127,10 @@ class ColumnAggregation:
         position: Of the field; None for elements that are their own field.
         type_info: Of the elements.
         state: The result of each key.
-        backend: The state.
         columns: Takes the results.
-        one_by_one: Takes an element under its key, where columns can't do it.
+        one_by_one: Takes the batches that columns can't.
         where: The operator, for errors.
+        epoch: Takes the last result of each key, in the place of `columns`; None for all results.
     """
 
     needs_plain: ClassVar = True  # each result has its element's time, and a bounded run has only the last one of each key
@@ -65,18 +141,17 @@ class ColumnAggregation:
         position: int | None,
         type_info: TypeInformation,
         state: OverlayValueState,
-        backend: KeyedStateBackend,
         columns: ColumnOutput,
-        one_by_one: Emit,
+        one_by_one: OneByOne,
         where: str,
+        epoch: EpochResults | None = None,
     ) -> None:
         self._ufunc = UFUNCS[kind]
         self._sums = kind is AccumulateType.SUM
         self._position = position
-        field = type_info if position is None else type_info.elements[position]
-        self._dtype, self._limit = NUMBERS[field.kind]
+        self._dtype, self._limit = numbers_of(type_info, position)
         self._state = state
-        self._backend = backend
+        self._epoch = epoch
         self._columns = columns
         self._one_by_one = one_by_one
         self._codec = RecordCodec(type_info, where)
@@ -89,7 +164,7 @@ class ColumnAggregation:
         column = data.column(self._position or 0)
         rolled = None if column.null_count else self._rolled(column, distinct, results)
         if rolled is None:
-            self._element_by_element(data, distinct)
+            self._one_by_one.process(data, distinct)
             return
         rolling, last = rolled
         new = [place for place, result in enumerate(results) if result is None]
@@ -101,6 +176,9 @@ class ColumnAggregation:
             last.tolist() if self._position is None else with_field(results, self._position, last.tolist(), self._names)
         )
         self._state.hold_all(distinct.internal, distinct.groups, results)  # of the type, since all that is in them came so
+        if self._epoch is not None:
+            self._epoch.note_all(distinct.internal, results)
+            return
         prepare = self._codec.prepare
         prepared = results if prepare is None else list(map(prepare, results))
         arrays = [array.take(distinct.index) for array in self._codec.encode(prepared)]
@@ -118,34 +196,13 @@ class ColumnAggregation:
             return None
         if not self._is_safe(values, before):
             return None
-        index = distinct.index.to_numpy()
-        counts = np.bincount(index, minlength=len(results))
-        # one row in front for each key that has a result already
-        known = np.array(held, dtype=np.int64)
-        starts = np.concatenate(([0], np.cumsum(counts + known)[:-1]))
-        line: Numbers = np.empty(len(values) + int(known.sum()), dtype=self._dtype)
-        order = np.argsort(index, kind="stable")
-        within = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
-        places: Numbers = np.empty(len(values), dtype=np.int64)
-        places[order] = np.repeat(starts + known, counts) + within
-        line[places] = values
-        line[starts[known == 1]] = before
-        ends = starts + counts + known
+        lines = key_lines(distinct.index.to_numpy(), held)
+        line: Numbers = np.empty(lines.size, dtype=self._dtype)
+        line[lines.places] = values
+        line[lines.fronts] = before
         with np.errstate(over="ignore"):  # what is too large for a double is infinite, without a word
-            self._accumulate(line, starts, ends)
-        return line[places], line[ends - 1]
-
-    def _accumulate(self, line: Numbers, starts: Numbers, ends: Numbers) -> None:
-        """Accumulate each part of a line from its first number on: short ones together, long ones each by itself."""
-        lengths = ends - starts
-        short = lengths <= _SHORT
-        for turn in range(1, _SHORT):
-            at = starts[short & (lengths > turn)] + turn
-            if not len(at):
-                break
-            line[at] = self._ufunc(line[at - 1], line[at])
-        for start, end in zip(starts[~short].tolist(), ends[~short].tolist(), strict=True):
-            line[start:end] = self._ufunc.accumulate(line[start:end])
+            accumulate(self._ufunc, line, lines.starts, lines.ends)
+        return line[lines.places], line[lines.ends - 1]
 
     def _is_safe(self, values: Numbers, before: Numbers) -> bool:
         """Return whether columns give what Python's operators do."""
@@ -154,35 +211,10 @@ class ColumnAggregation:
             return not self._sums or largest * (len(values) + 1) < self._limit
         return are_plain_doubles(np.concatenate((values, before)))
 
-    def _element_by_element(self, data: pa.RecordBatch, distinct: DistinctKeys) -> None:
-        context = self._backend.key_context
-        for place, element in zip(distinct.index.to_pylist(), self._codec.decode(data), strict=True):
-            context.set_current_key(distinct.internal[place], distinct.groups[place])
-            self._one_by_one(element)
 
-
-def column_aggregation(
-    function: Any,
-    type_info: TypeInformation | None,
-    backend: KeyedStateBackend,
-    columns: ColumnOutput,
-    one_by_one: Emit,
-    where: str,
-) -> ColumnAggregation | None:
-    """Return what does a reduce function's work by columns; None where only the function can."""
-    if type(function) is not FieldAggregation or function.kind not in UFUNCS or type_info is None:
-        return None
-    position: int | None = None
-    if type_info.kind in (TypeKind.ROW, TypeKind.TUPLE):
-        position = position_of(function.field, type_info)
-        if position is None or type_info.elements[position].kind not in NUMBERS:
-            return None
-    elif type_info.kind not in NUMBERS:
-        return None
-    state = reduce_state(backend, type_info)
-    if not isinstance(state, OverlayValueState):  # of a backend with states of its own
-        return None
-    return ColumnAggregation(function.kind, position, type_info, state, backend, columns, one_by_one, where)
+def numbers_of(type_info: TypeInformation, position: int | None) -> tuple[type, int]:
+    """Return what `NUMBERS` has for a field."""
+    return NUMBERS[(type_info if position is None else type_info.elements[position]).kind]
 
 
 def are_plain_doubles(numbers: Numbers) -> bool:
