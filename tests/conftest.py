@@ -25,7 +25,7 @@ from tests.scratch import choose_temporary_folder
 from tests.servers.kafka_broker import kafka, spark_jars  # noqa: F401 - a fixture: one broker for all tests of a process
 from tests.slow_selection import SlowSelection, read_selection
 
-TEST_CORES = 10
+TEST_CORES = 40
 """Enough for two times parallelism 3 and two more, and for what an ended job leaves running for a moment."""
 FILES = pytest.StashKey[Path | None]()
 """The folder in memory that a run has for its files; of the run's first process, and only where there is one."""
@@ -39,6 +39,8 @@ hypothesis_profiles.register()
 def pytest_addoption(parser):
     ci = "run the slow tests of tests/slow_in_ci.txt alone, in that order, as far as they fit into so many seconds"
     parser.addoption("--slow-in-ci", type=float, metavar="SECONDS", help=ci)
+    engine = "what runs jobs that don't say: micro-batch or real-time (default: %(default)s)"
+    parser.addoption("--engine", default="micro-batch", help=engine)
     group = parser.getgroup("campaign", "the fault campaign, `python -m tests.faults.campaign`")
     group.addoption("--campaign-kills", type=int, default=25, help="how many processes are killed (default: %(default)s)")
     group.addoption("--campaign-seed", type=int, default=1, help="seed of input, victims and pauses (default: %(default)s)")
@@ -167,7 +169,7 @@ class RunningJob(LocalExecutor):
 
 
 @pytest.fixture
-def run_job(spark, tmp_path) -> Iterator[Callable[..., RunningJob]]:
+def run_job(spark, tmp_path, request) -> Iterator[Callable[..., RunningJob]]:
     """Start programs as jobs: `run_job(program, {"parallelism.default": "2"})`; they are cancelled behind the test."""
     jobs: list[RunningJob] = []
 
@@ -179,6 +181,7 @@ def run_job(spark, tmp_path) -> Iterator[Callable[..., RunningJob]]:
             "parallelism.default": "2",
             "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
             "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
+            "execution.engine": request.config.getoption("--engine"),
         }
         job = RunningJob(spark, home, Configuration({**defaults, **(options or {})}))
         if job_id is not None:  # take over a job that is there already

@@ -21,10 +21,19 @@ GIVEN = {
     "TRIGGER_CHECKPOINT_FAILURE": {
         "checkpoint/pending_checkpoint.py",  # the cut of the sources can't be taken, or not be restored from
         "driver/micro_batch/epoch_barriers.py",  # nobody could be asked
+        "driver/real_time/barriers.py",  # nor here
     },
     "CHECKPOINT_ASYNC_EXCEPTION": {"slot/subtask_checkpoints.py"},
     "CHECKPOINT_EXPIRED": {"checkpoint/pending_checkpoint.py"},
     "CHECKPOINT_SUBSUMED": {"checkpoint/checkpoint_completion.py"},
+    "CHECKPOINT_DECLINED_SUBSUMED": {
+        "slot/real_time/checkpoint_barrier_tracker.py",
+        "slot/real_time/single_checkpoint_barrier_handler.py",
+    },
+    "CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER": {
+        "slot/real_time/checkpoint_barrier_tracker.py",
+        "slot/real_time/single_checkpoint_barrier_handler.py",
+    },
     "CHECKPOINT_DECLINED": {"driver/micro_batch/epoch_barriers.py"},  # a slot says no, or can't be reached
     "CHECKPOINT_COORDINATOR_SHUTDOWN": {
         "checkpoint/checkpoint_failures.py",  # with the job

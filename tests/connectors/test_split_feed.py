@@ -13,7 +13,7 @@ from pystate.connectors.hybrid import HybridSource
 from pystate.connectors.iterator_source import RangeEnumerator, split_range
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source import Boundedness, InputStatus, SourceClock, SplitEnumerator
-from pystate.connectors.source_coordinator import NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
+from pystate.connectors.source_coordinator import BEHIND, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
 from pystate.connectors.source_operator import SourceOperator
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.testing import SourceTestHarness
@@ -222,3 +222,18 @@ def test_the_end_is_the_end_of_all_parts():
     assert operator.bounded
     assert operator.parallel
     assert InputStatus.END_OF_INPUT.value == "end of input"
+
+
+def test_no_split_moves_between_a_reader_and_an_enumerator_that_stand_behind_different_barriers():
+    coordinator = SourceCoordinator(numbers(100, 4)(), 2)
+    coordinator.start(None)
+    assert coordinator.answer(1, 1, [[BEHIND, None], [REGISTER, None], [REQUEST, "host"]])[0][0] == SPLIT
+    ((left,), underway) = coordinator.snapshot(5)
+    assert (len(left), underway) == (3, [])
+    # the reader has not seen that barrier: what it got now would be in both parts of the checkpoint
+    assert coordinator.answer(1, 2, [[BEHIND, None], [REQUEST, "host"]]) is None
+    # one that has seen a later one: what it got would be in neither
+    assert coordinator.answer(1, 2, [[BEHIND, 6], [REQUEST, "host"]]) is None
+    assert len(coordinator.snapshot(5)[0][0]) == 3
+    assert coordinator.answer(1, 2, [[BEHIND, 5], [REQUEST, "host"]])[0][0] == SPLIT
+    assert len(coordinator.snapshot(5)[0][0]) == 2

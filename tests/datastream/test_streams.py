@@ -11,6 +11,7 @@ from pystate.api.job_graph import StreamGraph, Transformation
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobExecutionError, JobGraphError, RecordError, RestoreError
+from pystate.connectors.collection_offset import collection_offset
 from pystate.datastream import (
     BroadcastProcessFunction,
     CoMapFunction,
@@ -27,7 +28,7 @@ from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.datastream.executor import for_widest_step, register_executor
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from pystate.records.codec import RecordCodec
-from pystate.spark.collection_source import _offset, check_collection_offset
+from pystate.spark.collection_source import check_collection_offset
 from tests.datastream.no_executor import NoExecutor
 
 WORDS = Types.STRING()
@@ -198,7 +199,7 @@ def test_a_collection_that_goes_on_must_begin_with_what_was_read(env):
     def source(*elements):
         return env.from_collection(list(elements)).transformation
 
-    read = _offset([("a", {"x", "y"}), {"k": [1, 1.0]}], 2)
+    read = collection_offset([("a", {"x", "y"}), {"k": [1, 1.0]}], 2)
     offset = '{"index": %d, "checksum": "%s"}' % (read["index"], read["checksum"])  # noqa: UP031 - braces all over
     check_collection_offset(source(("a", {"y", "x"}), {"k": [1, 1.0]}), offset)
     check_collection_offset(source(("a", {"y", "x"}), {"k": [1, 1.0]}, "more"), offset)

@@ -253,6 +253,9 @@ class ToyJobEngine:
     def source_samples(self):
         return {}
 
+    def adapt(self, graph, uids):
+        """Leaves the program as it is."""
+
     def read_sources(self, sources):
         return [WORD]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pystate.common.configuration import Configuration
+from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.options import (
     CheckpointingMode,
     CheckpointingOptions,
@@ -21,7 +22,8 @@ def checkpoint_notices(configuration: Configuration) -> list[str]:
     interval, pause = get(options.CHECKPOINTING_INTERVAL), get(options.MIN_PAUSE_BETWEEN_CHECKPOINTS)
     concurrent, engine_triggers = get(options.MAX_CONCURRENT_CHECKPOINTS), get(options.EVERY_EPOCH)
     notices = [*_snapshot_notices(configuration), *_recovery_notices(configuration)]
-    if get(options.CHECKPOINTING_CONSISTENCY_MODE) is CheckpointingMode.AT_LEAST_ONCE:
+    in_stream = get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
+    if get(options.CHECKPOINTING_CONSISTENCY_MODE) is CheckpointingMode.AT_LEAST_ONCE and not in_stream:
         notices.append(
             f"{options.CHECKPOINTING_CONSISTENCY_MODE.key} = AT_LEAST_ONCE runs as exactly-once: barriers stand at the end "
             "of micro-batches, where no record waits for them, so there is nothing to gain"

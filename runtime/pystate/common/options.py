@@ -186,8 +186,9 @@ class CheckpointingOptions:
         "execution.checkpointing.mode",
         EnumType(CheckpointingMode),
         CheckpointingMode.EXACTLY_ONCE,
-        "The consistency of checkpoints. A barrier stands at the end of a micro-batch, where waiting for the other inputs"
-        " costs nothing, so AT_LEAST_ONCE gives exactly-once as well.",
+        "The consistency of checkpoints. On the real-time engine, AT_LEAST_ONCE lets nothing wait while barriers align,"
+        " and behind a failure some records count twice. On the micro-batch engine a barrier stands at the end of a"
+        " micro-batch, where waiting for the other inputs costs nothing, so AT_LEAST_ONCE gives exactly-once as well.",
     )
     CREATE_CHECKPOINT_SUB_DIR = ConfigOption[bool](
         "execution.checkpointing.create-subdir",

@@ -357,6 +357,8 @@ class FunctionFeed(SourceFeed):
                 return
             if not taken and wait:
                 elements.await_more(1.0)
+            elif not taken and not limit.lingers:
+                return
             elif not taken:
                 time.sleep(_LINGER_S)
                 last = len(elements) < _FEW

@@ -1,8 +1,9 @@
 """The enumerator of a source at work, in the slot of the source's first subtask.
 
-Readers of all subtasks reach it by messages, which come in epochs only. A barrier stands behind an epoch, when no message is
-under way; what was assigned and not fetched is kept beside the enumerator's own snapshot. So each split is in exactly one
-place of every checkpoint.
+Readers of all subtasks reach it by messages, each of which says behind which barrier its reader stands. Where the enumerator
+stands behind another one, nothing is taken and nothing assigned: a split would be in two parts of a checkpoint, or in none
+(Flink's OperatorEventValve). Where barriers stand behind epochs, that never is so. What was assigned and not fetched is kept
+beside the enumerator's own snapshot. So each split is in exactly one place of every checkpoint.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pystate.common.errors import ControlError
 from pystate.connectors.source import Source, SourceSplit, SplitEnumerator, SplitEnumeratorContext
 from pystate.connectors.source_feed import Plain
 
-REGISTER, REQUEST, EVENT = "register", "request", "event"
+REGISTER, REQUEST, EVENT, BEHIND = "register", "request", "event", "behind"
 SPLIT, NO_MORE = "split", "no more splits"
 
 
@@ -34,6 +35,7 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
         self._answers: dict[int, tuple[int, list[Plain]]] = {}
         self._readers: list[int] = []
         self._enumerator: SplitEnumerator[Any] | None = None
+        self._behind: int | None = None
 
     def start(self, checkpoint: Plain | None) -> None:
         """Make the enumerator.
@@ -48,8 +50,8 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
                 self._enumerator = self._source.restore_enumerator(self, checkpoint[0])
             self._enumerator.start()
 
-    def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain]:
-        """Take what a reader has sent, and return what there is for it.
+    def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain] | None:
+        """Take what a reader has sent, and return what there is for it; None where nothing is taken now.
 
         Args:
             subtask: Whose reader.
@@ -66,6 +68,8 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
                 raise ControlError(message)
             if number == self._answers.get(subtask, (0, []))[0]:
                 return self._answers[subtask][1]
+            if any(word == BEHIND and about != self._behind for word, about in messages):
+                return None
             for word, about in messages:
                 if word == REGISTER:
                     self._readers.append(subtask)
@@ -82,6 +86,7 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
         """Return what the enumerator goes on from, and the splits that it has assigned and nobody has fetched, as plain."""
         with self._lock:
             assert self._enumerator is not None  # noqa: S101 - a barrier comes behind the start
+            self._behind = checkpoint_id
             own = self._enumerator.snapshot_state(checkpoint_id)
             underway = [about for mail in self._outbox.values() for word, about in mail if word == SPLIT]
             return [own], underway

@@ -13,12 +13,19 @@ from pystate.connectors.source import ReaderOutput
 Plain = list[Any]
 """A message between a reader and its enumerator: a word, and what it is about."""
 
-Coordinate = Callable[[int, list[Plain]], list[Plain]]
-"""Sends messages of a reader to its enumerator, under a number that rises, and returns what there is for the reader."""
+Coordinate = Callable[[int, list[Plain]], list[Plain] | None]
+"""Sends messages of a reader to its enumerator, under a number that rises, and returns what there is for the reader.
+
+None where the enumerator takes none now: a barrier is between the two.
+"""
 
 
 class EpochLimit(Protocol):
     """Says when an epoch has taken enough."""
+
+    @property
+    def lingers(self) -> bool:
+        """Whether it waits a moment for more."""
 
     def rows_left(self) -> int:
         """Return how many elements the epoch may take yet; 0 ends it."""

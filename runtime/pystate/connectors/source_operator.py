@@ -30,6 +30,8 @@ MOST_BYTES_PER_EPOCH = 64 << 20
 LONGEST_TAKE_S = 0.5
 """How long one epoch takes what comes; then it goes on with what it has."""
 
+_SHORT_S = 0.1
+
 
 class TakeLimit:
     """Rows and time of one epoch.
@@ -38,11 +40,15 @@ class TakeLimit:
         taken: Returns how many elements it has taken.
         seconds: How long it takes some; None for no bound, on their number neither.
         rows: Returns how many it takes at most.
+
+    Attributes:
+        lingers: Whether it is worth to wait a moment for more: an epoch costs more than that.
     """
 
     def __init__(self, taken: Callable[[], int], seconds: float | None, rows: Callable[[], int]) -> None:
         self._taken = taken
         self._rows = rows
+        self.lingers = seconds is None or seconds >= _SHORT_S
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def rows_left(self) -> int:
@@ -115,7 +121,7 @@ class SourceOperator(Function, CheckpointedFunction, CheckpointListener):
         elif isinstance(feed, FunctionFeed):
             feed.elements.wake = wake
 
-    def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain]:
+    def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain] | None:
         """Be the enumerator for a reader; only the first subtask is."""
         assert isinstance(self.feed, SplitFeed)  # noqa: S101 - others have no readers that ask
         return self.feed.answer(subtask, number, messages)

@@ -11,7 +11,7 @@ from pystate.api.functions import RuntimeContext
 from pystate.api.state import ListState, ListStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.connectors.source import InputStatus, ReaderOutput, Source, SourceReader, SourceReaderContext
-from pystate.connectors.source_coordinator import EVENT, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
+from pystate.connectors.source_coordinator import BEHIND, EVENT, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
 from pystate.connectors.source_feed import Coordinate, EpochLimit, Plain, SourceFeed
 from pystate.metrics.metric import MetricGroup
 
@@ -42,6 +42,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         self._checkpoint: Plain | None = None
         self._mail: list[Plain] = []
         self._sent = 0
+        self._behind: int | None = None
         self._no_more = False
         self._started = False
         self._pause_ms = _FIRST_PAUSE_MS
@@ -75,7 +76,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         """Take the way to the enumerator; the first subtask has it at hand."""
         self._coordinate = coordinate
 
-    def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain]:
+    def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain] | None:
         """Be the enumerator for a reader."""
         assert self._coordinator is not None  # noqa: S101 - only the first subtask is asked
         return self._coordinator.answer(subtask, number, messages)
@@ -143,13 +144,17 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         """Send what there is to send, and take what there is for the reader; return whether there was any."""
         if self._no_more and not self._mail:
             return False
-        mail, self._mail = self._mail, []
+        mail, self._mail = [[BEHIND, self._behind], *self._mail], []
         self._sent += 1
         if self._coordinator is not None:
             answers = self._coordinator.answer(self.get_index_of_subtask(), self._sent, mail)
         else:
             assert self._coordinate is not None  # noqa: S101 - the slot connects it before the first epoch
             answers = self._coordinate(self._sent, mail)
+        if answers is None:  # asked again with the next poll
+            self._sent -= 1
+            self._mail = mail[1:] + self._mail
+            return False
         splits = [self._source.restore_split(about) for word, about in answers if word == SPLIT]
         if splits:
             reader.add_splits(splits)
@@ -176,7 +181,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
         """Keep the splits, and in the first subtask what the enumerator has."""
         assert self._reader is not None  # noqa: S101 - barriers come between open and close
-        number = context.get_checkpoint_id()
+        number = self._behind = context.get_checkpoint_id()
         splits = [split.to_plain() for split in self._reader.snapshot_state(number)]
         if self._coordinator is None:
             self._enumerated.clear()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.driver.job_context import JobContext
 from pystate.driver.job_engine import JobEngine
 from pystate.driver.micro_batch.job_engine import MicroBatchJobEngine
+from pystate.driver.real_time.job_engine import RealTimeJobEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def job_engine(job: JobContext, spark: SparkSession) -> JobEngine:
-    """Return the engine for a job: the one place that knows which there are, where `job.configuration` is to choose.
+    """Return the engine for a job: the one place that knows which there are, as `execution.engine` says.
 
     Each brings its half in the slots along (`Engine.slot_engine`), so that the two can't be of different engines.
     """
+    if job.configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME:
+        return RealTimeJobEngine(job, spark)
     return MicroBatchJobEngine(job, spark)

@@ -32,11 +32,12 @@ from pystate.driver.resource_manager import ResourceManager, ResourceWatch
 from pystate.driver.restored_job import RestoredJob
 from pystate.driver.slot_calls import CHECKPOINT_CALLS, answer_slot_call
 from pystate.driver.slot_pool import SlotPool
+from pystate.job_folder.temporary_folders import folder_prefix
 from pystate.metrics.slot_metrics import SlotMetrics
 from pystate.plan.end_of_input import commits, writes_to_sinks
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
-from pystate.slot.process import Deployment, folder_prefix
+from pystate.slot.process import Deployment
 from pystate.spark.lost_slot import lost_slot_sentence
 
 _STOP_TIMEOUT_S = 10.0

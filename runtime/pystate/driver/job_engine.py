@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from pystate.api.job_graph import SourceTransformation
+from pystate.api.job_graph import SourceTransformation, StreamGraph
 from pystate.common.job_status import JobStatus
 from pystate.common.type_info import TypeInformation
 from pystate.driver.engine import Engine
@@ -36,6 +36,14 @@ class JobEngine(Protocol):
     @property
     def worker_modules(self) -> Sequence[str]:
         """What its stages in Spark's workers import."""
+
+    def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
+        """Change steps of the program that the engine has others for.
+
+        Args:
+            graph: The program.
+            uids: Of its steps, by `id(step)`; those of new ones are added.
+        """
 
     def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
         """Return what elements each source gives. Before the job is planned; nothing is read of them yet.

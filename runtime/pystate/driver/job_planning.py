@@ -43,6 +43,7 @@ def plan_job(
     parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
     max_parallelism = configuration.get(PipelineOptions.MAX_PARALLELISM)
     uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
+    engine.adapt(graph, uids)
     sources = graph.spark_sources()
     types = engine.read_sources(sources)
     for source, elements in zip(sources, types, strict=True):

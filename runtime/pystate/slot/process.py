@@ -23,6 +23,7 @@ from pystate.common.file_system_settings import initialize
 from pystate.common.option_types import ANY_PORT
 from pystate.common.queryable_state_options import QueryableStateOptions
 from pystate.common.user_frames import user_frame
+from pystate.job_folder.temporary_folders import folder_prefix
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.engine import SlotContext, SlotEngineFactory
 from pystate.slot.gateway import CoordinatorGateway
@@ -255,11 +256,6 @@ def own_address(peer: tuple[str, int]) -> str:
     with socket.socket(family, kind, protocol) as probe:
         probe.connect(address)  # sends nothing: a datagram socket only looks up the route
         return str(probe.getsockname()[0])
-
-
-def folder_prefix(job_id: str) -> str:
-    """Return how the names of a job's temporary folders begin; short, for the path of a Unix socket has about 100 bytes."""
-    return f"pystate-{job_id[:16]}-"
 
 
 def remove_dead_folders(job_id: str, attempt: int) -> None:

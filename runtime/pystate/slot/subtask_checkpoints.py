@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
@@ -23,6 +24,21 @@ from pystate.state.base.committed_states import CommittedStates
 
 Upload = Callable[[Callable[[], None]], object]
 """Runs something on another thread, one after the other."""
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What a subtask measured while the barriers of its channels came.
+
+    Attributes:
+        alignment_ms: From the first to the last; None where the engine knows it and not the subtask.
+        processed_data: Bytes processed meanwhile.
+        persisted_data: Bytes of records in flight that are part of the checkpoint.
+    """
+
+    alignment_ms: int | None = None
+    processed_data: int = 0
+    persisted_data: int = 0
 
 
 class CheckpointResponder(Protocol):
@@ -72,8 +88,13 @@ class SubtaskCheckpointCoordinator:
         self._asynchronous = asynchronous
         self._notifications: list[tuple[int, bool]] = []
 
-    def take(self, barrier: CheckpointBarrier) -> None:
-        """Take the synchronous part, and have the rest done beside what comes behind the barrier."""
+    def take(self, barrier: CheckpointBarrier, alignment: Alignment | None = None) -> None:
+        """Take the synchronous part, and have the rest done beside what comes behind the barrier.
+
+        Args:
+            barrier: Of the checkpoint.
+            alignment: What was measured while barriers came; None where there is but one way in.
+        """
         started = time.perf_counter()
         start_delay_ms = max(0, current_time_ms() - barrier.trigger_timestamp)
         try:
@@ -89,10 +110,12 @@ class SubtaskCheckpointCoordinator:
         if self._versions is not None and not barrier.savepoint:  # no job goes back to a savepoint by itself
             self._versions.barrier(barrier.checkpoint_id, barrier.trigger_timestamp)
         sync_ms = int((time.perf_counter() - started) * 1000)
+        # one subtask has one upstream side, so nothing can be early; else the driver's figures are needed
+        measured = alignment or Alignment(0 if self._chain.task.parallelism == 1 else None)
         if self._asynchronous:
-            self._upload(lambda: self._write(barrier, frozen, start_delay_ms, sync_ms))
+            self._upload(lambda: self._write(barrier, frozen, measured, start_delay_ms, sync_ms))
         else:
-            self._write(barrier, frozen, start_delay_ms, sync_ms)
+            self._write(barrier, frozen, measured, start_delay_ms, sync_ms)
 
     def ended(self, checkpoint_id: int, *, completed: bool) -> bool:
         """Take note of how a checkpoint ended; return whether a function wants to know. May be called from any thread."""
@@ -124,7 +147,9 @@ class SubtaskCheckpointCoordinator:
         except PystateError:
             return  # the coordinator knows; what was finished stays finished
 
-    def _write(self, barrier: CheckpointBarrier, frozen: FrozenTask, start_delay_ms: int, sync_ms: int) -> None:
+    def _write(
+        self, barrier: CheckpointBarrier, frozen: FrozenTask, alignment: Alignment, start_delay_ms: int, sync_ms: int
+    ) -> None:
         started = time.perf_counter()
         try:
             try:
@@ -140,10 +165,11 @@ class SubtaskCheckpointCoordinator:
             sync_ms=sync_ms if self._asynchronous else sync_ms + write_ms,
             async_ms=write_ms if self._asynchronous else 0,
             start_delay_ms=start_delay_ms,
-            # one subtask has one upstream side, so nothing can be early; else the driver's figures are needed
-            alignment_ms=0 if self._chain.task.parallelism == 1 else None,
+            alignment_ms=alignment.alignment_ms,
             checkpointed_size=state.checkpointed_size,
             state_size=state.state_size,
+            processed_data=alignment.processed_data,
+            persisted_data=alignment.persisted_data,
         )
         try:
             self._responder.acknowledge(barrier.checkpoint_id, self._uid, self._index, state, metrics)

@@ -98,6 +98,10 @@ class TaskMetrics:
         """Return how many rows the task has written; see `OperatorCounts.rows_out`."""
         return self._operator_counts.rows_out(rows_by_output)
 
+    def totals(self) -> tuple[int, int]:
+        """Return how many rows were read, and written."""
+        return self._records_in, self.rows_out(self._rows_out)
+
     def collect(self, now_s: float) -> list[MetricSample]:
         """Return all samples.
 

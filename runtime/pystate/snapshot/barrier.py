@@ -25,6 +25,7 @@ class CheckpointBarrier:
         native: Whether all state is written in the state backend's own files, as a native savepoint.
         full: Whether an incremental checkpoint refers to no older one's files.
         completed: The checkpoints that have completed meanwhile, oldest first: it may refer to files of the last of them.
+        unaligned: Whether it overtakes data, which then is part of the checkpoint as channel state.
     """
 
     checkpoint_id: int
@@ -38,6 +39,7 @@ class CheckpointBarrier:
     native: bool = False
     full: bool = False
     completed: Sequence[int] = ()
+    unaligned: bool = False
 
     @property
     def shared_target(self) -> SharedTarget | None:

@@ -21,8 +21,8 @@ class SourceCut(Protocol):
     def archive(self) -> bytes:
         """Return what makes the sources go on behind the cut."""
 
-    def position(self, handle: StateHandle) -> SourcePosition:
-        """Return the same for people and for whoever plans a restore.
+    def position(self, handle: StateHandle) -> SourcePosition | None:
+        """Return the same for people and for whoever plans a restore; None where no engine reads sources.
 
         Args:
             handle: Where the archive lies in the snapshot.

@@ -6,11 +6,9 @@ how many elements have been read, and a checksum of those: what a savepoint has 
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
-import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import RestoreError
-from pystate.common.row import Row
+from pystate.connectors.collection_offset import check_offset, collection_offset
 from pystate.records.codec import RecordCodec
 from pystate.slot.output_buffer import BYTES_PER_BATCH
 
@@ -47,8 +45,8 @@ def collection_frame(spark: SparkSession, source: SourceTransformation) -> DataF
             name,
             codec.schema.serialize().to_pybytes(),
             batch.serialize().to_pybytes(),
-            _offset(source.collection, 0),
-            _offset(source.collection, len(source.collection)),
+            collection_offset(source.collection, 0),
+            collection_offset(source.collection, len(source.collection)),
         )
     )
     return spark.readStream.format(name).load()
@@ -71,13 +69,7 @@ def check_collection_offset(source: SourceTransformation, offset: str) -> None:
     except (ValueError, TypeError, KeyError) as error:
         message = "The snapshot was written with another kind of source in the place of this collection."
         raise RestoreError(message, where=source.name, hint="give the new source another uid") from error
-    hint = "put the elements back, or give the source another uid and start with --allowNonRestoredState"
-    if count > len(source.collection):
-        message = f"{count} elements of the collection were read; now it has {len(source.collection)}."
-        raise RestoreError(message, where=source.name, hint=hint)
-    if _offset(source.collection, count)["checksum"] != checksum:
-        message = f"The first {count} elements of the collection are not those that were read."
-        raise RestoreError(message, where=source.name, hint=hint)
+    check_offset(source.collection, count, checksum, source.name)
 
 
 def _data_source(name: str, columns: bytes, rows: bytes, start: dict[str, Any], end: dict[str, Any]) -> type[DataSource]:
@@ -111,27 +103,3 @@ def _data_source(name: str, columns: bytes, rows: bytes, start: dict[str, Any], 
             return CollectionReader()
 
     return CollectionSource
-
-
-def _offset(elements: Sequence[Any], count: int) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    for element in elements[:count]:
-        digest.update(_digest(element))
-    return {"index": count, "checksum": digest.hexdigest()[:32]}
-
-
-def _digest(value: Any) -> bytes:
-    """Return a digest that is the same in every process; pickle's bytes depend on shared parts and on the order of sets."""
-    if isinstance(value, Row):
-        parts = [_digest(value.values_list())]
-    elif isinstance(value, (list, tuple)):
-        parts = [_digest(part) for part in value]
-    elif isinstance(value, Mapping):
-        parts = sorted(_digest(key) + _digest(part) for key, part in value.items())
-    elif isinstance(value, (set, frozenset)):
-        parts = sorted(_digest(part) for part in value)
-    elif value is None or isinstance(value, (str, bytes, int, float, complex)):
-        parts = [repr(value).encode()]
-    else:
-        parts = [pickle.dumps(value, protocol=5)]
-    return hashlib.sha256(b"\0".join([type(value).__qualname__.encode(), *parts])).digest()

@@ -164,7 +164,7 @@ class SourceTestHarness:
         for subtask in self._subtasks:
             subtask.close()
 
-    def _answer(self, subtask: int, number: int, messages: list[Any]) -> list[Any]:
+    def _answer(self, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
         return self._operators[0].answer(subtask, number, messages)
 
     def _wake(self) -> None:

@@ -40,6 +40,7 @@ from pystate.slot.micro_batch.slot_engine import MicroBatchSlotEngineFactory
 from pystate.spark.micro_batch.determinism import non_determinism
 from pystate.spark.micro_batch.epoch_proof import EpochProof
 from pystate.spark.micro_batch.exchange import EPOCH_PROPERTY, SlotDirectory, fetch_output
+from pystate.spark.micro_batch.output_frame import output_frame
 from pystate.spark.micro_batch.source_backlog import backlog_rows
 from pystate.spark.micro_batch.source_checks import OUR_QUERIES, spark_sources
 from pystate.spark.micro_batch.source_shuffles import source_shuffles
@@ -48,7 +49,6 @@ from pystate.spark.micro_batch.stage_store import StageStore
 from pystate.spark.micro_batch.stage_times import alignment_ms
 from pystate.spark.micro_batch.translator import (
     frame_of_levels,
-    kept_frame,
     staged_frame,
     streaming_frame,
 )
@@ -318,7 +318,7 @@ class MicroBatchEngine:
             epochs.measure_alignment(epoch, lambda stage, since: alignment_ms(self._stages.ends(stage - 1), since))
             for sink in self._plan.sinks:
                 epochs.check_live()  # the sink before may have held this thread past the attempt's end
-                self._deliver(sink, epoch)
+                self._deliver(sink, epoch, prepared)
             epochs.finish_epoch(epoch, batch_id)
             self._metrics.epoch_finished(epoch)
         except AttemptOverError:
@@ -336,7 +336,7 @@ class MicroBatchEngine:
             raise AttemptOverError(message)
         return self._epochs
 
-    def _deliver(self, sink: SinkPlan, epoch: int) -> None:
+    def _deliver(self, sink: SinkPlan, epoch: int, prepared: Mapping[SubtaskId, PreparedEpoch]) -> None:
         assert self._slots is not None  # noqa: S101 - epochs run after start
         if sink.step.kind is SinkKind.PRINT:
             for subtask in range(self._plan.task(sink.task_uid).parallelism):
@@ -352,7 +352,7 @@ class MicroBatchEngine:
             return
         function = sink.step.function
         assert function is not None  # noqa: S101 - for_each_batch() takes no less
-        frame = kept_frame(self._spark, self._plan, sink, self._slots, epoch)
+        frame = output_frame(self._spark, self._plan, sink, self._slots, epoch, prepared)
         try:
             function(frame, epoch)
         except BaseException as error:  # sys.exit() would end the thread that Spark calls, and Spark would wait for ever

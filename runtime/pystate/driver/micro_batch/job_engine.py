@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pystate.api.job_graph import SinkKind, SourceTransformation
+from pystate.api.job_graph import SinkKind, SourceTransformation, StreamGraph
 from pystate.common.errors import JobGraphError
 from pystate.common.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.job_status import JobStatus
@@ -74,6 +74,9 @@ class MicroBatchJobEngine:
         self._collected: CollectedResults | None = None
         self._bounded: BoundedStreams | None = None
         self._reports: OffsetReports | None = None
+
+    def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
+        """Leave the program as it is."""
 
     def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
         """Make the streaming DataFrames, and return what elements each source gives."""

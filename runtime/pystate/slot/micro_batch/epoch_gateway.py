@@ -33,9 +33,9 @@ class DriverEpochGateway(EpochGateway):
         )
         return TaskOutcome(answer)
 
-    def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any]:
+    def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
         """Send a reader's messages to its enumerator."""
-        answers: list[Any] = self._gateway.call(
+        answers: list[Any] | None = self._gateway.call(
             "source_messages", uid=uid, subtask=subtask, number=number, messages=messages
         )
         return answers

@@ -45,7 +45,7 @@ class EpochGateway(Protocol):
     def task_outcome(self, uid: str, subtask: int, asker: Asker) -> TaskOutcome:
         """Ask what became of the Spark task attempt that brought an epoch's rows."""
 
-    def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any]:
+    def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
         """Send a reader's messages to its enumerator, and return the answers."""
 
     def input_available(self) -> None:

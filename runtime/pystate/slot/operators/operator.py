@@ -15,6 +15,7 @@ from pystate.api.functions import Function, SinkFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ListStateDescriptor
 from pystate.common.errors import JobGraphError
+from pystate.common.execution_options import ExecutionOptions
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.connectors.sink_operator import SinkOperator
@@ -24,8 +25,9 @@ from pystate.slot.chain_time import ChainTime
 from pystate.slot.frozen_task import FrozenOperator
 from pystate.slot.operators.async_wait import AsyncWaitOperator
 from pystate.slot.operators.broadcast import broadcast_handlers
+from pystate.slot.operators.column_reduces import column_reduce
 from pystate.slot.operators.contexts import InitializationContext, SnapshotContext, SubtaskRuntimeContext
-from pystate.slot.operators.field_aggregations import column_aggregation
+from pystate.slot.operators.epoch_results import EpochResults
 from pystate.slot.operators.interval_join import IntervalJoinOperator
 from pystate.slot.operators.keyed import final_reduce_handler, keyed_context, reduce_handler
 from pystate.slot.operators.keyed_batches import ColumnHandler, ColumnOutput, KeyedBatchHandler, takes_batches
@@ -74,6 +76,7 @@ class Operator:
         timers: Its timer services; None where it has no keyed state.
         assigner: What gives elements times, of an operator that does.
         async_wait: The calls under way, of an operator that has such.
+        epoch_results: What waits for the end of the epoch, of an operator that gives one result per key and epoch.
         process_batch: Takes the elements of a batch with their keys and times, of a keyed operator that takes them so. None
             for one that takes them one by one.
         columns: Takes whole batches as columns; None for an operator that takes elements.
@@ -96,6 +99,7 @@ class Operator:
         self.state = OperatorStateBackend(f"uid {spec.uid}")
         self.assigner: TimestampsAndWatermarks | None = None
         self.async_wait: AsyncWaitOperator | None = None
+        self.epoch_results: EpochResults | None = None
         self.process_batch: ProcessKeyedBatch | None = None
         self.columns: ColumnHandler | None = None
         self.source: SourceInput | None = None
@@ -179,7 +183,9 @@ class Operator:
             self._function.end_input()
 
     def drain(self) -> None:
-        """Wait for calls under way; see `AsyncWaitOperator.drain`."""
+        """Wait for calls under way, see `AsyncWaitOperator.drain`; hand on what waits for the end of an epoch."""
+        if self.epoch_results is not None:
+            self.epoch_results.drain()
         if self.async_wait is not None:
             self.async_wait.drain()
 
@@ -209,6 +215,8 @@ class Operator:
             self.assigner.roll_back_epoch()
         if self.async_wait is not None:
             self.async_wait.roll_back_epoch()
+        if self.epoch_results is not None:
+            self.epoch_results.roll_back_epoch()
         touched, self.touched = self.touched, False
         return touched
 
@@ -314,9 +322,13 @@ class Operator:
         if kind is OperatorKind.REDUCE:
             if self._time.sorted_input:
                 return [final_reduce_handler(calls[0], output.emit, backend, input_type, timers)]
-            one_by_one, where = reduce_handler(calls[0], output.emit, backend, input_type), f"uid {self.spec.uid}"
+            emit, where = output.emit, f"uid {self.spec.uid}"
+            if self._context.get_job_configuration().get(ExecutionOptions.MINI_BATCH_ENABLED):
+                self.epoch_results = EpochResults(backend.key_context, self._time, emit)
+                emit = self.epoch_results.note
+            one_by_one = reduce_handler(calls[0], emit, backend, input_type)
             columns = ColumnOutput(output, input_type, where)
-            self.columns = column_aggregation(function, input_type, backend, columns, one_by_one, where)
+            self.columns = column_reduce(function, input_type, backend, columns, one_by_one, where, self.epoch_results)
             return [one_by_one]
         context = keyed_context(function, output, self._time, backend, timers)
         if takes_batches(function):

@@ -74,6 +74,9 @@ class SourceInput:
 
     Attributes:
         most_rows: How many elements an epoch takes at most.
+        longest_s: How long it takes what comes.
+        ends_apart: At its end the watermark is what it says; who takes the elements ends event time behind that.
+        is_roused: The source has told that there is something, since it was asked last.
     """
 
     def __init__(self, source: SourceOperator, emit: Emit, time: ChainTime, uid: str, touch: Callable[[], object]) -> None:
@@ -83,6 +86,9 @@ class SourceInput:
         self._touch = touch
         self._output = _Output(emit, time)
         self.most_rows = MOST_ROWS_PER_EPOCH
+        self.longest_s = LONGEST_TAKE_S
+        self.ends_apart = False
+        self.is_roused = False
 
     @property
     def ended(self) -> bool:
@@ -91,9 +97,14 @@ class SourceInput:
 
     def connect(self, coordinate: Coordinate, wake: Callable[[], object]) -> None:
         """Take the ways out of the slot; see `SourceOperator.connect`."""
-        self._source.connect(coordinate, wake)
 
-    def answer(self, subtask: int, number: int, messages: list[Any]) -> list[Any]:
+        def rouse() -> None:
+            self.is_roused = True
+            wake()
+
+        self._source.connect(coordinate, rouse)
+
+    def answer(self, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
         """Be the enumerator for a reader; see `SourceOperator.answer`."""
         return self._source.answer(subtask, number, messages)
 
@@ -108,7 +119,7 @@ class SourceInput:
             Exception: What the user's code raised.
         """
         output, before = self._output, self._output.rows
-        seconds = None if whole else LONGEST_TAKE_S
+        seconds = None if whole else self.longest_s
         limit = TakeLimit(lambda: output.rows - before, seconds, lambda: output.sizes.bound(self.most_rows))
         try:
             self._source.take(output, limit, wait=whole)
@@ -116,7 +127,8 @@ class SourceInput:
             self._time.timestamp = None
             if output.rows > before:
                 self._touch()
-        watermark, idle = (MAX_WATERMARK, False) if self.ended else (output.watermark, output.idle)
+        at_end = self.ended and not self.ends_apart
+        watermark, idle = (MAX_WATERMARK, False) if at_end else (output.watermark, output.idle)
         valve.take(self._channel, watermark, idle=idle, now=self._time.clock())
 
     def next_due(self, timer: int | None) -> int | None:
@@ -125,5 +137,6 @@ class SourceInput:
         Args:
             timer: When one is due for another reason.
         """
+        self.is_roused = False  # before the source is asked: it may tell at once
         due = self._source.next_due(self._time.clock())
         return timer if due is None or (timer is not None and timer < due) else due

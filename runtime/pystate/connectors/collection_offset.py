@@ -1,0 +1,61 @@
+"""How far a collection of the program is read, and whether it is the one that was read.
+
+The program carries the elements, so every driver of the job can read them again, on any machine. An offset says how many of
+them have been read, and a checksum of those: what a savepoint has read must be in the collection still.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pystate.common.errors import RestoreError
+from pystate.common.row import Row
+
+
+def collection_offset(elements: Sequence[Any], count: int) -> dict[str, Any]:
+    """Return what says that the first `count` elements have been read."""
+    digest = hashlib.sha256()
+    for element in elements[:count]:
+        digest.update(_digest(element))
+    return {"index": count, "checksum": digest.hexdigest()[:32]}
+
+
+def check_offset(elements: Sequence[Any], count: int, checksum: str, where: str) -> None:
+    """Refuse to go on in a collection that is not the one whose first elements were read.
+
+    Args:
+        elements: The collection as it is now.
+        count: How many were read.
+        checksum: Of those.
+        where: The source, for errors.
+
+    Raises:
+        RestoreError: The collection is shorter, or differs in what was read.
+    """
+    hint = "put the elements back, or give the source another uid and start with --allowNonRestoredState"
+    if count > len(elements):
+        message = f"{count} elements of the collection were read; now it has {len(elements)}."
+        raise RestoreError(message, where=where, hint=hint)
+    if collection_offset(elements, count)["checksum"] != checksum:
+        message = f"The first {count} elements of the collection are not those that were read."
+        raise RestoreError(message, where=where, hint=hint)
+
+
+def _digest(value: Any) -> bytes:
+    """Return a digest that is the same in every process; pickle's bytes depend on shared parts and on the order of sets."""
+    if isinstance(value, Row):
+        parts = [_digest(value.values_list())]
+    elif isinstance(value, (list, tuple)):
+        parts = [_digest(part) for part in value]
+    elif isinstance(value, Mapping):
+        parts = sorted(_digest(key) + _digest(part) for key, part in value.items())
+    elif isinstance(value, (set, frozenset)):
+        parts = sorted(_digest(part) for part in value)
+    elif value is None or isinstance(value, (str, bytes, int, float, complex)):
+        parts = [repr(value).encode()]
+    else:
+        parts = [pickle.dumps(value, protocol=5)]
+    return hashlib.sha256(b"\0".join([type(value).__qualname__.encode(), *parts])).digest()

@@ -1,0 +1,165 @@
+"""A collection of the program as a source in slots: one split, read by one subtask, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.type_info import TypeInformation
+from pystate.connectors.collection_offset import check_offset, collection_offset
+from pystate.connectors.source import (
+    Boundedness,
+    InputStatus,
+    ReaderOutput,
+    Source,
+    SourceReader,
+    SourceReaderContext,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from pystate.records.codec import RecordCodec
+
+_AT_ONCE = 1000
+
+
+class CollectionSplit(SourceSplit):
+    """The elements from one on.
+
+    Attributes:
+        index: How many were read.
+        checksum: Of those.
+    """
+
+    def __init__(self, index: int, checksum: str) -> None:
+        self.index = index
+        self.checksum = checksum
+
+    def split_id(self) -> str:
+        """Return that it is all there is."""
+        return "elements"
+
+    def to_plain(self) -> list[Any]:
+        """Return how far it is read."""
+        return [self.index, self.checksum]
+
+
+class CollectionSource(Source[Any, CollectionSplit]):
+    """The elements of a collection. They travel to the slots as columns of their type, and come out as such elements do.
+
+    Args:
+        elements: The collection.
+        type_info: Of the elements; None for untyped ones.
+        name: Of the source, for errors.
+
+    Raises:
+        RecordError: An element isn't of the type.
+    """
+
+    def __init__(self, elements: Sequence[Any], type_info: TypeInformation | None, name: str) -> None:
+        codec = RecordCodec(type_info, name)
+        prepared = list(elements) if codec.prepare is None else [codec.prepare(element) for element in elements]
+        batch = pa.RecordBatch.from_arrays(codec.encode(prepared), schema=codec.schema)
+        self._elements = list(elements)
+        self._type = type_info
+        self._name = name
+        self._schema = codec.schema.serialize().to_pybytes()
+        self._rows = batch.serialize().to_pybytes()
+
+    def get_boundedness(self) -> Boundedness:
+        """Return BOUNDED."""
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, context: SplitEnumeratorContext[CollectionSplit]) -> SplitEnumerator[CollectionSplit]:
+        """Return what gives all to the first who asks."""
+        return _OneSplit(context, [CollectionSplit(**self.offset(0))])
+
+    def restore_enumerator(
+        self, context: SplitEnumeratorContext[CollectionSplit], checkpoint: Any
+    ) -> SplitEnumerator[CollectionSplit]:
+        """Return what gives the rest to the first who asks, where nobody had it."""
+        return _OneSplit(context, [self.restore_split(plain) for plain in checkpoint])
+
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, CollectionSplit]:
+        """Return the reader."""
+        batch = pa.ipc.read_record_batch(pa.py_buffer(self._rows), pa.ipc.read_schema(pa.py_buffer(self._schema)))
+        return _CollectionReader(self, context, batch, RecordCodec(self._type, self._name))
+
+    def restore_split(self, plain: Any) -> CollectionSplit:
+        """Return the rest.
+
+        Raises:
+            RestoreError: What was read of the collection is another one now.
+        """
+        index, checksum = plain
+        check_offset(self._elements, int(index), str(checksum), self._name)
+        return CollectionSplit(int(index), str(checksum))
+
+    def offset(self, count: int) -> dict[str, Any]:
+        """Return what says that so many were read."""
+        return collection_offset(self._elements, count)
+
+
+class _OneSplit(SplitEnumerator[CollectionSplit]):
+    def __init__(self, context: SplitEnumeratorContext[CollectionSplit], splits: list[CollectionSplit]) -> None:
+        self._context = context
+        self._splits = splits
+
+    def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
+        """Assign the split, or say that there is none."""
+        del requester_hostname
+        if self._splits:
+            self._context.assign_split(self._splits.pop(), subtask_id)
+        else:
+            self._context.signal_no_more_splits(subtask_id)
+
+    def snapshot_state(self, checkpoint_id: int) -> list[Any]:
+        """Return what nobody has."""
+        del checkpoint_id
+        return [split.to_plain() for split in self._splits]
+
+
+class _CollectionReader(SourceReader[Any, CollectionSplit]):
+    def __init__(
+        self, source: CollectionSource, context: SourceReaderContext, batch: pa.RecordBatch, codec: RecordCodec
+    ) -> None:
+        self._source = source
+        self._context = context
+        self._batch = batch
+        self._codec = codec
+        self._split: CollectionSplit | None = None
+        self._asked = False
+        self._no_more = False
+
+    def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
+        """Hand on the next elements."""
+        split = self._split
+        if split is None:
+            if self._no_more:
+                return InputStatus.END_OF_INPUT
+            if not self._asked:
+                self._asked = True
+                self._context.send_split_request()
+            return InputStatus.NOTHING_AVAILABLE
+        rows = self._batch.slice(split.index, _AT_ONCE)
+        for element in self._codec.decode(rows):
+            output.collect(element)
+        split.index += rows.num_rows
+        if split.index >= self._batch.num_rows:
+            return InputStatus.END_OF_INPUT
+        return InputStatus.MORE_AVAILABLE
+
+    def snapshot_state(self, checkpoint_id: int) -> list[CollectionSplit]:
+        """Return how far it is."""
+        del checkpoint_id
+        return [] if self._split is None else [CollectionSplit(**self._source.offset(self._split.index))]
+
+    def add_splits(self, splits: Sequence[CollectionSplit]) -> None:
+        """Take what is to be read."""
+        self._split = next(iter(splits), self._split)
+
+    def notify_no_more_splits(self) -> None:
+        """End where there is nothing to read."""
+        self._no_more = True

@@ -1,0 +1,137 @@
+"""The real-time engine of one job, over all its attempts in this driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pystate.api.job_graph import SinkKind, SourceTransformation, StreamGraph
+from pystate.common.errors import JobGraphError
+from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.job_status import JobStatus
+from pystate.common.options import CheckpointingOptions, PystateOptions, RestartStrategyType
+from pystate.common.state_settings import is_checkpointing_enabled
+from pystate.common.type_info import TypeInformation
+from pystate.driver.job_context import JobContext
+from pystate.driver.micro_batch.collected_results import CollectedResults
+from pystate.driver.real_time.collections import collections_in_slots
+from pystate.driver.real_time.engine import RealTimeEngine, StartRelays
+from pystate.driver.real_time.metrics import RecordCounts
+from pystate.job_folder.restart_strategy import restart_strategy
+from pystate.plan.job_plan import JobPlan
+from pystate.plan.task import JobEnvironment
+from pystate.snapshot.snapshot import Snapshot
+from pystate.spark.real_time.query import RelayQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OTHER = f"set {ExecutionOptions.ENGINE.key} = {ExecutionEngine.MICRO_BATCH.value}"
+
+
+class RealTimeJobEngine:
+    """Runs a job as tasks side by side, with barriers in the stream.
+
+    Args:
+        job: The job.
+        spark: The session.
+        start_relays: Starts what carries frames between slots; None for a query of Spark's.
+
+    Attributes:
+        worker_modules: What its stages in Spark's workers import.
+        metrics: What is measured besides slots and checkpoints.
+    """
+
+    worker_modules = ("pystate.spark.real_time.relay",)
+
+    def __init__(self, job: JobContext, spark: SparkSession, start_relays: StartRelays | None = None) -> None:
+        self._job = job
+        self._spark = spark
+        self._start_relays = start_relays or partial(RelayQuery, spark)
+        self.metrics = RecordCounts()
+        self._plan: JobPlan | None = None
+        self._collected: CollectedResults | None = None
+
+    def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
+        """Have collections read in slots."""
+        collections_in_slots(graph, uids)
+
+    def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
+        """Refuse sources that Spark reads: it reads them in batches.
+
+        Raises:
+            JobGraphError: There is one.
+        """
+        for source in sources:
+            message = f"{source.name!r} is read by Spark, in batches; the real-time engine reads sources in slots."
+            hint = f"use a SourceFunction, a Source of splits or a collection, or {_OTHER}"
+            raise JobGraphError(message, where=source.name, hint=hint)
+        return []
+
+    def source_notices(self) -> list[str]:
+        """Return nothing."""
+        return []
+
+    def planned(self, plan: JobPlan) -> None:
+        """Take note of the job.
+
+        Raises:
+            JobGraphError: It runs in BATCH mode, or repeats epochs.
+        """
+        configuration = self._job.configuration
+        if plan.batch:
+            message = f"{ExecutionOptions.RUNTIME_MODE.key} = BATCH sorts all input, which the real-time engine can't."
+            raise JobGraphError(message, hint=_OTHER)
+        if configuration.get(CheckpointingOptions.EVERY_EPOCH):
+            message = f"{CheckpointingOptions.EVERY_EPOCH.key} is set; the real-time engine has no epochs."
+            hint = f"set {CheckpointingOptions.CHECKPOINTING_INTERVAL.key} instead"
+            raise JobGraphError(message, hint=hint)
+        self._plan = plan
+        if any(sink.step.kind is SinkKind.COLLECT for sink in plan.sinks):
+            restarts = restart_strategy(configuration).kind is not RestartStrategyType.NONE
+            holds = restarts and is_checkpointing_enabled(configuration)
+            self._collected = CollectedResults(plan, self._completed_checkpoint, holds=holds)
+
+    def _completed_checkpoint(self) -> int:
+        snapshot = self._job.coordinator.latest_snapshot()
+        return -1 if snapshot is None or snapshot.starting else snapshot.metadata.checkpoint_id
+
+    def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> RealTimeEngine:
+        """Return the engine of an attempt."""
+        plan = self._plan
+        assert plan is not None  # noqa: S101 - the job is planned before its first attempt
+        if self._collected is not None:
+            self._collected.begin_attempt(-1 if snapshot is None else snapshot.metadata.checkpoint_id)
+        coordinator = self._job.coordinator
+        interval_s = self._job.configuration.get(PystateOptions.EPOCH_INTERVAL) / 1000
+        return RealTimeEngine(
+            self._spark,
+            plan,
+            environment,
+            coordinator,
+            scratch,
+            self.metrics,
+            self._collected,
+            interval_s,
+            self._start_relays,
+        )
+
+    def attempt_over(self) -> None:
+        """Keep what the attempt has counted."""
+        self.metrics.attempt_over()
+
+    def how_far(self, snapshot: Snapshot) -> int:
+        """Return the number of the checkpoint: later ones have read more."""
+        return snapshot.metadata.checkpoint_id
+
+    def progress(self) -> dict[str, Any]:
+        """Return how many records the job has read and written; sources in slots don't say how many are left."""
+        tasks = [] if self._plan is None else self._plan.tasks
+        return {**self.metrics.to_plain(tasks), "backlog": None}
+
+    def close(self, status: JobStatus) -> None:
+        """Hand the last results over."""
+        if self._collected is not None:
+            self._collected.close(finished=status is JobStatus.FINISHED)

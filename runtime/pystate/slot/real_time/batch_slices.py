@@ -1,0 +1,38 @@
+"""Batches in slices that take some milliseconds, however long a function takes for an element."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+SLICE_S = 0.005
+"""How long a slice is to take: so long a barrier or a notification may wait for it."""
+_MOST_ROWS = 1 << 16
+_MOST_GROWTH = 4.0
+
+
+class BatchSlices:
+    """Cuts batches by how long the slices before took.
+
+    Args:
+        clock: Seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._rows = 256
+
+    def of(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the slices of a batch; who takes one asks for the next when it is done with it."""
+        start = 0
+        while start < batch.num_rows:
+            rows = batch.slice(start, self._rows)
+            start += rows.num_rows
+            began = self._clock()
+            yield rows
+            took = self._clock() - began
+            if rows.num_rows == self._rows or took > SLICE_S:
+                growth = min(_MOST_GROWTH, SLICE_S / max(took, 1e-6))
+                self._rows = max(1, min(_MOST_ROWS, int(rows.num_rows * growth)))

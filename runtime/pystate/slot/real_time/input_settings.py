@@ -1,0 +1,39 @@
+"""How a subtask's input treats barriers, and what room it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pystate.snapshot.barrier import CheckpointBarrier
+
+
+@dataclass(frozen=True)
+class InputSettings:
+    """The options of a subtask's input.
+
+    Attributes:
+        at_least_once: Nothing is held back for a barrier (`execution.checkpointing.mode`).
+        unaligned: Barriers may overtake data (`execution.checkpointing.unaligned.enabled`).
+        aligned_timeout_ms: Behind the trigger: how long they don't (`execution.checkpointing.aligned-checkpoint-timeout`); 0
+            for not at all.
+        memory_bytes: Of data that waits; past it goes to files.
+        directory: Where those are; None for the system's folder of temporary files.
+    """
+
+    at_least_once: bool = False
+    unaligned: bool = False
+    aligned_timeout_ms: int = 0
+    memory_bytes: int = 32 << 20
+    directory: str | None = None
+
+    def overtakes_at(self, barrier: CheckpointBarrier) -> int | None:
+        """Return from when on a barrier overtakes data, ms since 1970; None for never."""
+        if barrier.unaligned:
+            return barrier.trigger_timestamp
+        if self.at_least_once or not self.unaligned or barrier.savepoint:
+            return None
+        return barrier.trigger_timestamp + self.aligned_timeout_ms
+
+    def overtakes_at_once(self, barrier: CheckpointBarrier) -> bool:
+        """Return whether a barrier waits for nothing."""
+        return self.overtakes_at(barrier) is not None and (barrier.unaligned or self.aligned_timeout_ms <= 0)

@@ -1,0 +1,93 @@
+"""What a subtask sends: rows to the subtasks that they are for, watermarks and barriers to all (Flink's RecordWriter)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pystate.plan.channels import JobChannels, Place
+from pystate.plan.job_plan import edges_of
+from pystate.plan.output import OutputSpec, Routing
+from pystate.plan.task import TaskSpec
+from pystate.slot.real_time.channel_selector import Share, channel_selector
+from pystate.slot.real_time.frames import FrameKind, pack_frame, pack_message
+from pystate.snapshot.barrier import CheckpointBarrier
+
+
+class FrameSender(Protocol):
+    """Takes the frames of one subtask."""
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame; waits while those who are to get it are behind.
+
+        Raises:
+            ControlError: The way to them is gone.
+        """
+
+
+class RecordWriter:
+    """The outgoing channels of one subtask.
+
+    Args:
+        task: Its task.
+        subtask: Which share of it.
+        channels: All of the job.
+        sender: Takes the frames.
+    """
+
+    def __init__(self, task: TaskSpec, subtask: int, channels: JobChannels, sender: FrameSender) -> None:
+        self._sender = sender
+        self._edges: dict[int, tuple[str, int, Callable[[pa.RecordBatch], Any]]] = {}
+        self._places: dict[str, list[Place]] = {}
+        self._numbers: dict[str, int] = {}
+        for edge in edges_of(task):
+            uid = str(edge.target)
+            target = channels.tasks[uid]
+            self._edges[edge.tag] = (uid, edge.input_index, channel_selector(edge, target, subtask))
+            self._places[uid] = target.places()
+            self._numbers[uid] = target.upstream.index((task.uid, subtask))
+        self._sent = {place: 0 for places in self._places.values() for place in places}
+
+    def write(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
+        """Send the rows of a batch to those that they are for."""
+        tag = output.tag
+        if output.routing is Routing.WATERMARK:
+            uid, index, _ = self._edges[-1 - tag]
+            data = batch.serialize()
+            for place in self._places[uid]:
+                self._send(uid, place, FrameKind.WATERMARKS, data, index, batch.num_rows)
+            return
+        uid, index, select = self._edges[tag]
+        shares: Any = select(batch)
+        places = self._places[uid]
+        before: Share | None = None
+        data = b""
+        for subtask, rows in shares:
+            if before is None or before[1] is not rows:  # what all get is serialized once
+                data = rows.serialize()
+            before = subtask, rows
+            self._send(uid, places[subtask], FrameKind.BATCH, data, index, rows.num_rows)
+
+    def broadcast_barrier(self, barrier: CheckpointBarrier) -> None:
+        """Send a barrier behind all that went before."""
+        self._broadcast(FrameKind.BARRIER, pack_message(barrier.to_plain()))
+
+    def broadcast_cancel(self, checkpoint_id: int) -> None:
+        """Say that a checkpoint was given up."""
+        self._broadcast(FrameKind.CANCEL, pack_message(checkpoint_id))
+
+    def broadcast_end_of_data(self) -> None:
+        """Say that no record follows."""
+        self._broadcast(FrameKind.END_OF_DATA, b"")
+
+    def _broadcast(self, kind: FrameKind, data: bytes) -> None:
+        for uid, places in self._places.items():
+            for place in places:
+                self._send(uid, place, kind, data)
+
+    def _send(self, uid: str, place: Place, kind: FrameKind, data: Any, index: int = 0, rows: int = 0) -> None:
+        number = self._sent[place]
+        self._sent[place] = number + 1
+        self._sender.send(pack_frame(place, kind, self._numbers[uid], number, data, index=index, rows=rows))

@@ -1,0 +1,191 @@
+"""Where relays find a slot: each brings what comes for one subtask, and takes what that one sends."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from pystate.common.control import AuthenticatedListener, Peer, receive_message, send_message
+from pystate.common.errors import ControlError, PystateError, error_from_dict
+from pystate.common.option_types import ANY_PORT
+from pystate.plan.channels import Place
+from pystate.slot.real_time.frames import Frame, unpack_frame
+
+
+@dataclass(frozen=True)
+class RelayHeader:
+    """What a relay says of itself.
+
+    Attributes:
+        job_id: The job.
+        attempt: The execution attempt.
+        level: The level of the subtask that it serves.
+        partition: The partition of it.
+        task_attempt: How often Spark has started it before.
+    """
+
+    job_id: str
+    attempt: int
+    level: int
+    partition: int
+    task_attempt: int
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+class RelayPort:
+    """The two ways of one subtask to and from its relay (a `FrameSender`).
+
+    Args:
+        receive: Called with each frame that comes, on a thread of its own; waits while there is no room.
+        lost: Called where the relay is gone.
+    """
+
+    def __init__(self, receive: Callable[[Frame], None], lost: Callable[[PystateError], None]) -> None:
+        self._receive = receive
+        self._lost = lost
+        self._changed = threading.Condition()
+        self._connection: Peer | None = None
+        self._taken = False
+        self._closed = False
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame; waits until the relay is there, and while those who are to get it are behind.
+
+        Raises:
+            ControlError: The relay is gone, or the attempt is over.
+        """
+        connection = self._connection
+        if connection is None or self._closed:
+            connection = self._await_connection()
+        try:
+            connection.send_bytes(frame)
+        except (OSError, ValueError) as error:
+            message = f"The relay of the subtask is gone: {error!r}"
+            raise ControlError(message) from error
+
+    def serve(self, connection: Peer) -> None:
+        """Take what a relay brings until it is gone.
+
+        Raises:
+            ControlError: There was one before: what that one had under way is lost.
+        """
+        with self._changed:
+            if self._taken or self._closed:
+                message = "This subtask had another relay before; what that one had under way is lost."
+                raise ControlError(message)
+            self._taken, self._connection = True, connection
+            send_message(connection, {"ok": True})
+            self._changed.notify_all()
+        try:
+            while True:
+                self._receive(unpack_frame(connection.recv_bytes()))
+        except (EOFError, OSError) as error:
+            if not self._closed:
+                message = f"The relay of a subtask is gone while records may be under way: {error!r}"
+                self._lost(ControlError(message))
+        except PystateError as error:
+            if not self._closed:
+                self._lost(error)
+
+    def close(self) -> None:
+        """Let nobody wait any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _await_connection(self) -> Peer:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._connection is not None)
+            if self._closed or self._connection is None:
+                message = "The attempt is over."
+                raise ControlError(message)
+            return self._connection
+
+
+class HasPort(Protocol):
+    """Who is served by a relay."""
+
+    @property
+    def port(self) -> RelayPort:
+        """The ways to and from it."""
+
+
+class RelayServer:
+    """Serves the relays of one slot.
+
+    Args:
+        secret: What a relay must prove.
+        job_id: Others are refused.
+        attempt: So are those of other execution attempts.
+        subtasks: The slot's, by place.
+        host: The address to bind to; ignored with `path`.
+        ports: The first of these that is free is taken; ignored with `path`.
+        path: Bind to a Unix socket at this path instead.
+    """
+
+    def __init__(
+        self,
+        secret: bytes,
+        job_id: str,
+        attempt: int,
+        subtasks: Mapping[Place, HasPort],
+        *,
+        host: str,
+        ports: range = ANY_PORT,
+        path: str | None,
+    ) -> None:
+        self._job_id = job_id
+        self._attempt = attempt
+        self._subtasks = subtasks
+        self._listener = AuthenticatedListener(secret, self._serve, host=host, ports=ports, path=path, name="relay")
+        self.address = self._listener.address
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._listener.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._listener.close()
+
+    def _serve(self, connection: Peer) -> None:
+        with contextlib.suppress(EOFError, OSError):
+            try:
+                header = RelayHeader(**receive_message(connection))
+                self._port(header).serve(connection)
+            except PystateError as error:
+                send_message(connection, {"ok": False, "error": error.to_dict()})
+
+    def _port(self, header: RelayHeader) -> RelayPort:
+        if header.job_id != self._job_id or header.attempt != self._attempt:
+            message = (
+                f"This slot serves attempt {self._attempt} of job {self._job_id}, not {header.attempt} of {header.job_id}."
+            )
+            raise ControlError(message)
+        subtask = self._subtasks.get((header.level, header.partition))
+        if subtask is None:
+            message = f"This slot does not host the subtask at place {header.partition} of level {header.level}."
+            raise ControlError(message)
+        if header.task_attempt > 0:
+            message = "Spark has started a relay again; what the first one had under way is lost."
+            raise ControlError(message)
+        return subtask.port
+
+
+def introduce(connection: Peer, header: RelayHeader) -> None:
+    """Say to a slot whose relay this is.
+
+    Raises:
+        PystateError: The slot refuses.
+        EOFError, OSError: It is gone.
+    """
+    send_message(connection, header.to_plain())
+    answer = receive_message(connection)
+    if not answer["ok"]:
+        raise error_from_dict(answer["error"])

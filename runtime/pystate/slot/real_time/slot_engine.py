@@ -1,0 +1,202 @@
+"""The real-time engine's side in one slot."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import ControlError, PystateError
+from pystate.common.options import CheckpointingMode, CheckpointingOptions
+from pystate.plan.channels import JobChannels, Place
+from pystate.plan.output import LINE_FIELD
+from pystate.plan.task import JobEnvironment, TaskSpec
+from pystate.slot.engine import SlotContext
+from pystate.slot.gateway import CoordinatorGateway
+from pystate.slot.real_time.input_gate import InputGate
+from pystate.slot.real_time.mailbox import TaskMailbox
+from pystate.slot.real_time.record_writer import RecordWriter
+from pystate.slot.real_time.relay_server import RelayPort, RelayServer
+from pystate.slot.real_time.subtask import RealTimeSubtask
+from pystate.slot.real_time.subtask_output import RealTimeGateway
+from pystate.slot.subtask import Subtask
+from pystate.slot.subtask_checkpoints import Upload
+from pystate.snapshot.barrier import CheckpointBarrier
+
+ROOM_BYTES = 4 << 20
+"""What waits in front of a subtask in memory until those who send wait, too."""
+REPORT_INTERVAL_S = 0.5
+
+
+@dataclass(frozen=True)
+class RealTimeSlotEngineFactory:
+    """Makes the engine in each slot of an attempt.
+
+    Attributes:
+        channels: All subtasks of the job, and the channels between them.
+    """
+
+    channels: JobChannels
+
+    def __call__(self, slot: SlotContext) -> RealTimeSlotEngine:
+        """Return the engine for a slot."""
+        return RealTimeSlotEngine(slot, self.channels)
+
+
+class DriverRealTimeGateway(RealTimeGateway):
+    """Calls the driver.
+
+    Args:
+        gateway: The slot's way to it.
+    """
+
+    def __init__(self, gateway: CoordinatorGateway) -> None:
+        self._gateway = gateway
+
+    def printed(self, uid: str, subtask: int, tag: int, batch: pa.RecordBatch) -> None:
+        """Have lines printed."""
+        self._gateway.call("printed", lines=batch.column(LINE_FIELD).to_pylist())
+
+    def collected(self, uid: str, subtask: int, tag: int, behind: int, batch: pa.RecordBatch) -> None:
+        """Hand on results for the program."""
+        data = batch.serialize().to_pybytes()
+        self._gateway.call("collected", uid=uid, subtask=subtask, tag=tag, behind=behind, batch=data)
+
+    def ended(self, uid: str, subtask: int) -> None:
+        """Say that all elements are through."""
+        self._gateway.call("subtask_ended", uid=uid, subtask=subtask)
+
+    def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
+        """Send a reader's messages to its enumerator."""
+        answers: list[Any] | None = self._gateway.call(
+            "source_messages", uid=uid, subtask=subtask, number=number, messages=messages
+        )
+        return answers
+
+
+class ConnectedSubtask:
+    """A subtask with its channels.
+
+    Args:
+        subtask: The subtask.
+        port: The ways to and from its relay.
+    """
+
+    def __init__(self, subtask: RealTimeSubtask, port: RelayPort) -> None:
+        self.subtask = subtask
+        self.port = port
+
+
+class RealTimeSlotEngine:
+    """Brings frames to subtasks and from them, and barriers to those that are sources.
+
+    Args:
+        slot: Where.
+        channels: All subtasks of the job, and the channels between them.
+    """
+
+    def __init__(self, slot: SlotContext, channels: JobChannels) -> None:
+        self._slot = slot
+        self._channels = channels
+        self._closed = threading.Event()
+        self._driver = DriverRealTimeGateway(slot.gateway)
+        self._by_place: dict[Place, ConnectedSubtask] = {}
+        self._by_uid: dict[str, ConnectedSubtask] = {}
+        path = f"{slot.directory}/relay" if slot.unix_sockets else None
+        self._server = RelayServer(
+            slot.secret, slot.job_id, slot.attempt, self._by_place, host=slot.host, ports=slot.ports, path=path
+        )
+
+    @property
+    def address(self) -> str | tuple[str, int]:
+        """Where relays find the slot."""
+        return self._server.address
+
+    def start(self) -> None:
+        """Let relays come."""
+        self._server.start()
+
+    def close(self) -> None:
+        """Let no more come."""
+        self._closed.set()
+        self._server.close()
+        for one in self._by_uid.values():
+            one.port.close()
+
+    def make_subtask(self, task: TaskSpec, environment: JobEnvironment, upload: Upload) -> Subtask:
+        """Return the slot's subtask of a task, with its channels."""
+        index, channels = self._slot.index, self._channels.tasks[task.uid]
+        mailbox = TaskMailbox()
+        gate = None
+        if channels.upstream:
+            mode = Configuration(environment.configuration).get(CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE)
+            exactly_once = mode is CheckpointingMode.EXACTLY_ONCE
+            gate = InputGate(channels.upstream, mailbox, ROOM_BYTES, exactly_once=exactly_once)
+
+        def lost(error: PystateError) -> None:
+            subtask.fail(error, "")
+
+        port = RelayPort(_nobody if gate is None else gate.receive, lost)
+        writer, gateway = RecordWriter(task, index, self._channels, port), self._slot.gateway
+        subtask = RealTimeSubtask(task, index, environment, gateway, self._driver, upload, mailbox, gate, writer, channels)
+        self._by_uid[task.uid] = self._by_place[channels.level, channels.first_partition + index] = ConnectedSubtask(
+            subtask, port
+        )
+        return subtask
+
+    def serve(self, subtasks: dict[str, Subtask]) -> None:
+        """Wait for the driver's side, which starts the subtasks when relays are on their way."""
+
+    def handle(self, request: dict[str, Any]) -> Any:
+        """Answer a call of the engine's side in the driver.
+
+        Raises:
+            ControlError: It knows no such call.
+        """
+        op = request["op"]
+        if op == "start":
+            for one in self._by_uid.values():
+                one.subtask.start()
+            threading.Thread(target=self._report, name="records", daemon=True).start()
+            return None
+        sources = [one.subtask for one in self._by_uid.values() if one.subtask.source is not None]
+        if op == "trigger_checkpoint":
+            barrier = CheckpointBarrier.from_plain(request["barrier"])
+            for source in sources:
+                source.trigger_checkpoint(barrier, hold=request["hold"])
+            return None
+        if op == "resume":
+            for source in sources:
+                source.resume()
+            return None
+        if op == "drain":
+            for source in sources:
+                source.drain()
+            return None
+        if op == "source_messages":
+            enumerating = self._by_uid[request["uid"]].subtask.source
+            assert enumerating is not None  # noqa: S101 - only a source's subtasks send such
+            return enumerating.answer(request["subtask"], request["number"], request["messages"])
+        message = f"A slot does not know the op {op!r}."
+        raise ControlError(message)
+
+    def _report(self) -> None:
+        """Tell how many records the subtasks have read and written, where that has changed."""
+        told: dict[str, tuple[int, int]] = {}
+        while not self._closed.wait(REPORT_INTERVAL_S):
+            counts = {uid: one.subtask.chain.metrics.totals() for uid, one in self._by_uid.items()}
+            if counts == told:
+                continue
+            try:
+                self._slot.gateway.call("records", slot_index=self._slot.index, counts=counts)
+            except PystateError:
+                return  # the attempt is over
+            told = counts
+
+
+def _nobody(_frame: object) -> None:
+    message = "Something came through a channel to a source."
+    raise ControlError(message)

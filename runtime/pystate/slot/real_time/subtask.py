@@ -1,0 +1,341 @@
+"""A subtask with a thread of its own, fed through channels: elements as they come, and barriers among them.
+
+    input gate, or source --> thread: slices of batches, watermarks, barriers --> record writer
+                                ^
+                             mailbox: what the driver asks for, what became of checkpoints
+
+Nothing is rolled back here: what has been processed since the last checkpoint is gone with the attempt, and comes again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.errors import ControlError, PystateError
+from pystate.common.time import current_time_ms
+from pystate.plan.channels import TaskChannels
+from pystate.plan.output import WATERMARK_SCHEMA, OutputSpec
+from pystate.plan.task import JobEnvironment, TaskSpec
+from pystate.slot.operators.source_input import SourceInput
+from pystate.slot.real_time.batch_slices import BatchSlices
+from pystate.slot.real_time.frames import Frame, FrameKind
+from pystate.slot.real_time.input_gate import CheckpointReady, InputGate
+from pystate.slot.real_time.mailbox import TaskMailbox
+from pystate.slot.real_time.record_writer import RecordWriter
+from pystate.slot.real_time.subtask_output import RealTimeGateway, SubtaskOutput
+from pystate.slot.restored_operator import RestoredOperator
+from pystate.slot.subtask import Subtask, SubtaskGateway
+from pystate.slot.subtask_checkpoints import Alignment, Upload
+from pystate.snapshot.barrier import CheckpointBarrier
+
+HAND_ON_S = 0.005
+"""How long results may wait in output buffers while elements go on coming."""
+MOST_ROWS_AT_ONCE = 10_000
+"""What a source takes at most between two looks at its mail."""
+FLUSH_S = 0.5
+"""How often changes go to the state backend between barriers, where those who query live state see them."""
+NOTIFY_TIMEOUT_S = 30.0
+_CLOSE_TIMEOUT_S = 5.0
+
+
+class RealTimeSubtask(Subtask):
+    """One subtask of a task in its slot.
+
+    Args:
+        task: What to run.
+        index: Which share.
+        environment: The job.
+        gateway: Whom to tell what all subtasks tell.
+        driver: Whom to tell the rest.
+        upload: Runs the asynchronous part of a snapshot on another thread.
+        mailbox: Its own.
+        gate: What comes to it; None for a source.
+        writer: Its way to other subtasks.
+        channels: How elements come to it.
+    """
+
+    def __init__(
+        self,
+        task: TaskSpec,
+        index: int,
+        environment: JobEnvironment,
+        gateway: SubtaskGateway,
+        driver: RealTimeGateway,
+        upload: Upload,
+        mailbox: TaskMailbox,
+        gate: InputGate | None,
+        writer: RecordWriter,
+        channels: TaskChannels,
+    ) -> None:
+        super().__init__(task, index, environment, gateway, upload, self._write)
+        self._driver = driver
+        self._mailbox = mailbox
+        self._gate = gate
+        self._output = SubtaskOutput(task.uid, index, writer, driver)
+        self._schemas = {number: pa.ipc.read_schema(pa.py_buffer(schema)) for number, schema in channels.schemas.items()}
+        self._thread: threading.Thread | None = None
+        self._open_channels = set(range(len(channels.upstream)))
+        self._at_end = False
+        self._held = False  # nothing may come behind the last barrier
+        self._slices = BatchSlices()
+        self._version = 0
+        self._handed_on = self._flushed = time.monotonic()
+        self._is_dirty = False  # something has been processed since results were handed on
+        self._is_unflushed = False  # and since changes went to the backend
+
+    @property
+    def source(self) -> SourceInput | None:
+        """What the task's head takes from elsewhere than its input; None where it is no source."""
+        return self.chain.operators[-1].source if self.chain.operators else None
+
+    def open(
+        self,
+        restored: Mapping[str, RestoredOperator] | None = None,
+        checkpoint_id: int | None = None,
+        checkpoint_timestamp: int | None = None,
+    ) -> None:
+        """Restore the state and open the functions; a source gets its ways to the driver."""
+        super().open(restored, checkpoint_id, checkpoint_timestamp)
+        self._output.behind = checkpoint_id or 0
+        if self.versions is not None:
+            self.versions.begin(self._version, checkpoint_id, checkpoint_timestamp)
+        source = self.source
+        if source is not None:
+            source.most_rows, source.longest_s, source.ends_apart = MOST_ROWS_AT_ONCE, HAND_ON_S, True
+            source.connect(self._coordinate, self._mailbox.notify)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread = threading.Thread(target=self._run, name="task", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, then close functions and backend."""
+        self._mailbox.close()
+        self.chain.interrupt()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_TIMEOUT_S)
+        super().close()
+
+    def fail(self, error: PystateError, stack_trace: str) -> None:
+        """Take no further events, and tell the coordinator why."""
+        if self._mailbox.is_closed:
+            return
+        with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
+            super().fail(error, stack_trace)
+
+    # -- what others ask for
+
+    def trigger_checkpoint(self, barrier: CheckpointBarrier, *, hold: bool) -> None:
+        """Of a source: place a barrier behind what has been handed on.
+
+        Args:
+            barrier: Which.
+            hold: Whether nothing may come behind it, until `resume`.
+        """
+        self._mailbox.put(lambda: self._checkpoint_source(barrier, hold=hold))
+
+    def resume(self) -> None:
+        """Of a source: go on behind a barrier that was to be the last."""
+        self._mailbox.put(self._go_on)
+
+    def drain(self) -> None:
+        """Of a source: take no more, and let event time come to its end."""
+        self._mailbox.put(self._end_of_data)
+
+    def notify(self, checkpoint_id: int, *, completed: bool) -> bool:
+        """Tell the functions what became of a checkpoint, between two elements.
+
+        Returns:
+            Whether all that want to know have heard, and did what they do then.
+        """
+        if not self.checkpoints.ended(checkpoint_id, completed=completed):
+            return True
+        heard = threading.Event()
+
+        def tell() -> None:
+            self.checkpoints.tell_later(checkpoint_id, completed=completed)
+            self.checkpoints.deliver(self._has_failed)
+            if self._failed is None:
+                heard.set()
+
+        self._mailbox.put(tell)
+        return heard.wait(NOTIFY_TIMEOUT_S)
+
+    # -- the thread
+
+    def _run(self) -> None:
+        try:
+            with self._user_code():
+                while not self._mailbox.is_closed and self._failed is None:
+                    self._step()
+        except ControlError as error:
+            self.fail(error, "")
+        except PystateError:
+            return  # the coordinator has been told
+
+    def _step(self) -> None:
+        """Do what is next, or wait for it."""
+        mail = self._mailbox.take()
+        if mail is not None:
+            with self._changed:
+                mail()
+        elif self.source is not None:
+            self._source_step(self.source)
+        elif self._gate is not None:
+            self._gate_step(self._gate)
+
+    def _source_step(self, source: SourceInput) -> None:
+        if self._at_end or self._held:
+            self._mailbox.wait(lambda: False, None)
+            return
+        with self._changed:
+            source.take(self.chain.watermarks.valves[0], whole=False)
+            self._is_dirty = True
+            self._hand_on()
+            if source.ended:
+                self._end_of_data()
+                return
+            due = source.next_due(self.chain.next_processing_time_timer())
+        self._rest(due, lambda: source.is_roused)
+
+    def _gate_step(self, gate: InputGate) -> None:
+        event = gate.poll()
+        if event is None:
+            if self._is_dirty or self._timer_is_due():
+                with self._changed:
+                    self._hand_on()
+                return
+            self._rest(None if self._at_end else self.chain.next_processing_time_timer(), lambda: gate.has_events)
+            return
+        with self._changed:
+            if isinstance(event, Frame):
+                self._take_frame(event)
+            elif isinstance(event, CheckpointReady):
+                self._take_checkpoint(event.barrier, event.alignment)
+            if time.monotonic() - self._handed_on > HAND_ON_S:
+                self._hand_on()
+
+    def _rest(self, due: int | None, is_roused: Any) -> None:
+        """Wait for mail, for what comes, or for the clock; at the latest until changes are to be flushed."""
+        timeout = None
+        now = current_time_ms()
+        if due is not None:
+            timeout = max(0.0, (due - now) / 1000)
+            if timeout == 0.0:
+                return
+        if self._is_unflushed:
+            timeout = FLUSH_S if timeout is None else min(timeout, FLUSH_S)
+        self._mailbox.wait(is_roused, timeout)
+        self._flush_changes_in_time()
+
+    def _timer_is_due(self) -> bool:
+        due = None if self._at_end else self.chain.next_processing_time_timer()
+        return due is not None and due <= current_time_ms()
+
+    # -- events, by who holds the subtask
+
+    def _take_frame(self, frame: Frame) -> None:
+        if frame.kind is FrameKind.BATCH:
+            self._is_dirty = True
+            batch = pa.ipc.read_record_batch(pa.py_buffer(frame.data), self._schemas[frame.input_index])
+            self._take_batch(batch, frame.input_index)
+        elif frame.kind is FrameKind.WATERMARKS:
+            self._take_watermarks(frame)
+        elif frame.kind is FrameKind.END_OF_DATA:
+            self._open_channels.discard(frame.channel)
+            if not self._open_channels:
+                self._end_of_data()
+
+    def _take_watermarks(self, frame: Frame) -> None:
+        """Let event time go on; what it brings about goes out in front of the next watermark."""
+        before = self.chain.current_watermark
+        self._is_dirty = True
+        rows = pa.ipc.read_record_batch(pa.py_buffer(frame.data), WATERMARK_SCHEMA)
+        self.chain.take_watermarks(rows, frame.input_index)
+        self.chain.advance_watermarks()
+        if self.chain.current_watermark != before:
+            self._send_out()
+
+    def _take_batch(self, batch: pa.RecordBatch, index: int) -> None:
+        """Process a batch, with a look at the mail between its slices."""
+        for number, rows in enumerate(self._slices.of(batch)):
+            if number:
+                self._between_slices()
+            if self._failed is not None or self._mailbox.is_closed:
+                return
+            self.chain.on_batch(rows, index)
+
+    def _between_slices(self) -> None:
+        while (mail := self._mailbox.take()) is not None:
+            mail()
+        if time.monotonic() - self._handed_on > HAND_ON_S:
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        """Let event time go as far as it is, fire what is due, and send what has come out."""
+        if not self._at_end:
+            self.chain.advance_watermarks()
+        self._send_out()
+        self._flush_changes_in_time()
+
+    def _send_out(self) -> None:
+        self.chain.flush_output()
+        self._output.write_watermarks(self.chain.watermarks_out())
+        self._handed_on = time.monotonic()
+        self._is_unflushed |= self._is_dirty
+        self._is_dirty = False
+
+    def _flush_changes_in_time(self) -> None:
+        if self._is_unflushed and time.monotonic() - self._flushed > FLUSH_S:
+            with self._changed:
+                self._flush_changes()
+
+    def _flush_changes(self) -> None:
+        """Make all changes part of the state."""
+        began = time.perf_counter()
+        self.chain.finish_epoch()
+        self._version += 1
+        if self.versions is not None:
+            self.versions.epoch_finished(self._version)
+        self.chain.metrics.sample_gauges()
+        self.chain.metrics.epoch_finished(int((time.perf_counter() - began) * 1000))
+        self._flushed, self._is_unflushed = time.monotonic(), False
+
+    def _end_of_data(self) -> None:
+        """Let event time come to its end, and say that no element follows."""
+        if self._at_end:
+            return
+        self._at_end = True
+        self.chain.advance_watermarks(end_of_input=True)
+        self._send_out()
+        self._flush_changes()
+        self._output.end_of_data()
+
+    def _checkpoint_source(self, barrier: CheckpointBarrier, *, hold: bool) -> None:
+        self._take_checkpoint(barrier, Alignment(0))
+        self._held = hold
+
+    def _go_on(self) -> None:
+        self._held = False
+
+    def _take_checkpoint(self, barrier: CheckpointBarrier, alignment: Alignment) -> None:
+        """Send the barrier on behind all that came out in front of it, and take the subtask's part of the checkpoint."""
+        if barrier.checkpoint_id <= self._output.behind:
+            return
+        self._hand_on()
+        self._flush_changes()
+        self._output.barrier(barrier)
+        self.checkpoints.take(barrier, alignment)
+
+    def _write(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
+        self._output.write(output, batch, self.chain.metrics)
+
+    def _coordinate(self, number: int, messages: list[Any]) -> list[Any] | None:
+        return self._driver.source_messages(self.task.uid, self.index, number, messages)

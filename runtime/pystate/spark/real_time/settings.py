@@ -1,0 +1,25 @@
+"""What Spark is told for a job on the real-time engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+REAL_TIME_SETTINGS: Mapping[str, str] = {
+    # Spark lists the operators that it has tried in this mode, and Python's are not among them
+    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
+    # a row is a whole frame of records: one at a time, handed on at once
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.sql.execution.pandas.udf.buffer.size": "4",
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "2",
+    "spark.shuffle.streaming.readerMaxMemory": str(1 << 20),
+    "spark.shuffle.streaming.writerMaxMemory": str(1 << 20),
+}
+"""Measured on 4.3.0, see docs/design/015."""
+
+CORES_PER_SUBTASK = 16
+"""Slots and relays are tasks that last as long as the attempt, and mostly wait: on one machine there is room for many."""
+
+
+def real_time_cores(parallelism: int) -> int:
+    """Return for how many tasks there is room on one machine, whatever the number of levels."""
+    return CORES_PER_SUBTASK * parallelism + 2

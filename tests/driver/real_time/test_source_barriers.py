@@ -1,0 +1,141 @@
+"""Where barriers stand in the real-time engine: the real coordinator, with slots that a test plays."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.checkpoint.live_attempt import AttemptOverError
+from pystate.common.configuration import Configuration
+from pystate.common.errors import CheckpointFailedError, ControlError
+from pystate.driver.real_time.barriers import SourceBarriers
+from pystate.snapshot.metadata import CheckpointType
+from tests.checkpoint.harness import JOB, SUBTASKS, TASK, FakeSlots, acknowledge, in_thread
+from tests.waiting import wait_until
+
+
+class Called(FakeSlots):
+    """Slots that take note of what they are asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+        self.refuse = None
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def call_all(self, op, arguments, answered=None, bounded=None):
+        self.go_on.wait(10)
+        self.calls.append((op, arguments(0)))
+        if self.refuse is not None:
+            raise self.refuse
+
+    def triggered(self):
+        return [arguments["barrier"]["checkpoint_id"] for op, arguments in self.calls if op == "trigger_checkpoint"]
+
+
+class Bench:
+    def __init__(self, tmp_path):
+        folders = {"dir": "ck", "savepoint-dir": "sp"}
+        configuration = Configuration(
+            {f"execution.checkpointing.{key}": str(tmp_path / name) for key, name in folders.items()}
+        )
+        self.coordinator = CheckpointCoordinator(JOB, configuration, tmp_path / "checkpoints.json")
+        self.coordinator.start([TASK], None)
+        self.slots = Called()
+        self.handed_over = True
+        self.intolerable = []
+        self.barriers = SourceBarriers(self.coordinator.pending, self.slots, lambda: lambda: self.handed_over)
+        self.coordinator.attempt_started(self.slots, self.barriers, self.intolerable.append)
+
+    def acknowledge(self, number):
+        for subtask in SUBTASKS:
+            assert acknowledge(self.coordinator, number, subtask) == "SUCCESS"
+
+
+@pytest.fixture
+def one(tmp_path):
+    made = Bench(tmp_path)
+    yield made
+    made.coordinator.attempt_over()
+
+
+def test_a_barrier_goes_to_the_sources_at_once_and_no_epoch_is_known(one):
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: one.slots.triggered() == [1])
+    ((_, arguments),) = one.slots.calls
+    assert (arguments["hold"], arguments["barrier"]["epoch"]) == (False, None)
+    one.acknowledge(1)
+    completed = future.result(10)
+    assert (completed.metadata.epoch, completed.metadata.source_position) == (-1, None)
+
+
+def test_a_checkpoint_is_complete_when_what_came_in_front_of_it_has_been_handed_over(one):
+    one.handed_over = False
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: one.slots.triggered() == [1])
+    one.acknowledge(1)
+    with pytest.raises(TimeoutError):
+        future.result(0.3)
+    one.handed_over = True
+    assert future.result(10).checkpoint_id == 1
+
+
+def test_slots_that_refuse_fail_the_checkpoint_and_the_next_one_goes(one):
+    one.slots.refuse = ControlError("no")
+    with pytest.raises(CheckpointFailedError):
+        one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    one.slots.refuse = None
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: one.slots.triggered() == [1, 2])
+    one.acknowledge(2)
+    assert future.result(10).checkpoint_id == 2
+
+
+def test_sources_go_on_behind_a_savepoint_of_a_stop_that_fails_and_only_then(one):
+    future = one.coordinator.trigger_savepoint(None, hold=True)
+    wait_until(lambda: one.slots.triggered() == [1])
+    one.barriers.release_if_failed()
+    assert [op for op, _ in one.slots.calls] == ["trigger_checkpoint"]
+    assert one.slots.calls[0][1]["hold"]
+    one.coordinator.decline(1, ControlError("no"), CheckpointFailureReason.CHECKPOINT_DECLINED)
+    with pytest.raises(CheckpointFailedError):
+        future.result(10)
+    one.barriers.release_if_failed()
+    one.barriers.release_if_failed()
+    assert [op for op, _ in one.slots.calls] == ["trigger_checkpoint", "resume"]
+
+
+def test_behind_the_end_of_event_time_comes_one_barrier_and_no_other(one):
+    request = CheckpointRequest(
+        CheckpointType.SAVEPOINT, location=one.coordinator._storage.savepoint_location(None), hold=True
+    )
+    one.slots.go_on.clear()
+    draining = in_thread(lambda: one.barriers.drain(request, one.coordinator.prepare))
+    wait_until(lambda: one.barriers.brings_own)
+    late = one.coordinator.trigger_savepoint(None, hold=False)
+    one.slots.go_on.set()
+    draining.join(10)
+    assert [op for op, _ in one.slots.calls] == ["drain", "trigger_checkpoint"]
+    one.acknowledge(1)
+    assert request.future.result(10).checkpoint_id == 1
+    assert not late.done()
+
+
+def test_a_drain_whose_savepoint_can_not_begin_changes_nothing(one):
+
+    def refuse(_):
+        message = "no room"
+        raise CheckpointFailedError(message)
+
+    with pytest.raises(CheckpointFailedError):
+        one.barriers.drain(CheckpointRequest(CheckpointType.SAVEPOINT), refuse)
+    assert one.barriers.is_open
+    assert one.slots.calls == []
+    one.barriers.end()
+    with pytest.raises(AttemptOverError):
+        one.barriers.drain(CheckpointRequest(CheckpointType.SAVEPOINT), refuse)
