@@ -28,6 +28,7 @@ GIVEN = {
     "CHECKPOINT_SUBSUMED": {"checkpoint/checkpoint_completion.py"},
     "CHECKPOINT_DECLINED_SUBSUMED": {
         "slot/real_time/checkpoint_barrier_tracker.py",
+        "slot/real_time/input_checkpoints.py",  # says it in words
         "slot/real_time/single_checkpoint_barrier_handler.py",
     },
     "CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER": {

@@ -390,8 +390,8 @@ def test_an_unknown_key_on_the_command_line_is_an_error(home: PystateHome) -> No
 @pytest.mark.parametrize(
     "key",
     [
-        "execution.checkpointing.unaligned.enabled",
-        "execution.checkpointing.unaligned",
+        "execution.checkpointing.unaligned.forced",
+        "execution.checkpointing.unaligned.max-subtasks-per-channel-state-file",
         "execution.checkpointing.file-merging.max-file-size",
         "state.backend.rocksdb.thread.num",
         "state.backend.rocksdb.metrics.no-such-metric",

@@ -40,8 +40,8 @@ def without_effect(env):
         (lambda env: env.disable_operator_chaining(), "pipeline.operator-chaining.enabled"),
         (lambda env: env.enable_changelog_state_backend(True), "state.changelog.enabled"),
         (
-            lambda env: env.get_checkpoint_config().enable_unaligned_checkpoints(),
-            "execution.checkpointing.unaligned.enabled",
+            lambda env: env.get_checkpoint_config().set_force_unaligned_checkpoints(),
+            "execution.checkpointing.unaligned.forced",
         ),
         (lambda env: env.get_config().enable_object_reuse(), "pipeline.object-reuse"),
         (lambda env: env.get_config().set_auto_watermark_interval(50), "pipeline.auto-watermark-interval"),

@@ -30,7 +30,7 @@ def test_what_it_names_is_there(classes):
     for name, member in names:
         assert name in classes, f"there is no class {name}"
         assert not member or member in classes[name], f"{name} has no {member}"
-    for member in ("trigger_checkpoint", "_take_checkpoint", "_hand_on"):
+    for member in ("trigger_checkpoint", "_checkpoint_source", "_settle"):
         assert member in PAGE
         assert member in classes["RealTimeSubtask"]
 

@@ -98,7 +98,9 @@ def fingerprint(root: Any, ignored: frozenset[str] = frozenset()) -> Hashable:
             return one
         if isinstance(one, memoryview):
             return bytes(one)
-        if isinstance(one, (type, types.ModuleType, types.BuiltinFunctionType, pa.Schema)):
+        if isinstance(one, types.BuiltinFunctionType):  # its text has an address where it is a method
+            return one.__qualname__
+        if isinstance(one, (type, types.ModuleType, pa.Schema)):
             return str(one)
         if not isinstance(one, tuple):
             if id(one) in visited:

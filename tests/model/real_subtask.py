@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common import Types
 from pystate.plan.chain import Chain
 from pystate.plan.channels import JobChannels, SubtaskId, TaskChannels
@@ -17,6 +18,7 @@ from pystate.plan.output import OutputKind, OutputSpec, Routing
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.slot.real_time.frames import PLACE_SIZE, place_of, unpack_frame
 from pystate.slot.real_time.input_gate import InputGate
+from pystate.slot.real_time.input_settings import InputSettings
 from pystate.slot.real_time.mailbox import TaskMailbox
 from pystate.slot.real_time.record_writer import RecordWriter
 from pystate.slot.real_time.subtask import RealTimeSubtask
@@ -175,7 +177,8 @@ class RealSubtask:
         self._out: list[Any] = []
         mailbox, channels, task = TaskMailbox(), channels_of(graph), task_of(graph, uid)
         upstream = channels.tasks[uid].upstream
-        gate = InputGate(upstream, mailbox, ROOM, exactly_once=exactly_once) if upstream else None
+        settings = InputSettings(at_least_once=not exactly_once, memory_bytes=ROOM)
+        gate = InputGate(upstream, mailbox, settings, lambda: 0) if upstream else None
         writer = RecordWriter(task, 0, channels, self)
         nobody: Any = types.SimpleNamespace(ended=lambda *_: None, task_failed=self._failed)
         self._subtask = subtask = RealTimeSubtask(
@@ -195,6 +198,11 @@ class RealSubtask:
         """Be the subtask's part of a checkpoint."""
         del alignment
         self._out.append(("part", barrier.checkpoint_id, self._part()))
+
+    def give_up(self, checkpoint_id: int, error: Exception, reason: CheckpointFailureReason) -> None:
+        """Decline a checkpoint."""
+        del error
+        self._out.append(("declined", checkpoint_id, reason))
 
     def _part(self) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
         return tuple(self._chain.seen), self._chain.position, ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -33,6 +34,7 @@ RUNS = [
     (TWO, Budget(triggers=1, failures=1), 1),
     (TWO, Budget(triggers=1, losses=1, expiries=1), 1),
     (TWO, Budget(triggers=2, failures=1), 1),
+    (TWO, Budget(triggers=2), 2),
     (LEVELS, Budget(), 1),
     (DIAMOND, Budget(), 1),
     (FEW, Budget(), 1),
@@ -105,7 +107,13 @@ def finds(what, graph, budget, **mode):
 
 
 def test_channels_that_are_not_held_back(monkeypatch):
-    monkeypatch.setattr(real_subtask, "InputGate", lambda *args, **_: InputGate(*args, exactly_once=False))
+    monkeypatch.setattr(
+        real_subtask,
+        "InputGate",
+        lambda upstream, mailbox, settings, clock: InputGate(
+            upstream, mailbox, replace(settings, at_least_once=True), clock
+        ),
+    )
     finds("is seen by A, and comes again", TWO, Budget())
 
 
@@ -116,14 +124,7 @@ def test_a_checkpoint_that_is_complete_without_all(monkeypatch):
 
 
 def test_results_behind_the_barrier_that_they_belong_in_front_of(monkeypatch):
-    take = RealTimeSubtask._take_checkpoint
-
-    def late(self, *args):
-        self._hand_on = lambda: None
-        take(self, *args)
-        del self._hand_on
-
-    monkeypatch.setattr(RealTimeSubtask, "_take_checkpoint", late)
+    monkeypatch.setattr(RealTimeSubtask, "_settle", lambda _: None)
     finds("is lost in front of B", LINE, Budget())
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.snapshot.input_channel_state import InputChannelStateHandle
 from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import (
     METADATA_VERSION,
@@ -164,7 +165,7 @@ def test_lists_longer_than_any_of_ours_are_not_even_allocated(make_metadata: Mak
 
 def test_a_newer_version_names_both_versions(make_metadata: MakeMetadata) -> None:
     data = framed(write_metadata(make_metadata())[HEAD.size : -4], version=9)
-    with pytest.raises(RestoreError, match=r"version 9; this pystate reads up to version 2"):
+    with pytest.raises(RestoreError, match=r"version 9; this pystate reads up to version 3"):
         read_metadata(data, "there")
 
 
@@ -308,3 +309,23 @@ def test_any_text_of_the_configuration_and_of_people_comes_back(make_metadata):
     metadata = make_metadata(configuration={"a.key": "a\ud800b"}, message="\udcff", job_name="\ud800")
 
     assert read_metadata(write_metadata(metadata), "here") == metadata
+
+
+def test_data_in_flight_makes_a_version_that_others_refuse(make_metadata: MakeMetadata) -> None:
+    in_flight = InputChannelStateHandle([("s", 0), ("s", 1)], [ByteStreamStateHandle(b"12345")])
+    operator = OperatorState("uid", "name", 2, 128, subtasks={1: OperatorSubtaskState(input_channel_state=in_flight)})
+    metadata = make_metadata(operators=[operator])
+    data = write_metadata(metadata)
+    assert HEAD.unpack_from(data)[1] == 3
+    assert read_metadata(data, "here") == metadata
+    assert metadata.has_data_in_flight
+    assert operator.has_state
+    assert operator.state_size == 5
+    assert HEAD.unpack_from(write_metadata(make_metadata()))[1] == METADATA_VERSION == 2
+
+
+@pytest.mark.parametrize("upstream", [[["s"]], [["s", -1]], [[1, 0]], "s", None])
+def test_data_in_flight_of_nobody_is_refused(make_metadata: MakeMetadata, upstream: object) -> None:
+    plain = OperatorSubtaskState().to_plain() | {"input_channel_state": {"upstream": upstream, "handles": []}}
+    with pytest.raises(CorruptSnapshotError):
+        OperatorSubtaskState.from_plain(plain)

@@ -268,6 +268,7 @@ def named_files(metadata: CheckpointMetadata, directory: str) -> set[str]:
                     handles.append(keyed.handle)
             handles += [raw.handle for raw in state.raw_keyed_state]
             handles += [handle.handle for handle in (*state.operator_state, *state.raw_operator_state)]
+            handles += [] if state.input_channel_state is None else state.input_channel_state.handles
     files = [handle for handle in handles if isinstance(handle, FileStateHandle)]
     return {parse_location(file.path)[2] if file.is_absolute else f"{directory.rstrip('/')}/{file.path}" for file in files}
 

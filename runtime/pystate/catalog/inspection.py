@@ -162,6 +162,8 @@ def _subtask(location: SnapshotLocation, state: OperatorSubtaskState) -> Iterato
     for handle in state.raw_operator_state:
         partitions = sum(info.count for info in handle.states.values())
         yield StateFigures("", "RAW", _RAW, partitions, handle.size)
+    if state.input_channel_state is not None:
+        yield StateFigures("", "IN FLIGHT", "data that a barrier overtook", None, state.input_channel_state.size)
 
 
 def _keyed(location: SnapshotLocation, handle: AnyKeyedStateHandle) -> Iterator[StateFigures]:

@@ -146,6 +146,9 @@ class Verification:
                     yield _Check(part, raw.handle, self._raw_keyed_check(raw))
                 for handle in state.raw_operator_state:
                     yield _Check(part, handle.handle, self._raw_operator_check(handle))
+                if state.input_channel_state is not None:
+                    for in_flight in state.input_channel_state.handles:
+                        yield _Check(part, in_flight, lambda _: None)
         position = self._metadata.source_position
         if position is not None:
             yield _Check("the sources' logs", position.files, self._logs_check)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pystate.common.configuration import Configuration
+from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.options import (
     CheckpointingMode,
     CheckpointingOptions,
@@ -33,8 +34,7 @@ _MODES: dict[CheckpointingMode, Literal["exactly_once", "at_least_once"]] = {
 def checkpoint_config(configuration: Configuration) -> CheckpointConfigInfo:
     """Return what is in force, with Flink's names of backend and storage; times in ms.
 
-    What there is no option for here has the value it has in a Flink that doesn't use it: barriers never overtake records,
-    and there is no changelog.
+    What there is no option for here has the value it has in a Flink that doesn't use it: there is no changelog.
 
     Raises:
         ConfigurationError: The options contradict each other.
@@ -43,6 +43,8 @@ def checkpoint_config(configuration: Configuration) -> CheckpointConfigInfo:
     settings = StateSettings.of(configuration)
     interval = get(options.CHECKPOINTING_INTERVAL)
     retention = get(options.EXTERNALIZED_CHECKPOINT_RETENTION)
+    in_stream = get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
+    exactly_once = get(options.CHECKPOINTING_CONSISTENCY_MODE) is CheckpointingMode.EXACTLY_ONCE
     return CheckpointConfigInfo(
         mode=_MODES[get(options.CHECKPOINTING_CONSISTENCY_MODE)],
         interval=NO_INTERVAL if interval is None else interval,
@@ -55,9 +57,9 @@ def checkpoint_config(configuration: Configuration) -> CheckpointConfigInfo:
         ),
         state_backend=_BACKENDS.get(settings.backend, settings.backend),
         checkpoint_storage=_STORAGES[settings.storage],
-        unaligned_checkpoints=False,
+        unaligned_checkpoints=in_stream and exactly_once and get(options.ENABLE_UNALIGNED),
         tolerable_failed_checkpoints=get(options.TOLERABLE_FAILURE_NUMBER),
-        aligned_checkpoint_timeout=0,
+        aligned_checkpoint_timeout=get(options.ALIGNED_CHECKPOINT_TIMEOUT),
         checkpoints_after_tasks_finish=True,
         state_changelog_enabled=False,
         changelog_periodic_materialization_interval=600_000,

@@ -28,6 +28,7 @@ def checkpoint_notices(configuration: Configuration) -> list[str]:
             f"{options.CHECKPOINTING_CONSISTENCY_MODE.key} = AT_LEAST_ONCE runs as exactly-once: barriers stand at the end "
             "of micro-batches, where no record waits for them, so there is nothing to gain"
         )
+    notices += _unaligned_notices(configuration, in_stream=in_stream)
     if engine_triggers:
         for option in (options.CHECKPOINTING_INTERVAL, options.MIN_PAUSE_BETWEEN_CHECKPOINTS):
             if configuration.contains(option):
@@ -44,6 +45,20 @@ def checkpoint_notices(configuration: Configuration) -> list[str]:
             f"{options.MIN_PAUSE_BETWEEN_CHECKPOINTS.key} there is one checkpoint at a time"
         )
     return notices
+
+
+def _unaligned_notices(configuration: Configuration, *, in_stream: bool) -> list[str]:
+    get, options = configuration.get, CheckpointingOptions
+    enabled, timeout = options.ENABLE_UNALIGNED, options.ALIGNED_CHECKPOINT_TIMEOUT
+    if not get(enabled):
+        return [f"{timeout.key} has no effect without {enabled.key}"] if get(timeout) else []
+    if not in_stream:
+        why = "barriers stand between epochs, so there are no records in flight to be overtaken"
+        return [f"{enabled.key} has no effect on the micro-batch engine: {why}"]
+    if get(options.CHECKPOINTING_CONSISTENCY_MODE) is CheckpointingMode.AT_LEAST_ONCE:
+        mode = options.CHECKPOINTING_CONSISTENCY_MODE.key
+        return [f"{enabled.key} has no effect: {mode} = AT_LEAST_ONCE lets nothing wait"]
+    return []
 
 
 def _snapshot_notices(configuration: Configuration) -> list[str]:

@@ -68,6 +68,10 @@ class CheckpointSettings:
         if engine_triggers and state.checkpoint_directory is None:
             message = f"{CheckpointingOptions.EVERY_EPOCH.key} needs a place that outlives the driver."
             raise ConfigurationError(message, hint=f"-D {CheckpointingOptions.CHECKPOINTS_DIRECTORY.key}=DIR")
+        if get(CheckpointingOptions.ENABLE_UNALIGNED) and get(CheckpointingOptions.MAX_CONCURRENT_CHECKPOINTS) > 1:
+            key = CheckpointingOptions.MAX_CONCURRENT_CHECKPOINTS.key
+            message = f"{key} can't be more than 1 with {CheckpointingOptions.ENABLE_UNALIGNED.key}."
+            raise ConfigurationError(message, hint=f"-D {key}=1")
         in_memory = state.storage is CheckpointStorageType.JOBMANAGER
         storage = MemoryCheckpointStorage if in_memory else CheckpointStorageAccess
         return CheckpointSettings(

@@ -6,7 +6,7 @@ Keys and meanings after Flink's configuration reference.
 
 from __future__ import annotations
 
-_IN_FLIGHT = "barriers stand between epochs, so there are no records in flight to be written"
+_IN_FLIGHT = "data in flight is replayed to the subtasks that it was under way to, or there is none"
 _CHANGELOG = "there is no changelog state backend; every-epoch and incremental checkpoints shorten the way back"
 _MERGING = "small state stands in _metadata (execution.checkpointing.data-inline-threshold), so there are few small files"
 _FORST = "there is no disaggregated state backend"
@@ -34,9 +34,6 @@ _KEYSTORE = "certificates are PEM files (pystate.security.ssl.rest.certificate, 
 KEYS_WITHOUT_EFFECT: dict[str, str] = {
     # checkpoints and state
     "execution.checkpointing.unaligned.": _IN_FLIGHT,
-    "execution.checkpointing.unaligned": _IN_FLIGHT,
-    "execution.checkpointing.aligned-checkpoint-timeout": _IN_FLIGHT,
-    "execution.checkpointing.alignment-timeout": _IN_FLIGHT,
     "execution.checkpointing.force-unaligned": _IN_FLIGHT,
     "execution.checkpointing.during-recovery.": _IN_FLIGHT,
     "execution.checkpointing.recover-without-channel-state.": _IN_FLIGHT,

@@ -190,6 +190,23 @@ class CheckpointingOptions:
         " and behind a failure some records count twice. On the micro-batch engine a barrier stands at the end of a"
         " micro-batch, where waiting for the other inputs costs nothing, so AT_LEAST_ONCE gives exactly-once as well.",
     )
+    ENABLE_UNALIGNED = ConfigOption[bool](
+        "execution.checkpointing.unaligned.enabled",
+        BooleanType(),
+        False,
+        "On the real-time engine, barriers of checkpoints overtake records in flight, which become part of the checkpoint:"
+        " it takes no longer where tasks are behind, and can be restored only at the same parallelism. Savepoints stay"
+        " aligned. Needs EXACTLY_ONCE. On the micro-batch engine there are no records in flight to be overtaken.",
+        ("execution.checkpointing.unaligned",),
+    )
+    ALIGNED_CHECKPOINT_TIMEOUT = ConfigOption[int](
+        "execution.checkpointing.aligned-checkpoint-timeout",
+        DurationType(),
+        0,
+        "How long barriers wait before they overtake, from the checkpoint's trigger on; 0: not at all. Only with unaligned"
+        " checkpoints.",
+        ("execution.checkpointing.alignment-timeout",),
+    )
     CREATE_CHECKPOINT_SUB_DIR = ConfigOption[bool](
         "execution.checkpointing.create-subdir",
         BooleanType(),

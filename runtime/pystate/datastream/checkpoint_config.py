@@ -8,9 +8,7 @@ from pystate.common.state_settings import is_checkpointing_enabled
 from pystate.common.time import Duration
 from pystate.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, checkpoint_storage_of
 
-_UNALIGNED = "execution.checkpointing.unaligned.enabled"
 _FORCE_UNALIGNED = "execution.checkpointing.unaligned.forced"
-_ALIGNED_TIMEOUT = "execution.checkpointing.aligned-checkpoint-timeout"
 _ANY_NUMBER = (1 << 31) - 1
 
 
@@ -127,16 +125,16 @@ class CheckpointConfig:
         return self.get_externalized_checkpoint_retention()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Return what was set; it has no effect."""
-        return self._configuration.get_boolean(_UNALIGNED, False)
+        """Return whether barriers of checkpoints overtake records, on the real-time engine."""
+        return self._configuration.get(CheckpointingOptions.ENABLE_UNALIGNED)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Let barriers overtake records; has no effect: barriers stand between epochs, so none are in flight."""
-        self._configuration.set_boolean(_UNALIGNED, enabled)
+        """Let barriers of checkpoints overtake records, on the real-time engine."""
+        self._configuration.set(CheckpointingOptions.ENABLE_UNALIGNED, enabled)
         return self
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
-        """Let no barrier overtake records; has no effect, as none does."""
+        """Let no barrier overtake records."""
         return self.enable_unaligned_checkpoints(False)
 
     def is_force_unaligned_checkpoints(self) -> bool:
@@ -149,12 +147,12 @@ class CheckpointConfig:
         return self
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """Return what was set; it has no effect."""
-        return Duration.of_millis(self._configuration.get_integer(_ALIGNED_TIMEOUT, 0))
+        """Return how long barriers wait before they overtake records, from the checkpoint's trigger on."""
+        return Duration.of_millis(self._configuration.get(CheckpointingOptions.ALIGNED_CHECKPOINT_TIMEOUT))
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Set when barriers begin to overtake records; has no effect."""
-        self._configuration.set_integer(_ALIGNED_TIMEOUT, alignment_timeout.to_millis())
+        """Set how long barriers wait before they overtake records, from the checkpoint's trigger on; 0: not at all."""
+        self._configuration.set(CheckpointingOptions.ALIGNED_CHECKPOINT_TIMEOUT, alignment_timeout.to_millis())
         return self
 
     def get_alignment_timeout(self) -> Duration:

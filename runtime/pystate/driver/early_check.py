@@ -21,10 +21,12 @@ from pystate.api.job_graph import (
 )
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError, RestoreError
+from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
 from pystate.driver.closure_check import check_closures
 from pystate.driver.restore import key_type_changed, load_snapshot
 from pystate.plan.chain import needs_slot
+from pystate.snapshot.input_channel_state import no_channels
 from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
@@ -79,6 +81,8 @@ def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Co
         RestoreError: It doesn't fit.
         CorruptSnapshotError: It lacks the state of some key groups.
     """
+    if snapshot.metadata.has_data_in_flight and configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.MICRO_BATCH:
+        raise no_channels(snapshot.location.uri)
     with_state = {operator.uid: operator for operator in snapshot.metadata.operators if operator.has_state}
     vertices = vertices_of(graph, uids, configuration, with_state.keys())
     allow = configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)

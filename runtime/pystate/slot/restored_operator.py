@@ -10,6 +10,7 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.slot.restore_progress import RestoreProgress
 from pystate.snapshot.handles import StateHandle
 from pystate.snapshot.incremental_handle import AnyKeyedStateHandle
+from pystate.snapshot.input_channel_state import InputChannelStateHandle
 from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.local_copies import LocalCopies
 from pystate.snapshot.memory_storage import snapshot_location
@@ -30,6 +31,7 @@ class RestoredOperator:
         operator_state: What it reads of which handle.
         raw_keyed_state: As `keyed_state`, for bytes the operator wrote itself.
         raw_operator_state: As `operator_state`, for bytes the operator wrote itself.
+        in_flight: What was under way to the subtask, of the operator that heads a task; None for nothing.
         owned: Whether the job's own checkpoints may refer to the snapshot's shared files: it took the snapshot itself.
         copies: Local copies, read where they fit; None for none.
         progress: Is told what has been read; None for nobody.
@@ -40,6 +42,7 @@ class RestoredOperator:
     operator_state: list[OperatorStateShare] = field(default_factory=list)
     raw_keyed_state: list[KeyedStateHandle] = field(default_factory=list)
     raw_operator_state: list[OperatorStateShare] = field(default_factory=list)
+    in_flight: InputChannelStateHandle | None = None
     owned: bool = False
     copies: LocalCopies | None = None
     progress: RestoreProgress | None = None
@@ -62,6 +65,7 @@ class RestoredOperator:
             assignment.operator_state.get(place, []),
             assignment.raw_keyed_state.get(place, []),
             assignment.raw_operator_state.get(place, []),
+            assignment.in_flight.get(place),
             owned,
         )
 

@@ -13,6 +13,7 @@ from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.time import current_time_ms
 from pystate.slot.frozen_task import FrozenTask
+from pystate.slot.in_flight_data import InFlightData
 from pystate.slot.operator_chain import OperatorChain
 from pystate.slot.user_code import UserCode, user_stack_trace
 from pystate.snapshot.barrier import CheckpointBarrier
@@ -34,11 +35,41 @@ class Alignment:
         alignment_ms: From the first to the last; None where the engine knows it and not the subtask.
         processed_data: Bytes processed meanwhile.
         persisted_data: Bytes of records in flight that are part of the checkpoint.
+        start_delay_ms: From the trigger to the first barrier; None for the moment when the state is frozen.
+        unaligned: Whether barriers overtook records.
     """
 
     alignment_ms: int | None = None
     processed_data: int = 0
     persisted_data: int = 0
+    start_delay_ms: int | None = None
+    unaligned: bool = False
+
+
+@dataclass(frozen=True)
+class FrozenCheckpoint:
+    """A subtask's part of a checkpoint, behind the synchronous part.
+
+    Attributes:
+        barrier: Of the checkpoint.
+        state: The frozen state.
+        start_delay_ms: From the trigger to the synchronous part.
+        sync_ms: How long that took.
+    """
+
+    barrier: CheckpointBarrier
+    state: FrozenTask
+    start_delay_ms: int
+    sync_ms: int
+
+    @property
+    def checkpoint_id(self) -> int:
+        """Which checkpoint."""
+        return self.barrier.checkpoint_id
+
+    def release(self) -> None:
+        """Give it up."""
+        self.state.release()
 
 
 class CheckpointResponder(Protocol):
@@ -95,6 +126,13 @@ class SubtaskCheckpointCoordinator:
             barrier: Of the checkpoint.
             alignment: What was measured while barriers came; None where there is but one way in.
         """
+        frozen = self.freeze(barrier)
+        if frozen is not None:
+            # one subtask has one upstream side, so nothing can be early; else the driver's figures are needed
+            self.finish(frozen, alignment or Alignment(0 if self._chain.task.parallelism == 1 else None))
+
+    def freeze(self, barrier: CheckpointBarrier) -> FrozenCheckpoint | None:
+        """Take the synchronous part; None where it failed, and the task with it."""
         started = time.perf_counter()
         start_delay_ms = max(0, current_time_ms() - barrier.trigger_timestamp)
         try:
@@ -103,19 +141,31 @@ class SubtaskCheckpointCoordinator:
             # As in Flink a failure of the synchronous part fails the task, however many failed checkpoints are tolerated: it
             # is the functions' and the backend's own, and the storage has no part in it.
             failure, trace = self._failure(error, UserFunctionError), user_stack_trace(error)
-            self._upload(lambda: self._decline(barrier, failure, CheckpointFailureReason.TASK_CHECKPOINT_FAILURE))
+            reason = CheckpointFailureReason.TASK_CHECKPOINT_FAILURE
+            self.give_up(barrier.checkpoint_id, failure, reason)
             with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
                 self._fail(failure, trace)
-            return
+            return None
         if self._versions is not None and not barrier.savepoint:  # no job goes back to a savepoint by itself
             self._versions.barrier(barrier.checkpoint_id, barrier.trigger_timestamp)
-        sync_ms = int((time.perf_counter() - started) * 1000)
-        # one subtask has one upstream side, so nothing can be early; else the driver's figures are needed
-        measured = alignment or Alignment(0 if self._chain.task.parallelism == 1 else None)
+        return FrozenCheckpoint(barrier, frozen, start_delay_ms, int((time.perf_counter() - started) * 1000))
+
+    def finish(self, frozen: FrozenCheckpoint, alignment: Alignment, in_flight: InFlightData | None = None) -> None:
+        """Have frozen state written, and acknowledge it.
+
+        Args:
+            frozen: Of which checkpoint.
+            alignment: What was measured while barriers came.
+            in_flight: Records that barriers overtook; None for none.
+        """
         if self._asynchronous:
-            self._upload(lambda: self._write(barrier, frozen, measured, start_delay_ms, sync_ms))
+            self._upload(lambda: self._write(frozen, alignment, in_flight))
         else:
-            self._write(barrier, frozen, measured, start_delay_ms, sync_ms)
+            self._write(frozen, alignment, in_flight)
+
+    def give_up(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
+        """Say that this subtask takes no part in a checkpoint."""
+        self._upload(lambda: self._decline(checkpoint_id, error, reason))
 
     def ended(self, checkpoint_id: int, *, completed: bool) -> bool:
         """Take note of how a checkpoint ended; return whether a function wants to know. May be called from any thread."""
@@ -147,34 +197,38 @@ class SubtaskCheckpointCoordinator:
         except PystateError:
             return  # the coordinator knows; what was finished stays finished
 
-    def _write(
-        self, barrier: CheckpointBarrier, frozen: FrozenTask, alignment: Alignment, start_delay_ms: int, sync_ms: int
-    ) -> None:
-        started = time.perf_counter()
+    def _write(self, frozen: FrozenCheckpoint, alignment: Alignment, in_flight: InFlightData | None) -> None:
+        started, barrier, sync_ms = time.perf_counter(), frozen.barrier, frozen.sync_ms
+        location, threshold = self._location(barrier), barrier.inline_threshold
         try:
             try:
-                state = frozen.write(self._location(barrier), self._index, barrier.inline_threshold)
+                state = frozen.state.write(location, self._index, threshold)
+                if in_flight is not None:
+                    state = in_flight.add_to(state, self._uid, self._index, location, threshold)
             finally:
                 frozen.release()
+                if in_flight is not None:
+                    in_flight.close()
         except BaseException as error:  # whatever went wrong, the coordinator must not wait for this subtask
-            self._decline(barrier, self._failure(error), CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION)
+            self._decline(barrier.checkpoint_id, self._failure(error), CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION)
             return
         write_ms = int((time.perf_counter() - started) * 1000)
         metrics = SubtaskCheckpointMetrics(
             ack_timestamp=current_time_ms(),
             sync_ms=sync_ms if self._asynchronous else sync_ms + write_ms,
             async_ms=write_ms if self._asynchronous else 0,
-            start_delay_ms=start_delay_ms,
+            start_delay_ms=frozen.start_delay_ms if alignment.start_delay_ms is None else alignment.start_delay_ms,
             alignment_ms=alignment.alignment_ms,
             checkpointed_size=state.checkpointed_size,
             state_size=state.state_size,
             processed_data=alignment.processed_data,
             persisted_data=alignment.persisted_data,
+            unaligned=int(alignment.unaligned),
         )
         try:
             self._responder.acknowledge(barrier.checkpoint_id, self._uid, self._index, state, metrics)
         except Exception as error:  # unheard, it would leave the checkpoint waiting until it expires
-            self._decline(barrier, self._failure(error), CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION)
+            self._decline(barrier.checkpoint_id, self._failure(error), CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION)
 
     def _location(self, barrier: CheckpointBarrier) -> SnapshotLocation:
         location, copies = snapshot_location(barrier.location), self._chain.copies
@@ -182,8 +236,8 @@ class SubtaskCheckpointCoordinator:
             return location
         return copies.writing(location, barrier.checkpoint_id)
 
-    def _decline(self, barrier: CheckpointBarrier, error: PystateError, reason: CheckpointFailureReason) -> None:
-        self._responder.decline(barrier.checkpoint_id, self._uid, self._index, error, reason)
+    def _decline(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
+        self._responder.decline(checkpoint_id, self._uid, self._index, error, reason)
 
     def _failure(self, error: BaseException, kind: type[PystateError] = PystateError) -> PystateError:
         if isinstance(error, PystateError):

@@ -25,6 +25,7 @@ from pystate.snapshot.incremental_handle import (
     SharedFile,
     keyed_state_handle_from_plain,
 )
+from pystate.snapshot.input_channel_state import InputChannelStateHandle
 from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.operator_state_handle import OperatorStateHandle
 from pystate.snapshot.plain import (
@@ -41,8 +42,12 @@ from pystate.snapshot.plain import (
 )
 
 METADATA_VERSION = 2
-"""The version this module writes, and the newest it reads. Version 1 is the same; its keyed state has neither namespaces nor
-timers, which a pystate that writes version 1 doesn't know."""
+"""The version this module writes. Version 1 is the same; its keyed state has neither namespaces nor timers, which a pystate
+that writes version 1 doesn't know."""
+
+IN_FLIGHT_METADATA_VERSION = 3
+"""What it writes where data in flight is part of the checkpoint, which would be lost in a pystate that doesn't know of it;
+the newest it reads."""
 
 OLDEST_METADATA_VERSION = 1
 """The oldest version this module reads."""
@@ -79,12 +84,14 @@ class OperatorSubtaskState:
         operator_state: Handles of state that isn't keyed.
         raw_keyed_state: Handles of bytes that the operator wrote by key group.
         raw_operator_state: Handles of bytes that the operator wrote by partition.
+        input_channel_state: What was in flight to it, of the operator that heads a task; None for nothing.
     """
 
     keyed_state: list[AnyKeyedStateHandle] = field(default_factory=list)
     operator_state: list[OperatorStateHandle] = field(default_factory=list)
     raw_keyed_state: list[KeyedStateHandle] = field(default_factory=list)
     raw_operator_state: list[OperatorStateHandle] = field(default_factory=list)
+    input_channel_state: InputChannelStateHandle | None = None
 
     @property
     def state_size(self) -> int:
@@ -106,17 +113,21 @@ class OperatorSubtaskState:
         return [*self.keyed_state, *self.raw_keyed_state]
 
     @property
-    def _not_keyed(self) -> list[OperatorStateHandle]:
-        return [*self.operator_state, *self.raw_operator_state]
+    def _not_keyed(self) -> list[OperatorStateHandle | InputChannelStateHandle]:
+        in_flight = [] if self.input_channel_state is None else [self.input_channel_state]
+        return [*self.operator_state, *self.raw_operator_state, *in_flight]
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {
+        plain: dict[str, Any] = {
             "keyed_state": [handle.to_plain() for handle in self.keyed_state],
             "operator_state": [handle.to_plain() for handle in self.operator_state],
             "raw_keyed_state": [handle.to_plain() for handle in self.raw_keyed_state],
             "raw_operator_state": [handle.to_plain() for handle in self.raw_operator_state],
         }
+        if self.input_channel_state is not None:
+            plain["input_channel_state"] = self.input_channel_state.to_plain()
+        return plain
 
     @classmethod
     def from_plain(cls, plain: object) -> OperatorSubtaskState:
@@ -126,11 +137,13 @@ class OperatorSubtaskState:
             CorruptSnapshotError: It isn't one.
         """
         data = as_map(plain, "a subtask's state")
+        in_flight = data.get("input_channel_state")
         return cls(
             take_list(data, "keyed_state", keyed_state_handle_from_plain),
             take_list(data, "operator_state", OperatorStateHandle.from_plain),
             take_list(data, "raw_keyed_state", KeyedStateHandle.from_plain),
             take_list(data, "raw_operator_state", OperatorStateHandle.from_plain),
+            None if in_flight is None else InputChannelStateHandle.from_plain(in_flight),
         )
 
 
@@ -347,6 +360,12 @@ class CheckpointMetadata:
     spark_version: str = ""
 
     @property
+    def has_data_in_flight(self) -> bool:
+        """Whether any barrier overtook data, which then is part of it."""
+        states = (state for operator in self.operators for state in operator.subtasks.values())
+        return any(state.input_channel_state is not None for state in states)
+
+    @property
     def state_size(self) -> int:
         """Bytes of state, the sources' logs included."""
         logs = 0 if self.source_position is None else self.source_position.files.size
@@ -447,7 +466,8 @@ def write_metadata(metadata: CheckpointMetadata) -> bytes:
         reason = error.message if isinstance(error, CorruptSnapshotError) else str(error)
         message = f"The checkpoint's metadata can't be written: {reason}"
         raise SnapshotError(message, where=where) from error
-    framed = _HEAD.pack(_MAGIC, METADATA_VERSION, len(body)) + body
+    version = IN_FLIGHT_METADATA_VERSION if metadata.has_data_in_flight else METADATA_VERSION
+    framed = _HEAD.pack(_MAGIC, version, len(body)) + body
     return framed + _CRC.pack(zlib.crc32(framed))
 
 
@@ -475,8 +495,9 @@ def read_metadata(data: bytes, where: str) -> CheckpointMetadata:
         RestoreError: A newer version wrote it.
     """
     version, body = _open_frame(data, where)
-    if not OLDEST_METADATA_VERSION <= version <= METADATA_VERSION:
-        message = f"The snapshot's metadata has version {version}; this pystate reads up to version {METADATA_VERSION}."
+    newest = IN_FLIGHT_METADATA_VERSION
+    if not OLDEST_METADATA_VERSION <= version <= newest:
+        message = f"The snapshot's metadata has version {version}; this pystate reads up to version {newest}."
         raise RestoreError(message, where=where, hint="restore with the pystate version that wrote it, or a newer one")
     try:
         return CheckpointMetadata.from_plain(_unpack(body))

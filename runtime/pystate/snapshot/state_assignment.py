@@ -10,6 +10,7 @@ from typing import TypeVar
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.key_groups import default_max_parallelism, operator_index
 from pystate.snapshot.incremental_handle import AnyKeyedStateHandle
+from pystate.snapshot.input_channel_state import InputChannelStateHandle, data_in_flight_stays
 from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
 from pystate.snapshot.operator_state_handle import OperatorStateHandle, OperatorStateShare
@@ -45,6 +46,7 @@ class StateAssignment:
         operator_state: By (uid, subtask index): what that subtask reads of which handle.
         raw_keyed_state: As `keyed_state_handles`, for bytes the operator wrote itself.
         raw_operator_state: As `operator_state`, for bytes the operator wrote itself.
+        in_flight: By (uid, subtask index): what was under way to that subtask.
         max_parallelism: The number of key groups of each operator of the job.
         non_restored: The uids of the snapshot whose state is left behind.
     """
@@ -53,6 +55,7 @@ class StateAssignment:
     operator_state: dict[tuple[str, int], list[OperatorStateShare]] = field(default_factory=dict)
     raw_keyed_state: dict[tuple[str, int], list[KeyedStateHandle]] = field(default_factory=dict)
     raw_operator_state: dict[tuple[str, int], list[OperatorStateShare]] = field(default_factory=dict)
+    in_flight: dict[tuple[str, int], InputChannelStateHandle] = field(default_factory=dict)
     max_parallelism: dict[str, int] = field(default_factory=dict)
     non_restored: list[str] = field(default_factory=list)
 
@@ -104,6 +107,11 @@ class StateAssignmentOperation:
         _assign_keyed(raw_keyed, operator, vertex, assignment.raw_keyed_state)
         _assign_shares([state.operator_state for state in old], vertex, assignment.operator_state)
         _assign_shares([state.raw_operator_state for state in old], vertex, assignment.raw_operator_state)
+        in_flight = {(vertex.uid, index): state.input_channel_state for index, state in enumerate(old)}
+        found = {place: state for place, state in in_flight.items() if state is not None}
+        if found and vertex.parallelism != operator.parallelism:
+            raise data_in_flight_stays(vertex.uid, f"its parallelism was {operator.parallelism} and is {vertex.parallelism}")
+        assignment.in_flight.update(found)
 
     def _max_parallelism(self, vertex: JobVertex, operator: OperatorState | None) -> int:
         explicit = vertex.max_parallelism

@@ -22,6 +22,7 @@ class SubtaskCheckpointMetrics(StatsData):
         state_size: Bytes of state it stands for.
         processed_data: Bytes processed while the barriers were being aligned.
         persisted_data: Bytes of records in flight that were written.
+        unaligned: 1 where the barrier overtook records, else 0.
     """
 
     ack_timestamp: Natural
@@ -33,3 +34,4 @@ class SubtaskCheckpointMetrics(StatsData):
     state_size: Natural
     processed_data: Natural = 0
     persisted_data: Natural = 0
+    unaligned: Natural = 0

@@ -85,8 +85,12 @@ class SavepointWriter:
 
         Raises:
             SnapshotError: There is none, or it is damaged.
+            StateError: It is a checkpoint with data in flight.
         """
         existing = SnapshotReader(path)
+        if existing.metadata.has_data_in_flight:
+            message = f"{path} holds data in flight, which has no place in a savepoint."
+            raise StateError(message, hint="start the job from it, and take a savepoint")
         return SavepointWriter(spark, existing.metadata.max_parallelism, existing)
 
     def with_operator(

@@ -63,7 +63,11 @@ def test_a_file_that_was_written_before_gives_the_same_answers(tmp_path: Path) -
     for name, answer in answers.items():
         # as text: 0 and 0.0 and false are equal
         assert json.dumps(answer, sort_keys=True) == json.dumps(told[name], sort_keys=True)
-    assert found.to_plain() == json.loads((kept / "checkpoints.json").read_bytes())["statistics"]
+    before = json.loads((kept / "checkpoints.json").read_bytes())["statistics"]
+    for checkpoint in before["checkpoints"]:
+        for task in checkpoint["tasks"]:
+            task["unaligned"] = 0 if task["acknowledged"] else []  # what is known since
+    assert found.to_plain() == before
 
 
 def test_a_driver_that_takes_over_has_the_last_ones_statistics(tmp_path: Path) -> None:

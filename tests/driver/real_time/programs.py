@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from pystate.common import Types
@@ -49,17 +50,36 @@ class InOrder(KeyedProcessFunction):
         yield value
 
 
+class SlowInOrder(InOrder):
+    """The same, and takes its time."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def process_element(self, value, ctx):
+        time.sleep(self.seconds)
+        yield from super().process_element(value, ctx)
+
+
 def numbers(count, per_second):
     return DataGeneratorSource(_same, count, RateLimiterStrategy.per_second(per_second), Types.LONG())
 
 
-def counts(count=4000, per_second=1500, mark=None):
-    """Return the program: numbers, counted by key, and looked at by group of keys behind another shuffle."""
+def counts(count=4000, per_second=1500, mark=None, slow=0.0):
+    """Return the program: numbers, counted by key, and looked at by group of keys behind another shuffle.
+
+    Args:
+        count: How many numbers.
+        per_second: Of them.
+        mark: Where this file is, counting fails.
+        slow: Seconds for each look.
+    """
 
     def program(environment):
         stream = environment.from_source(numbers(count, per_second), None, "numbers").uid("numbers")
         counted = stream.key_by(_key, Types.LONG()).process(Count(mark), PAIR).uid("count")
-        counted.key_by(_group, Types.LONG()).process(InOrder(), PAIR).uid("in order").print()
+        look = SlowInOrder(slow) if slow else InOrder()
+        counted.key_by(_group, Types.LONG()).process(look, PAIR).uid("in order").print()
 
     return program
 

@@ -19,6 +19,8 @@ UNKNOWN = -1
 
 _MAX_SUBTASKS = 1 << 15
 _TIME, _MAYBE = "ack_timestamp", "alignment_ms"
+_LATER = {"unaligned": 0}
+"""What older files don't have, and what that means."""
 
 C = TypeVar("C", bound="CheckpointStats")
 
@@ -73,6 +75,7 @@ class TaskStateStats(StatsData):
         if take(data, "acknowledged") != "all":
             last = task.num_subtasks - 1
             indices = take_list(data, "acknowledged", lambda index: take_int({"subtask": index}, "subtask", 0, last))
+        data = {**_LATER, **data}
         rows = {name: unpacked(take(data, name), len(indices), name, gaps=name == _MAYBE) for name in _columns()}
         rows[_TIME] = [triggered + after for after in rows[_TIME]]
         for index, *values in zip(indices, *rows.values(), strict=True):

@@ -142,4 +142,5 @@ def _subtask(
             duration=UNKNOWN if metrics.alignment_ms is None else metrics.alignment_ms,
         ),
         start_delay=metrics.start_delay_ms,
+        unaligned_checkpoint=metrics.unaligned > 0,
     )

@@ -31,6 +31,7 @@ from pystate.driver.micro_batch.stream_ends import BoundedStreams
 from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
+from pystate.snapshot.input_channel_state import no_channels
 from pystate.snapshot.snapshot import Snapshot
 from pystate.spark.micro_batch.determinism import non_determinism, non_determinism_notices
 from pystate.spark.micro_batch.epoch_bounds import EpochBounds
@@ -140,6 +141,8 @@ class MicroBatchJobEngine:
         """Return the engine of an attempt, whose query goes on behind a snapshot."""
         plan, bounded = self._plan, self._bounded
         assert plan is not None and bounded is not None  # noqa: S101 - the job is planned before its first attempt
+        if snapshot is not None and snapshot.metadata.has_data_in_flight:
+            raise no_channels(snapshot.location.uri)
         if self._collected is not None:
             self._collected.begin_attempt(-1 if snapshot is None else snapshot.metadata.epoch)
         restored = self._restored(plan, snapshot)

@@ -16,6 +16,7 @@ from typing import IO, BinaryIO
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.slot.real_time.stream_elements import Buffer, InFlightElement, Watermark, WatermarkStatus
+from pystate.snapshot.input_channel_state import ChannelStateRescaleError
 from pystate.snapshot.plain import unsound
 from pystate.snapshot.state_sink import storage_errors, write_all
 
@@ -29,10 +30,6 @@ _ELEMENT = struct.Struct(">BIqI")
 _CRC = struct.Struct(">I")
 _END, _BUFFER, _WATERMARK, _STATUS = range(4)
 _CHUNK_BYTES = 1 << 20
-
-
-class ChannelStateRescaleError(RestoreError):
-    """A checkpoint with data in flight can't be restored with another number of channels."""
 
 
 @dataclass(frozen=True)

@@ -125,9 +125,9 @@ class CheckpointedInputGate:
             SpilledDataError: What waited on disk is damaged.
             SnapshotError: The disk takes no more of the channel state.
         """
-        deadline = self._handler.deadline
-        if deadline is not None and self._clock() >= deadline:
-            self._handler.timed_out()
+        event = self.poll_checkpoint()
+        if event is not None:
+            return event
         while not self._events:
             found = self._channels.next()
             if found is None:
@@ -140,6 +140,17 @@ class CheckpointedInputGate:
                 return InputElement(channel, element)
             self._reached(channel, element)
         return self._events.popleft()
+
+    def poll_checkpoint(self) -> InputEvent | None:
+        """Return what comes before the next element, and takes none; None for nothing.
+
+        Raises:
+            SpilledDataError, SnapshotError: See `poll`.
+        """
+        deadline = self._handler.deadline
+        if deadline is not None and self._clock() >= deadline:
+            self._handler.timed_out()
+        return self._events.popleft() if self._events else None
 
     def close(self) -> None:
         """Let go of memory and files."""

@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 import msgpack
+import pyarrow as pa
 
 from pystate.common.errors import ControlError
 from pystate.plan.channels import Place
@@ -45,6 +46,7 @@ class Frame:
         sequence: How many came through the channel before it.
         rows: Of a batch.
         data: The rest.
+        packed: All of it as bytes, for `unpack_frame`.
     """
 
     kind: FrameKind
@@ -53,6 +55,7 @@ class Frame:
     sequence: int
     rows: int
     data: memoryview
+    packed: bytes
 
     def message(self) -> Any:
         """Return what a frame without records says."""
@@ -97,10 +100,21 @@ def unpack_frame(data: bytes) -> Frame:
     """
     try:
         kind, index, channel, sequence, rows = _HEADER.unpack_from(data)
-        return Frame(FrameKind(kind), index, channel, sequence, rows, memoryview(data)[_HEADER.size :])
+        return Frame(FrameKind(kind), index, channel, sequence, rows, memoryview(data)[_HEADER.size :], data)
     except (struct.error, ValueError) as error:
         message = f"What came to the slot is no frame: {error}."
         raise ControlError(message) from error
+
+
+def remainder_of(frame: Frame, rest: pa.RecordBatch) -> Frame:
+    """Return a frame of records without those that have been processed.
+
+    Args:
+        frame: Of kind `BATCH`.
+        rest: What is left of its records.
+    """
+    header = _HEADER.pack(frame.kind, frame.input_index, frame.channel, frame.sequence, rest.num_rows)
+    return unpack_frame(header + rest.serialize())
 
 
 def pack_message(message: Any) -> bytes:

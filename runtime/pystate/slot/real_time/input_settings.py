@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pystate.common.configuration import Configuration
+from pystate.common.options import CheckpointingMode, CheckpointingOptions
 from pystate.snapshot.barrier import CheckpointBarrier
+
+ROOM_BYTES = 8 << 20
+"""What waits in front of a subtask in memory. Where what nothing holds back takes half of it, those who send wait, too."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,23 @@ class InputSettings:
     aligned_timeout_ms: int = 0
     memory_bytes: int = 32 << 20
     directory: str | None = None
+
+    @classmethod
+    def of(cls, configuration: Configuration, directory: str | None = None) -> InputSettings:
+        """Return what a job's options say.
+
+        Args:
+            configuration: The job's.
+            directory: For files.
+        """
+        get, options = configuration.get, CheckpointingOptions
+        return cls(
+            at_least_once=get(options.CHECKPOINTING_CONSISTENCY_MODE) is CheckpointingMode.AT_LEAST_ONCE,
+            unaligned=get(options.ENABLE_UNALIGNED),
+            aligned_timeout_ms=get(options.ALIGNED_CHECKPOINT_TIMEOUT),
+            memory_bytes=ROOM_BYTES,
+            directory=directory,
+        )
 
     def overtakes_at(self, barrier: CheckpointBarrier) -> int | None:
         """Return from when on a barrier overtakes data, ms since 1970; None for never."""

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError
-from pystate.common.options import CheckpointingMode, CheckpointingOptions
 from pystate.plan.channels import JobChannels, Place
 from pystate.plan.output import LINE_FIELD
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.engine import SlotContext
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.real_time.input_gate import InputGate
+from pystate.slot.real_time.input_settings import InputSettings
 from pystate.slot.real_time.mailbox import TaskMailbox
 from pystate.slot.real_time.record_writer import RecordWriter
 from pystate.slot.real_time.relay_server import RelayPort, RelayServer
@@ -26,8 +26,6 @@ from pystate.slot.subtask import Subtask
 from pystate.slot.subtask_checkpoints import Upload
 from pystate.snapshot.barrier import CheckpointBarrier
 
-ROOM_BYTES = 4 << 20
-"""What waits in front of a subtask in memory until those who send wait, too."""
 REPORT_INTERVAL_S = 0.5
 
 
@@ -132,9 +130,8 @@ class RealTimeSlotEngine:
         mailbox = TaskMailbox()
         gate = None
         if channels.upstream:
-            mode = Configuration(environment.configuration).get(CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE)
-            exactly_once = mode is CheckpointingMode.EXACTLY_ONCE
-            gate = InputGate(channels.upstream, mailbox, ROOM_BYTES, exactly_once=exactly_once)
+            settings = InputSettings.of(Configuration(environment.configuration), self._slot.directory)
+            gate = InputGate(channels.upstream, mailbox, settings)
 
         def lost(error: PystateError) -> None:
             subtask.fail(error, "")
@@ -165,6 +162,8 @@ class RealTimeSlotEngine:
         sources = [one.subtask for one in self._by_uid.values() if one.subtask.source is not None]
         if op == "trigger_checkpoint":
             barrier = CheckpointBarrier.from_plain(request["barrier"])
+            for one in self._by_uid.values():
+                one.subtask.announce(barrier)
             for source in sources:
                 source.trigger_checkpoint(barrier, hold=request["hold"])
             return None

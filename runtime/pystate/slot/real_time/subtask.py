@@ -24,8 +24,10 @@ from pystate.plan.output import WATERMARK_SCHEMA, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.operators.source_input import SourceInput
 from pystate.slot.real_time.batch_slices import BatchSlices
-from pystate.slot.real_time.frames import Frame, FrameKind
-from pystate.slot.real_time.input_gate import CheckpointReady, InputGate
+from pystate.slot.real_time.change_flush import FLUSH_S, ChangeFlush
+from pystate.slot.real_time.frames import Frame, FrameKind, remainder_of
+from pystate.slot.real_time.input_checkpoints import InputCheckpoints, restore_in_flight
+from pystate.slot.real_time.input_gate import InputGate
 from pystate.slot.real_time.mailbox import TaskMailbox
 from pystate.slot.real_time.record_writer import RecordWriter
 from pystate.slot.real_time.subtask_output import RealTimeGateway, SubtaskOutput
@@ -38,8 +40,6 @@ HAND_ON_S = 0.005
 """How long results may wait in output buffers while elements go on coming."""
 MOST_ROWS_AT_ONCE = 10_000
 """What a source takes at most between two looks at its mail."""
-FLUSH_S = 0.5
-"""How often changes go to the state backend between barriers, where those who query live state see them."""
 NOTIFY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
 
@@ -78,16 +78,16 @@ class RealTimeSubtask(Subtask):
         self._mailbox = mailbox
         self._gate = gate
         self._output = SubtaskOutput(task.uid, index, writer, driver)
+        self._input = None if gate is None else InputCheckpoints(gate, self._output, self._settle)
         self._schemas = {number: pa.ipc.read_schema(pa.py_buffer(schema)) for number, schema in channels.schemas.items()}
         self._thread: threading.Thread | None = None
         self._open_channels = set(range(len(channels.upstream)))
         self._at_end = False
         self._held = False  # nothing may come behind the last barrier
         self._slices = BatchSlices()
-        self._version = 0
-        self._handed_on = self._flushed = time.monotonic()
+        self._changes = ChangeFlush(self.chain, self.versions)
+        self._handed_on = time.monotonic()
         self._is_dirty = False  # something has been processed since results were handed on
-        self._is_unflushed = False  # and since changes went to the backend
 
     @property
     def source(self) -> SourceInput | None:
@@ -103,8 +103,9 @@ class RealTimeSubtask(Subtask):
         """Restore the state and open the functions; a source gets its ways to the driver."""
         super().open(restored, checkpoint_id, checkpoint_timestamp)
         self._output.behind = checkpoint_id or 0
-        if self.versions is not None:
-            self.versions.begin(self._version, checkpoint_id, checkpoint_timestamp)
+        self._changes.begin(checkpoint_id, checkpoint_timestamp)
+        if self._gate is not None and restored and self.task.uid in restored:
+            restore_in_flight(self._gate, restored[self.task.uid], self.task.uid)
         source = self.source
         if source is not None:
             source.most_rows, source.longest_s, source.ends_apart = MOST_ROWS_AT_ONCE, HAND_ON_S, True
@@ -121,6 +122,8 @@ class RealTimeSubtask(Subtask):
         self.chain.interrupt()
         if self._thread is not None:
             self._thread.join(_CLOSE_TIMEOUT_S)
+        if self._input is not None:
+            self._input.close()
         super().close()
 
     def fail(self, error: PystateError, stack_trace: str) -> None:
@@ -141,6 +144,11 @@ class RealTimeSubtask(Subtask):
         """
         self._mailbox.put(lambda: self._checkpoint_source(barrier, hold=hold))
 
+    def announce(self, barrier: CheckpointBarrier) -> None:
+        """Say that a barrier is on its way through the channels."""
+        if self._gate is not None:
+            self._gate.announce(barrier)
+
     def resume(self) -> None:
         """Of a source: go on behind a barrier that was to be the last."""
         self._mailbox.put(self._go_on)
@@ -155,6 +163,8 @@ class RealTimeSubtask(Subtask):
         Returns:
             Whether all that want to know have heard, and did what they do then.
         """
+        if self._gate is not None and not completed:
+            self._gate.abort(checkpoint_id)
         if not self.checkpoints.ended(checkpoint_id, completed=completed):
             return True
         heard = threading.Event()
@@ -208,17 +218,19 @@ class RealTimeSubtask(Subtask):
     def _gate_step(self, gate: InputGate) -> None:
         event = gate.poll()
         if event is None:
-            if self._is_dirty or self._timer_is_due():
+            timer = None if self._at_end else self.chain.next_processing_time_timer()
+            if self._is_dirty or (timer is not None and timer <= current_time_ms()):
                 with self._changed:
                     self._hand_on()
                 return
-            self._rest(None if self._at_end else self.chain.next_processing_time_timer(), lambda: gate.has_events)
+            due = [at for at in (timer, gate.next_deadline()) if at is not None]
+            self._rest(min(due, default=None), lambda: gate.has_events)
             return
         with self._changed:
             if isinstance(event, Frame):
                 self._take_frame(event)
-            elif isinstance(event, CheckpointReady):
-                self._take_checkpoint(event.barrier, event.alignment)
+            elif self._input is not None:
+                self._input.handle(event, self.checkpoints)
             if time.monotonic() - self._handed_on > HAND_ON_S:
                 self._hand_on()
 
@@ -230,14 +242,10 @@ class RealTimeSubtask(Subtask):
             timeout = max(0.0, (due - now) / 1000)
             if timeout == 0.0:
                 return
-        if self._is_unflushed:
+        if self._changes.is_pending:
             timeout = FLUSH_S if timeout is None else min(timeout, FLUSH_S)
         self._mailbox.wait(is_roused, timeout)
         self._flush_changes_in_time()
-
-    def _timer_is_due(self) -> bool:
-        due = None if self._at_end else self.chain.next_processing_time_timer()
-        return due is not None and due <= current_time_ms()
 
     # -- events, by who holds the subtask
 
@@ -245,7 +253,7 @@ class RealTimeSubtask(Subtask):
         if frame.kind is FrameKind.BATCH:
             self._is_dirty = True
             batch = pa.ipc.read_record_batch(pa.py_buffer(frame.data), self._schemas[frame.input_index])
-            self._take_batch(batch, frame.input_index)
+            self._take_batch(batch, frame)
         elif frame.kind is FrameKind.WATERMARKS:
             self._take_watermarks(frame)
         elif frame.kind is FrameKind.END_OF_DATA:
@@ -263,14 +271,22 @@ class RealTimeSubtask(Subtask):
         if self.chain.current_watermark != before:
             self._send_out()
 
-    def _take_batch(self, batch: pa.RecordBatch, index: int) -> None:
-        """Process a batch, with a look at the mail between its slices."""
-        for number, rows in enumerate(self._slices.of(batch)):
-            if number:
+    def _take_batch(self, batch: pa.RecordBatch, frame: Frame) -> None:
+        """Process a batch, with a look at the mail and at barriers that overtake between its slices."""
+        done = 0
+        for rows in self._slices.of(batch):
+            if done:
                 self._between_slices()
+                self._let_overtake(frame, batch.slice(done))
             if self._failed is not None or self._mailbox.is_closed:
                 return
-            self.chain.on_batch(rows, index)
+            self.chain.on_batch(rows, frame.input_index)
+            done += rows.num_rows
+
+    def _let_overtake(self, frame: Frame, rest: pa.RecordBatch) -> None:
+        """Do what is to be done for checkpoints in front of the rest of a batch."""
+        while self._input is not None and (event := self._input.poll()) is not None:
+            self._input.handle(event, self.checkpoints, remainder_of(frame, rest))
 
     def _between_slices(self) -> None:
         while (mail := self._mailbox.take()) is not None:
@@ -289,24 +305,13 @@ class RealTimeSubtask(Subtask):
         self.chain.flush_output()
         self._output.write_watermarks(self.chain.watermarks_out())
         self._handed_on = time.monotonic()
-        self._is_unflushed |= self._is_dirty
+        self._changes.is_pending |= self._is_dirty
         self._is_dirty = False
 
     def _flush_changes_in_time(self) -> None:
-        if self._is_unflushed and time.monotonic() - self._flushed > FLUSH_S:
+        if self._changes.is_due:
             with self._changed:
-                self._flush_changes()
-
-    def _flush_changes(self) -> None:
-        """Make all changes part of the state."""
-        began = time.perf_counter()
-        self.chain.finish_epoch()
-        self._version += 1
-        if self.versions is not None:
-            self.versions.epoch_finished(self._version)
-        self.chain.metrics.sample_gauges()
-        self.chain.metrics.epoch_finished(int((time.perf_counter() - began) * 1000))
-        self._flushed, self._is_unflushed = time.monotonic(), False
+                self._changes.flush()
 
     def _end_of_data(self) -> None:
         """Let event time come to its end, and say that no element follows."""
@@ -315,24 +320,24 @@ class RealTimeSubtask(Subtask):
         self._at_end = True
         self.chain.advance_watermarks(end_of_input=True)
         self._send_out()
-        self._flush_changes()
+        self._changes.flush()
         self._output.end_of_data()
 
     def _checkpoint_source(self, barrier: CheckpointBarrier, *, hold: bool) -> None:
-        self._take_checkpoint(barrier, Alignment(0))
+        """Send a barrier on behind all that came out in front of it, and take the subtask's part of the checkpoint."""
+        if barrier.checkpoint_id > self._output.behind:
+            self._settle()
+            self._output.barrier(barrier)
+            self.checkpoints.take(barrier, Alignment(0))
         self._held = hold
 
     def _go_on(self) -> None:
         self._held = False
 
-    def _take_checkpoint(self, barrier: CheckpointBarrier, alignment: Alignment) -> None:
-        """Send the barrier on behind all that came out in front of it, and take the subtask's part of the checkpoint."""
-        if barrier.checkpoint_id <= self._output.behind:
-            return
+    def _settle(self) -> None:
+        """Send out all results so far, and make all changes part of the state."""
         self._hand_on()
-        self._flush_changes()
-        self._output.barrier(barrier)
-        self.checkpoints.take(barrier, alignment)
+        self._changes.flush()
 
     def _write(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
         self._output.write(output, batch, self.chain.metrics)

@@ -73,6 +73,10 @@ class SubtaskOutput:
         self._writer.broadcast_barrier(barrier)
         self.behind = barrier.checkpoint_id
 
+    def cancel(self, checkpoint_id: int) -> None:
+        """Say that the barrier of a checkpoint won't come."""
+        self._writer.broadcast_cancel(checkpoint_id)
+
     def end_of_data(self) -> None:
         """Say that no record follows."""
         self._writer.broadcast_end_of_data()
