@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.collection_offset import check_offset, collection_offset
+from pystate.connectors.poll_size import PollSize
 from pystate.connectors.source import (
     Boundedness,
     InputStatus,
@@ -22,7 +23,7 @@ from pystate.connectors.source import (
 )
 from pystate.records.codec import RecordCodec
 
-_AT_ONCE = 1000
+_MOST_AT_ONCE = 1000
 
 
 class CollectionSplit(SourceSplit):
@@ -129,6 +130,7 @@ class _CollectionReader(SourceReader[Any, CollectionSplit]):
         self._context = context
         self._batch = batch
         self._codec = codec
+        self._size = PollSize(_MOST_AT_ONCE)
         self._split: CollectionSplit | None = None
         self._asked = False
         self._no_more = False
@@ -143,9 +145,11 @@ class _CollectionReader(SourceReader[Any, CollectionSplit]):
                 self._asked = True
                 self._context.send_split_request()
             return InputStatus.NOTHING_AVAILABLE
-        rows = self._batch.slice(split.index, _AT_ONCE)
+        rows = self._batch.slice(split.index, self._size.count)
+        self._size.begin()
         for element in self._codec.decode(rows):
             output.collect(element)
+        self._size.end(rows.num_rows)
         split.index += rows.num_rows
         if split.index >= self._batch.num_rows:
             return InputStatus.END_OF_INPUT

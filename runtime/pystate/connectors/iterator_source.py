@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pystate.connectors.poll_size import PollSize
 from pystate.connectors.source import (
     InputStatus,
     ReaderOutput,
@@ -19,7 +20,7 @@ from pystate.connectors.source import (
     SplitEnumeratorContext,
 )
 
-_AT_ONCE = 500
+_MOST_AT_ONCE = 500
 
 
 class NumberSequenceSplit(SourceSplit):
@@ -101,6 +102,7 @@ class RangeReader(SourceReader[Any, NumberSequenceSplit]):
         self._allowed = allowed
         self._available_at = available_at
         self._splits: deque[NumberSequenceSplit] = deque()
+        self._size = PollSize(_MOST_AT_ONCE)
         self._asked = False
         self._no_more = False
 
@@ -117,14 +119,16 @@ class RangeReader(SourceReader[Any, NumberSequenceSplit]):
                 self._context.send_split_request()
             return InputStatus.NOTHING_AVAILABLE
         split = splits[0]
-        count = min(_AT_ONCE, split.last - split.current + 1)
+        count = min(self._size.count, split.last - split.current + 1)
         if self._allowed is not None:
             count = self._allowed(count)
             if count <= 0:
                 return InputStatus.NOTHING_AVAILABLE
+        self._size.begin()
         for number in range(split.current, split.current + count):
             collect(number if element is None else element(number))
             split.current = number + 1
+        self._size.end(count)
         return InputStatus.MORE_AVAILABLE
 
     def available_at(self) -> int | None:

@@ -1,0 +1,162 @@
+"""How old records are when they are counted behind a shuffle, how long checkpoints take, and how many records go through.
+
+    python benchmarks/real_time.py [--rate 50000] [--slow-rate 5000] [--seconds 20] [--parallelism 2] [--rounds 1]
+        [--pyflink PYTHON]
+
+`source -> map -> key_by -> count in state`, with a checkpoint a second, on both engines and in PyFlink (thread mode), one
+after the other; then as many records as go. PyFlink gets `--slow-rate` records a second, since it can't do the other rate;
+the real-time engine is measured with that one, too.
+Ages are those of all records behind the first seconds; a record of a micro-batch waits for its epoch.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from keyed_count import machine
+
+JOB = Path(__file__).with_name("real_time_job.py")
+PYSTATE = [sys.executable, "-m", "pystate_cli"]
+WARM_SECONDS = 5
+PORT = 18599
+
+
+class Run:
+    """One side, running for a while."""
+
+    def __init__(self, folder, seconds):
+        self.folder = folder / "ages"
+        self.folder.mkdir(parents=True)
+        self.seconds = seconds
+
+    def watch(self, died):
+        """Wait until there have been enough full seconds of records."""
+        deadline = time.monotonic() + 120 + self.seconds
+        while len(self._full_seconds()) < self.seconds + WARM_SECONDS:
+            if time.monotonic() > deadline or died():
+                sys.exit(f"too few records came: {died()}")
+            time.sleep(0.5)
+
+    def _full_seconds(self):
+        found = sorted({int(path.stem.partition("-")[0]) for path in self.folder.glob("*.json")})
+        return found[:-1]
+
+    def figures(self):
+        """Return records a second, and the ages of which a half, and 99 of 100 records were younger, ms."""
+        ages, rates = {}, []
+        for second in self._full_seconds()[WARM_SECONDS : WARM_SECONDS + self.seconds]:
+            rates.append(0)
+            for path in self.folder.glob(f"{second}-*.json"):
+                for age, count in json.loads(path.read_text()).items():
+                    ages[int(age)] = ages.get(int(age), 0) + count
+                    rates[-1] += count
+        return statistics.median(rates), percentile(ages, 0.5), percentile(ages, 0.99)
+
+
+def percentile(ages, share):
+    """Return the age below which a share of the records is; they are counted by whole ms."""
+    wanted = sum(ages.values()) * share
+    for age in sorted(ages):
+        wanted -= ages[age]
+        if wanted <= 0:
+            return age + 1
+    return None
+
+
+def pystate(folder, engine, rate, seconds, parallelism):
+    run = Run(folder, seconds)
+    environment = {**os.environ, "PYSTATE_HOME": str(folder / "home")}
+
+    def call(*words):
+        done = subprocess.run([*PYSTATE, *words], env=environment, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{words}: {done.stderr}")
+        return done.stdout
+
+    settings = {
+        "execution.engine": engine,
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.dir": str(folder / "checkpoints"),
+    }
+    options = [f"-D{key}={value}" for key, value in settings.items()]
+    arguments = [str(run.folder), str(rate), str(seconds + 60), str(parallelism)]
+    try:
+        job = call("run", "-d", "-p", str(parallelism), *options, str(JOB), *arguments).split()[-1]
+        run.watch(lambda: "" if job in call("list") else call("list", "-a"))
+        history = json.loads(call("checkpoints", job, "--json"))["history"]
+        durations = [one["endToEndDuration"] for one in history if one["status"] == "COMPLETED"]
+        call("cancel", job)
+    finally:
+        subprocess.run([*PYSTATE, "cluster", "stop"], env=environment, capture_output=True)
+    return *run.figures(), statistics.median(durations)
+
+
+def flink(python, folder, rate, seconds, parallelism):
+    run = Run(folder, seconds)
+    environment = {**os.environ, "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"}
+    command = [python, str(JOB), str(run.folder), str(rate), str(seconds + 120), str(parallelism), str(PORT)]
+    with (folder / "log").open("w") as log:
+        job = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        try:
+            run.watch(lambda: "" if job.poll() is None else (folder / "log").read_text()[-2000:])
+            jobs = _ask("jobs")["jobs"]
+            history = _ask(f"jobs/{jobs[0]['id']}/checkpoints")["history"]
+        finally:
+            job.kill()
+            subprocess.run(["pkill", "-f", str(run.folder)])
+    durations = [one["end_to_end_duration"] for one in history if one["status"] == "COMPLETED"]
+    return *run.figures(), statistics.median(durations) if durations else float("nan")
+
+
+def _ask(path):
+    with urllib.request.urlopen(f"http://localhost:{PORT}/{path}", timeout=10) as answer:
+        return json.load(answer)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", type=int, default=50_000)
+    parser.add_argument("--slow-rate", type=int, default=5000)
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--pyflink")
+    given = parser.parse_args()
+    sides = []
+    for rate in (given.rate, given.slow_rate, 0):
+        sides.append(("pystate, real-time", rate, lambda *args: pystate(args[0], "real-time", *args[1:])))
+        if rate != given.slow_rate:
+            sides.append(("pystate, micro-batch", rate, lambda *args: pystate(args[0], "micro-batch", *args[1:])))
+        if given.pyflink and rate != given.rate:
+            sides.append(("PyFlink, thread mode", rate, lambda *args: flink(given.pyflink, *args)))
+    results = {}
+    print(machine())
+    print(f"parallelism {given.parallelism}, {given.seconds} s each, {given.rounds} rounds, load {os.getloadavg()[0]:.1f}")
+    for _ in range(given.rounds):
+        for name, rate, side in sides:
+            with tempfile.TemporaryDirectory(prefix="real-time-") as folder:
+                measured = side(Path(folder), rate, given.seconds, given.parallelism)
+            results.setdefault((name, rate), []).append(measured)
+            print(name, rate, measured, file=sys.stderr, flush=True)
+    print("\n| | asked, records/s | counted, records/s | age p50, ms | p99, ms | checkpoint p50, ms |")
+    print("|---|---|---|---|---|---|")
+    for (name, rate), rows in results.items():
+        counted, half, most, checkpoint = (statistics.median(column) for column in zip(*rows, strict=True))
+        asked = f"{rate:,}" if rate else "all"
+        print(f"| {name} | {asked} | {counted:,.0f} | {_age(half, rate)} | {_age(most, rate)} | {checkpoint:.0f} |")
+    print(f"\nload average {os.getloadavg()[0]:.1f} at the end")
+
+
+def _age(age, rate):
+    return f"{age:.0f}" if rate else "-"
+
+
+if __name__ == "__main__":
+    main()
