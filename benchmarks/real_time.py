@@ -87,13 +87,14 @@ def pystate(folder, engine, rate, seconds, parallelism):
     }
     options = [f"-D{key}={value}" for key, value in settings.items()]
     arguments = [str(run.folder), str(rate), str(seconds + 60), str(parallelism)]
+    job = ""
     try:
         job = call("run", "-d", "-p", str(parallelism), *options, str(JOB), *arguments).split()[-1]
         run.watch(lambda: "" if job in call("list") else call("list", "-a"))
         history = json.loads(call("checkpoints", job, "--json"))["history"]
         durations = [one["endToEndDuration"] for one in history if one["status"] == "COMPLETED"]
-        call("cancel", job)
     finally:
+        subprocess.run([*PYSTATE, "cancel", job], env=environment, capture_output=True)
         subprocess.run([*PYSTATE, "cluster", "stop"], env=environment, capture_output=True)
     return *run.figures(), statistics.median(durations)
 

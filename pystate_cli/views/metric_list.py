@@ -155,6 +155,7 @@ SUBTASKS: TableSpec[MeasuredSubtask] = TableSpec(
         _metric("numRecordsOut", "Records out", "Out"),
         _metric("numRecordsOutPerSecond", "Out/s", priority=1),
         _metric("busyTimeMsPerSecond", "Busy"),
+        _metric("backPressuredTimeMsPerSecond", "Back-pressured", "Back-pr.", wide_only=True),
         _metric("lastEpochDurationMs", "Last epoch", "Epoch", wide_only=True),
         _metric("lastCheckpointStateSize", "State", priority=2),
         _metric("currentInputWatermark", "Event time", priority=3),

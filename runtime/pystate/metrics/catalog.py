@@ -116,8 +116,16 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
         "busyTimeMsPerSecond", _TASK, _GAUGE, "ms/s", "Time spent on records and at ends of epochs, over the last 60 s."
     ),
     SystemMetric("idleTimeMsPerSecond", _TASK, _GAUGE, "ms/s", "The rest: waiting for rows, for Spark, for the next epoch."),
+    SystemMetric(
+        "backPressuredTimeMsPerSecond",
+        _TASK,
+        _GAUGE,
+        "ms/s",
+        "Time spent waiting for room in front of the next tasks, on the real-time engine; 0 on the other.",
+    ),
     SystemMetric("accumulateBusyTimeMs", _TASK, _COUNTER, "ms", "Busy time in all."),
     SystemMetric("accumulateIdleTimeMs", _TASK, _COUNTER, "ms", "Idle time in all."),
+    SystemMetric("accumulateBackPressuredTimeMs", _TASK, _COUNTER, "ms", "Back-pressured time in all."),
     SystemMetric(
         "currentInputWatermark",
         _TASK,

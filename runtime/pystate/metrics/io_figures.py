@@ -12,6 +12,7 @@ _IO = {
     "numBytesOut": "write-bytes",
     "accumulateIdleTimeMs": "accumulated-idle-time",
     "accumulateBusyTimeMs": "accumulated-busy-time",
+    "accumulateBackPressuredTimeMs": "accumulated-backpressured-time",
 }
 
 

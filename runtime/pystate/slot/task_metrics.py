@@ -49,6 +49,8 @@ class TaskMetrics:
 
     Attributes:
         busy: Measures the time spent on records, and at the ends of epochs.
+        idle: Measures the time without anything to do, in a subtask that is not fed by epochs; see `begin_stream`.
+        blocked_ns: How long such a subtask has waited for room in front of the next ones.
         operators: What the functions have registered, by operator uid.
         state_samples: Returns what the state backend measures of itself.
         watermarks: Returns the task's watermark and the one it hands on; None where no times come to the task.
@@ -56,6 +58,8 @@ class TaskMetrics:
 
     def __init__(self, task: TaskSpec) -> None:
         self.busy = BusyTime()
+        self.idle = BusyTime()
+        self.blocked_ns = 0
         self.operators: dict[str, OperatorMetrics] = {}
         self.state_samples: Callable[[], Iterable[MetricSample]] = tuple
         self.watermarks: Callable[[], tuple[int, int]] | None = None
@@ -68,7 +72,12 @@ class TaskMetrics:
         self._epochs = 0
         self._last_epoch_ms = -1
         self._started_ns = time.perf_counter_ns()
+        self._is_stream = False
         self._rates = Rates()
+
+    def begin_stream(self) -> None:
+        """Take all time from now on for busy in which the subtask neither waits for something to do nor for room."""
+        self._is_stream, self._started_ns = True, time.perf_counter_ns()
 
     # -- counting, on the subtask's thread
 
@@ -144,11 +153,17 @@ class TaskMetrics:
 
     def _times(self, now_s: float) -> list[MetricSample]:
         lived_ns = time.perf_counter_ns() - self._started_ns
-        busy_ns = min(self.busy.so_far_ns(), lived_ns)
-        busy_ms = busy_ns / _NS_PER_MS
-        return [
-            gauge("busyTimeMsPerSecond", min(1000.0, self._rates.of("busy", busy_ms, now_s))),
-            gauge("idleTimeMsPerSecond", self._rates.of("idle", (lived_ns - busy_ns) / _NS_PER_MS, now_s)),
-            counter("accumulateBusyTimeMs", int(busy_ms)),
-            counter("accumulateIdleTimeMs", int((lived_ns - busy_ns) / _NS_PER_MS)),
-        ]
+        if self._is_stream:
+            blocked_ns = self.blocked_ns
+            idle_ns = min(self.idle.so_far_ns(), lived_ns)
+            busy_ns = max(0, lived_ns - idle_ns - blocked_ns)
+        else:
+            blocked_ns, busy_ns = 0, min(self.busy.so_far_ns(), lived_ns)
+            idle_ns = lived_ns - busy_ns
+        samples = []
+        for name, spent_ns in (("Busy", busy_ns), ("Idle", idle_ns), ("BackPressured", blocked_ns)):
+            spent_ms = spent_ns / _NS_PER_MS
+            rate = min(1000.0, self._rates.of(name, spent_ms, now_s))
+            samples.append(gauge(f"{name[0].lower()}{name[1:]}TimeMsPerSecond", rate))
+            samples.append(counter(f"accumulate{name}TimeMs", int(spent_ms)))
+        return samples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -35,9 +36,13 @@ class RecordWriter:
         subtask: Which share of it.
         channels: All of the job.
         sender: Takes the frames.
+
+    Attributes:
+        blocked_ns: How long it has waited until they were taken.
     """
 
     def __init__(self, task: TaskSpec, subtask: int, channels: JobChannels, sender: FrameSender) -> None:
+        self.blocked_ns = 0
         self._sender = sender
         self._edges: dict[int, tuple[str, int, Callable[[pa.RecordBatch], Any]]] = {}
         self._places: dict[str, list[Place]] = {}
@@ -90,4 +95,7 @@ class RecordWriter:
     def _send(self, uid: str, place: Place, kind: FrameKind, data: Any, index: int = 0, rows: int = 0) -> None:
         number = self._sent[place]
         self._sent[place] = number + 1
-        self._sender.send(pack_frame(place, kind, self._numbers[uid], number, data, index=index, rows=rows))
+        frame = pack_frame(place, kind, self._numbers[uid], number, data, index=index, rows=rows)
+        began, worked = time.perf_counter_ns(), time.thread_time_ns()
+        self._sender.send(frame)
+        self.blocked_ns += max(0, time.perf_counter_ns() - began - time.thread_time_ns() + worked)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from pystate.slot.operators.source_input import SourceInput
 from pystate.slot.real_time.batch_slices import BatchSlices
 from pystate.slot.real_time.change_flush import FLUSH_S, ChangeFlush
 from pystate.slot.real_time.frames import Frame, FrameKind, remainder_of
+from pystate.slot.real_time.hand_on_interval import HandOnInterval
 from pystate.slot.real_time.input_checkpoints import InputCheckpoints, restore_in_flight
 from pystate.slot.real_time.input_gate import InputGate
 from pystate.slot.real_time.mailbox import TaskMailbox
@@ -36,8 +37,6 @@ from pystate.slot.subtask import Subtask, SubtaskGateway
 from pystate.slot.subtask_checkpoints import Alignment, Upload
 from pystate.snapshot.barrier import CheckpointBarrier
 
-HAND_ON_S = 0.005
-"""How long results may wait in output buffers while elements go on coming."""
 MOST_ROWS_AT_ONCE = 10_000
 """What a source takes at most between two looks at its mail."""
 NOTIFY_TIMEOUT_S = 30.0
@@ -86,7 +85,7 @@ class RealTimeSubtask(Subtask):
         self._held = False  # nothing may come behind the last barrier
         self._slices = BatchSlices()
         self._changes = ChangeFlush(self.chain, self.versions)
-        self._handed_on = time.monotonic()
+        self._interval = HandOnInterval()
         self._is_dirty = False  # something has been processed since results were handed on
 
     @property
@@ -108,11 +107,12 @@ class RealTimeSubtask(Subtask):
             restore_in_flight(self._gate, restored[self.task.uid], self.task.uid)
         source = self.source
         if source is not None:
-            source.most_rows, source.longest_s, source.ends_apart = MOST_ROWS_AT_ONCE, HAND_ON_S, True
-            source.connect(self._coordinate, self._mailbox.notify)
+            source.most_rows, source.ends_apart = MOST_ROWS_AT_ONCE, True
+            source.connect(partial(self._driver.source_messages, self.task.uid, self.index), self._mailbox.notify)
 
     def start(self) -> None:
         """Begin to work."""
+        self.chain.metrics.begin_stream()
         self._thread = threading.Thread(target=self._run, name="task", daemon=True)
         self._thread.start()
 
@@ -203,9 +203,10 @@ class RealTimeSubtask(Subtask):
 
     def _source_step(self, source: SourceInput) -> None:
         if self._at_end or self._held:
-            self._mailbox.wait(lambda: False, None)
+            self._rest(None, lambda: False)
             return
         with self._changed:
+            source.longest_s = self._interval.seconds
             source.take(self.chain.watermarks.valves[0], whole=False)
             self._is_dirty = True
             self._hand_on()
@@ -231,7 +232,7 @@ class RealTimeSubtask(Subtask):
                 self._take_frame(event)
             elif self._input is not None:
                 self._input.handle(event, self.checkpoints)
-            if time.monotonic() - self._handed_on > HAND_ON_S:
+            if self._interval.is_over:
                 self._hand_on()
 
     def _rest(self, due: int | None, is_roused: Any) -> None:
@@ -244,7 +245,8 @@ class RealTimeSubtask(Subtask):
                 return
         if self._changes.is_pending:
             timeout = FLUSH_S if timeout is None else min(timeout, FLUSH_S)
-        self._mailbox.wait(is_roused, timeout)
+        with self.chain.metrics.idle:
+            self._mailbox.wait(is_roused, timeout)
         self._flush_changes_in_time()
 
     # -- events, by who holds the subtask
@@ -291,7 +293,7 @@ class RealTimeSubtask(Subtask):
     def _between_slices(self) -> None:
         while (mail := self._mailbox.take()) is not None:
             mail()
-        if time.monotonic() - self._handed_on > HAND_ON_S:
+        if self._interval.is_over:
             self._hand_on()
 
     def _hand_on(self) -> None:
@@ -304,7 +306,7 @@ class RealTimeSubtask(Subtask):
     def _send_out(self) -> None:
         self.chain.flush_output()
         self._output.write_watermarks(self.chain.watermarks_out())
-        self._handed_on = time.monotonic()
+        self._interval.handed_on(self.chain.metrics.blocked_ns)
         self._changes.is_pending |= self._is_dirty
         self._is_dirty = False
 
@@ -341,6 +343,3 @@ class RealTimeSubtask(Subtask):
 
     def _write(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
         self._output.write(output, batch, self.chain.metrics)
-
-    def _coordinate(self, number: int, messages: list[Any]) -> list[Any] | None:
-        return self._driver.source_messages(self.task.uid, self.index, number, messages)

@@ -54,7 +54,9 @@ class SubtaskOutput:
         """Send a batch on its way."""
         metrics.batch_out(output.tag, batch.num_rows, batch.nbytes)
         if output.kind is OutputKind.EDGE:
+            blocked_ns = self._writer.blocked_ns
             self._writer.write(output, batch)
+            metrics.blocked_ns += self._writer.blocked_ns - blocked_ns
         elif output.kind is OutputKind.PRINT:
             self._driver.printed(self._uid, self._subtask, output.tag, batch)
         else:
