@@ -8,6 +8,7 @@ from typing import Any
 from pystate.common.errors import StateError
 from pystate.common.row import Row, RowKind, is_row
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.state.base.field_checks import fields_check
 from pystate.state.base.value_format import Format
 
 
@@ -72,18 +73,8 @@ def _list_check(element: Format) -> Callable[[list[Any]], bool]:
 
 def _fields_check(parts: list[Format]) -> Callable[[Sequence[Any]], bool]:
     """Return what says quickly whether fields, as many as the parts, are all right as they are."""
-    rights = [(index, *part.right) for index, part in enumerate(parts) if part.right is not None]
-    if len(rights) != len(parts):
-        return lambda values: False
-
-    def all_right(values: Sequence[Any]) -> bool:
-        for index, exact, low, high in rights:  # a zip takes twice as long for the few fields there are
-            value = values[index]
-            if type(value) is not exact or (exact is int and not low <= value <= high):  # type: ignore[operator]
-                return False
-        return True
-
-    return all_right
+    rights = [part.right for part in parts if part.right is not None]
+    return fields_check(rights) if len(rights) == len(parts) else lambda values: False
 
 
 class _Map(_Composite):
@@ -117,6 +108,8 @@ class _Tuple(_Composite):
         super().__init__(type_info, parts)
         self._deep = immutable
         self._all_right = _fields_check(self.parts)
+        rights = [part.right for part in parts if part.right is not None]
+        self.field_rights = rights if immutable and len(rights) == len(parts) else None
 
     def check(self, value: Any) -> Any:
         if type(value) is not tuple or len(value) != len(self.parts):

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from pystate.common.errors import StateError
+from pystate.state.base.field_checks import tuple_check
 from pystate.state.base.key_context import NO_KEY, KeyContext
 from pystate.state.base.serializers import TypeSerializer
 
@@ -171,4 +172,6 @@ def value_check(name: str, serializer: TypeSerializer) -> Callable[[Any], Any]:
     if serializer.exact_type is not None:
         exact = serializer.exact_type
         return lambda value: value if type(value) is exact else checked(value)
+    if serializer.field_rights is not None:
+        return tuple_check(serializer.field_rights, checked)
     return checked

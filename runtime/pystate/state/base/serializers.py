@@ -16,7 +16,7 @@ from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.state.base.schema_evolution import Resolution, SchemaCompatibility, resolve_types
 from pystate.state.base.untyped_format import unpack, unpack_plain
-from pystate.state.base.value_format import pack, pack_all
+from pystate.state.base.value_format import Right, pack, pack_all
 from pystate.state.base.value_formats import format_for, is_immutable
 
 __all__ = [
@@ -55,6 +55,7 @@ class TypeSerializer(ABC):
         immutable: Whether values can't be changed in place, so that user code and backend may share them.
         exact_type: Python type whose every instance is a right value as it is; None where `check` must look.
         integer_range: Lowest and highest value of a bounded integer type; else None.
+        field_rights: Of a tuple's fields, when each is right as it is; None where `check` must look.
     """
 
     type_info: TypeInformation | None
@@ -62,6 +63,7 @@ class TypeSerializer(ABC):
     immutable: bool
     exact_type: type | None = None
     integer_range: tuple[int, int] | None = None
+    field_rights: Sequence[Right] | None = None
 
     @abstractmethod
     def check(self, value: Any) -> Any:
@@ -119,6 +121,7 @@ class _MsgpackSerializer(TypeSerializer):
         self._format = format_for(type_info)
         self._unpack = unpack if self._format.has_extensions else unpack_plain
         self.immutable = type_info is not None and is_immutable(type_info)
+        self.field_rights = self._format.field_rights
         if type_info is not None:
             self.exact_type = _EXACT_TYPES.get(type_info.kind)
             self.integer_range = INTEGER_RANGES.get(type_info.kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgpack
@@ -47,11 +47,13 @@ class Format(ABC):
         name: The type's name.
         has_extensions: Whether its bytes may hold msgpack extensions or maps.
         right: When a value is right as it is; None where the format must look.
+        field_rights: When each field of a tuple is; None for what is no tuple, and where the format must look.
     """
 
     name: str
     has_extensions: bool = False
     right: Right | None = None
+    field_rights: Sequence[Right] | None = None
 
     def check(self, value: Any) -> Any:
         """Return the value as a state keeps it; of mutable values only the outside is looked at.
