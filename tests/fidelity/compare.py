@@ -7,14 +7,9 @@ What has been recorded (`pyflink.json`) stays as it is unless `--record` is give
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
-import queue
 import signal
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -22,15 +17,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tests.fidelity.answers import Program, load_programs
+from tests.fidelity.asking import ask_pyflink
 from tests.fidelity.differences import DIFFERENCES, PENDING
 from tests.fidelity.in_process import ALL
 from tests.fidelity.ours import ask
 from tests.fidelity.recorded import IN_ONE_EPOCH, of_program
 
-SECONDS_PER_JOB = 900
-"""A job of PyFlink's that takes longer than this has hung: the longest took a fifth of it on two busy cores."""
 HERE = Path(__file__).parent
-ASKS = HERE / "ask_pyflink.py"
 RECORD = HERE / "pyflink.json"
 
 Answers = dict[str, dict[str, int]]
@@ -145,51 +138,6 @@ class Progress:
             self._out.flush()
 
 
-def ask_pyflink(python: Path, answers: Path, only: list[str], progress: Progress) -> None:
-    """Have PyFlink run the programs; what it prints beside is in a file beside the answers.
-
-    Raises:
-        SystemExit: A job has hung, or the process has failed.
-    """
-    log = answers.with_suffix(".log")
-    words = [str(python), str(ASKS), str(answers), *(word for part in only for word in ("--only", part))]
-    with (
-        log.open("w", encoding="utf-8") as beside,
-        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=beside, text=True, start_new_session=True) as process,
-    ):
-        lines: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=_read, args=(process.stdout, lines), name="lines-of-pyflink", daemon=True).start()
-        last = "PyFlink starts"
-        try:
-            while (line := lines.get(timeout=SECONDS_PER_JOB)) is not None:
-                if line.startswith(("STREAMING", "BATCH")):
-                    last = f"PyFlink: {line.rstrip()}"
-                    progress.step(last)
-                else:
-                    beside.write(line)
-                    beside.flush()
-        except queue.Empty:
-            _end(process)
-            sys.exit(f"PyFlink has hung for {SECONDS_PER_JOB} s, with {last}: see {log}")
-        except BaseException:
-            _end(process)
-            raise
-    if process.returncode:
-        sys.exit(f"PyFlink has failed ({process.returncode}) behind {last}: see {log}")
-
-
-def _read(stream: TextIO, lines: queue.Queue[str | None]) -> None:
-    for line in stream:
-        lines.put(line)
-    lines.put(None)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End the process, its JVM and its workers."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
 def record(answers: Path, programs: list[Program]) -> None:
     """Keep what PyFlink has answered, and what paced programs answer here in one epoch."""
     RECORD.write_text(answers.read_text("utf-8"), "utf-8")
@@ -210,10 +158,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.record and options.only:
         parser.error("--record needs all programs: the record is one answer of one PyFlink")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # PyFlink's process ends, too
     programs = load_programs("pystate", options.only or [""])
     progress = Progress(sys.stderr)
-    options.answers.unlink(missing_ok=True)
-    ask_pyflink(options.pyflink, options.answers, options.only, progress)
+    ask_pyflink(options.pyflink, options.answers, programs, progress.step)
     recorded = json.loads(options.answers.read_text("utf-8"))
     progress.step(f"pystate: {len(programs)} programs")
     rows = list(compared(recorded, programs, progress.small_step))
