@@ -154,6 +154,8 @@ class SourceTransformation(Transformation):
         decoder: Makes elements of the rows; None where rows, or their only column, are the elements.
         stopping: Where it ends; None where it has no end, or Spark finds it.
         completed_offsets: Hears how far checkpoints have it read; None for nobody.
+        in_slots: Given the session or None, returns the `Source` of splits that reads the same in slots, and the type of its
+            elements; None where there is no such source.
         partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
         not_replayable: Why its elements can't be read again after a failure, as a clause; None where they can. Found by the
             engine where the source itself doesn't say.
@@ -174,6 +176,7 @@ class SourceTransformation(Transformation):
     decoder: RowDecoder | None = None
     stopping: StoppingOffsets | None = None
     completed_offsets: CompletedOffsets | None = None
+    in_slots: Callable[[Any], tuple[Any, TypeInformation] | None] | None = None
     partitioned_by: tuple[str, ...] = field(default=(), init=False)
     not_replayable: str | None = None
     gives_some_again: bool = field(default=False, init=False)

@@ -109,6 +109,8 @@ class JobDirectory:
         self.checkpoints = self._file("checkpoints.json")  # written by the driver: their statistics, for the next one
         self.last_metrics = self._file("metrics.json")  # written by the driver when the job ends
         self.epochs = self._file("epochs.json")  # written by the driver: the highest epoch number reserved
+        # written by the driver: which sources a job of the micro-batch engine has in slots
+        self.sources_in_slots = self._file("sources-in-slots.json")
         self.recovery = self._file("recovery.json")  # written by the driver: whether and when to start another one
         # written by the driver: the next checkpoint id; two drivers at a time count in it
         self.checkpoint_ids = self._file("checkpoint-ids.json", FencingFile)

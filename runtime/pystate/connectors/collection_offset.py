@@ -7,6 +7,7 @@ them have been read, and a checksum of those: what a savepoint has read must be 
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +22,24 @@ def collection_offset(elements: Sequence[Any], count: int) -> dict[str, Any]:
     for element in elements[:count]:
         digest.update(_digest(element))
     return {"index": count, "checksum": digest.hexdigest()[:32]}
+
+
+def parse_offset(offset: str, where: str) -> tuple[int, str]:
+    """Return how many elements were read, and their checksum.
+
+    Args:
+        offset: As Spark's log has it.
+        where: The source, for errors.
+
+    Raises:
+        RestoreError: It is the offset of another kind of source.
+    """
+    try:
+        read = json.loads(offset)
+        return int(read["index"]), str(read["checksum"])
+    except (ValueError, TypeError, KeyError) as error:
+        message = "The snapshot was written with another kind of source in the place of this collection."
+        raise RestoreError(message, where=where, hint="give the new source another uid") from error
 
 
 def check_offset(elements: Sequence[Any], count: int, checksum: str, where: str) -> None:

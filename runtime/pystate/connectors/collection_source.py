@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.collection_offset import check_offset, collection_offset
+from pystate.connectors.collection_offset import check_offset, collection_offset, parse_offset
 from pystate.connectors.poll_size import PollSize
+from pystate.connectors.read_by_spark import GoesOnBehindSpark
 from pystate.connectors.source import (
     Boundedness,
     InputStatus,
@@ -47,7 +48,7 @@ class CollectionSplit(SourceSplit):
         return [self.index, self.checksum]
 
 
-class CollectionSource(Source[Any, CollectionSplit]):
+class CollectionSource(Source[Any, CollectionSplit], GoesOnBehindSpark):
     """The elements of a collection. They travel to the slots as columns of their type, and come out as such elements do.
 
     Args:
@@ -68,14 +69,24 @@ class CollectionSource(Source[Any, CollectionSplit]):
         self._name = name
         self._schema = codec.schema.serialize().to_pybytes()
         self._rows = batch.serialize().to_pybytes()
+        self._begin = CollectionSplit(**self.offset(0))
 
     def get_boundedness(self) -> Boundedness:
         """Return BOUNDED."""
         return Boundedness.BOUNDED
 
+    def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
+        """Begin behind the elements that Spark has read."""
+        del log
+        self._begin = self.restore_split(parse_offset(offset, self._name))
+
+    def begin_anew(self) -> None:
+        """Begin with the first element."""
+        self._begin = CollectionSplit(**self.offset(0))
+
     def create_enumerator(self, context: SplitEnumeratorContext[CollectionSplit]) -> SplitEnumerator[CollectionSplit]:
         """Return what gives all to the first who asks."""
-        return _OneSplit(context, [CollectionSplit(**self.offset(0))])
+        return _OneSplit(context, [CollectionSplit(self._begin.index, self._begin.checksum)])
 
     def restore_enumerator(
         self, context: SplitEnumeratorContext[CollectionSplit], checkpoint: Any

@@ -124,6 +124,7 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         step = SourceTransformation(
             name=source_name,
             frame=lambda: source.to_frame(self.spark),
+            in_slots=lambda spark: source.in_slots(spark, source_name),
             single_column=source.single_column,
             bounded=source.bounded,
             watches_files=True,

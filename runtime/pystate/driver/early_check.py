@@ -15,6 +15,7 @@ from pystate.api.job_graph import (
     OwnSourceTransformation,
     SinkKind,
     SinkTransformation,
+    SourceTransformation,
     StreamGraph,
     Transformation,
     TwoInputTransformation,
@@ -111,7 +112,7 @@ def vertices_of(
     return [
         JobVertex(uid, step.name, step.parallelism or parallelism, step.max_parallelism or max_parallelism or None)
         for uid, step in steps
-        if _is_operator(step) and (uid in with_state or _may_keep_state(step))
+        if _is_operator(step) and (uid in with_state or _may_keep_state(step)) or uid in with_state and may_be_in_slots(step)
     ]
 
 
@@ -139,6 +140,11 @@ def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
             message = f"The source {source.name!r} reads {path}, which does not exist."
             hint = "make the folder, or mend the path; a relative one begins where the job was started"
             raise JobGraphError(message, where=source.place, hint=hint)
+
+
+def may_be_in_slots(step: Transformation) -> bool:
+    """Whether a step is a source that one of the engines has in slots, with its position as state there."""
+    return isinstance(step, SourceTransformation) and (step.collection is not None or step.in_slots is not None)
 
 
 def _is_operator(step: Transformation) -> bool:

@@ -207,8 +207,9 @@ def _sources(graph: StreamGraph, uids: Mapping[int, str], snapshot: Snapshot, *,
             message = f"The job has no source {uid!r}, of which the snapshot says how far it was read."
             hint = "give the source its old uid, or leave it behind with --allowNonRestoredState"
             yield Fitted(uid, Fit.MISFIT, before, None, message, hint)
+    in_slots = {operator.uid for operator in snapshot.metadata.operators if operator.has_state}
     for uid, source in ours.items():
-        if all(one.uid != uid for one in read):
+        if uid not in in_slots and all(one.uid != uid for one in read):
             yield Fitted(uid, Fit.NEW, None, {"name": source.name})
 
 

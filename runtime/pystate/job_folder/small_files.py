@@ -124,6 +124,21 @@ class ReplicaFile(FileContent):
 
 
 @dataclass(frozen=True)
+class SourcesInSlotsFile(OpenPlainData, FileContent):
+    """`sources-in-slots.json`, written by the driver of a job on the micro-batch engine.
+
+    Attributes:
+        path: The snapshot that the job was started from; empty for none.
+        uids: The sources that it has as state of slots, so that they stay there.
+    """
+
+    title: ClassVar[str] = "The sources that stay in slots"
+
+    path: str
+    uids: list[str]
+
+
+@dataclass(frozen=True)
 class EnvironmentFile(FileContent):
     """`environment.json`, written by the job manager; deleted when the job ends, since it may hold secrets.
 

@@ -7,7 +7,6 @@ how many elements have been read, and a checksum of those: what a savepoint has 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pystate.api.job_graph import SourceTransformation
-from pystate.common.errors import RestoreError
-from pystate.connectors.collection_offset import check_offset, collection_offset
+from pystate.connectors.collection_offset import check_offset, collection_offset, parse_offset
 from pystate.records.codec import RecordCodec
 from pystate.slot.output_buffer import BYTES_PER_BATCH
 
@@ -63,12 +61,7 @@ def check_collection_offset(source: SourceTransformation, offset: str) -> None:
         RestoreError: The collection is shorter, or differs in what was read.
     """
     assert source.collection is not None  # noqa: S101 - the caller has looked
-    try:
-        read = json.loads(offset)
-        count, checksum = int(read["index"]), str(read["checksum"])
-    except (ValueError, TypeError, KeyError) as error:
-        message = "The snapshot was written with another kind of source in the place of this collection."
-        raise RestoreError(message, where=source.name, hint="give the new source another uid") from error
+    count, checksum = parse_offset(offset, source.name)
     check_offset(source.collection, count, checksum, source.name)
 
 

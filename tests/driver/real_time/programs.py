@@ -5,10 +5,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from pystate.common import Types
+from pystate.common import Time, Types, WatermarkStrategy
+from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
 from pystate.datastream import KeyedProcessFunction
+from pystate.datastream.connectors.file_system import FileSource
+from pystate.datastream.functions import MapFunction, ProcessWindowFunction
 from pystate.datastream.state import ValueStateDescriptor
+from pystate.datastream.window import TumblingEventTimeWindows
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 KEYS = 17
@@ -94,3 +98,68 @@ def _key(number):
 
 def _group(pair):
     return pair[0] % GROUPS
+
+
+class Slowly(MapFunction):
+    """Hands elements on, not too fast."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def map(self, value):
+        time.sleep(self.seconds)
+        return value
+
+
+class Once(KeyedProcessFunction):
+    """Counts each line."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        yield value, self.count.value()
+
+
+def slow_lines(folder, seconds, interval_ms=None):
+    """Return the program: the lines of a folder, read not too fast, each counted."""
+
+    def program(environment):
+        source = FileSource(folder, interval_ms)
+        lines = environment.from_source(source, None, "lines").uid("lines")
+        lines = lines.map(Slowly(seconds), Types.STRING())
+        counted = lines.key_by(_itself, Types.STRING()).process(Once(), Types.TUPLE([Types.STRING(), Types.LONG()]))
+        counted.uid("count").print()
+
+    return program
+
+
+class _At(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value["at"]
+
+
+class _Windowed(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, len(list(elements))
+
+
+def per_ten_seconds(source):
+    """Return the program: rows by their `k` and ten seconds of their `at`."""
+
+    def program(environment):
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(_At())
+        rows = environment.from_source(source, strategy, "rows")
+        windows = rows.key_by(_k, Types.STRING()).window(TumblingEventTimeWindows.of(Time.seconds(10)))
+        windows.process(_Windowed(), Types.TUPLE([Types.STRING(), Types.LONG()])).print()
+
+    return program
+
+
+def _itself(value):
+    return value
+
+
+def _k(row):
+    return row["k"]

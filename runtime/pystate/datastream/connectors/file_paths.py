@@ -1,7 +1,8 @@
-"""Files and folders of a `FileSource` as the one path that Spark's streaming reader takes."""
+"""Files and folders of a `FileSource`, as Spark's streaming reader takes them, and as slots do."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PATTERN = re.compile(r"[*?{}\[\]\\]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def load_path(spark: SparkSession, paths: Sequence[str]) -> str:
@@ -33,6 +35,18 @@ def load_path(spark: SparkSession, paths: Sequence[str]) -> str:
         message = f"A source can't read {' and '.join(paths)} together: {reason}."
         raise JobGraphError(message, hint="read them by a source each, and union() the streams; or name their folder")
     return f"{roots.pop()}/{{{','.join(below for _, below in qualified)}}}"
+
+
+def qualified_paths(spark: SparkSession | None, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths as they are the same in every process: with what Spark would read where a path doesn't say it.
+
+    Args:
+        spark: The session; None for none, so that a path without a scheme is one of this machine.
+        paths: Of the program.
+    """
+    if spark is None:
+        return tuple(path if _SCHEME.match(path) else os.path.abspath(path) for path in paths)
+    return tuple(path if _SCHEME.match(path) else "/".join(_qualified(spark, path)) for path in paths)
 
 
 def _is_file(spark: SparkSession, path: str) -> bool:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, TypeVar
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import BulkWriterFactory, Encoder
 from pystate.common.time import Duration
+from pystate.common.type_info import TypeInformation
 from pystate.connectors.file_system.bucket_assigner import BucketAssigner
 from pystate.connectors.file_system.compaction import FileCompactor, FileCompactStrategy
 from pystate.connectors.file_system.file_sink import FileSink
 from pystate.connectors.file_system.output_file_config import OutputFileConfig
 from pystate.connectors.file_system.rolling_policy import CheckpointRollingPolicy, PartFileInfo, RollingPolicy
-from pystate.datastream.connectors.file_paths import load_path
+from pystate.connectors.file_system.split_file_source import SplitFileSource
+from pystate.connectors.file_system.split_format import SplitFormat, TextLines
+from pystate.datastream.connectors.file_paths import load_path, qualified_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,6 +62,16 @@ class FileFormat(ABC):
         """Return the elements of what was read; as they are unless a format says else."""
         return frame
 
+    def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat | None:
+        """Return what reads files of this format in slots; None where nothing does.
+
+        Args:
+            spark: The session; None for none.
+            paths: Of the files.
+        """
+        del spark, paths
+        return None
+
 
 class StreamFormat(FileFormat):
     """A format that is read record by record."""
@@ -89,6 +102,10 @@ class _TextLines(StreamFormat):
     def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
         del paths
         return spark.readStream.format("text")
+
+    def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
+        del spark, paths
+        return TextLines()
 
 
 class FileSource:
@@ -139,6 +156,22 @@ class FileSource:
         if self.max_files_per_epoch is not None:
             reader = reader.option("maxFilesPerTrigger", self.max_files_per_epoch)
         return self._format.elements(reader.load(load_path(spark, self.paths)))
+
+    def in_slots(self, spark: SparkSession | None, name: str) -> tuple[SplitFileSource, TypeInformation] | None:
+        """Return the source of splits that reads the same files in slots, and the type of its elements.
+
+        Args:
+            spark: The session; None for none.
+            name: Of the source, for errors.
+
+        Returns:
+            None where the format is one that only Spark reads.
+        """
+        split_format = self._format.in_slots(spark, self.paths)
+        if split_format is None:
+            return None
+        source = SplitFileSource(qualified_paths(spark, self.paths), self.monitor_interval_ms, split_format, name)
+        return source, split_format.element_type
 
 
 class FileEnumeratorProvider:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pystate.common.type_info import TypeKind
+from pystate.connectors.file_system.csv_format import CsvFormat
 from pystate.connectors.file_system.csv_schema import CsvSchema
 from pystate.connectors.file_system.csv_writer import CsvWriterFactory
+from pystate.connectors.file_system.split_format import SplitFormat
 from pystate.datastream.connectors.file_system import StreamFormat
-from pystate.datastream.formats.spark_columns import columns_of, spark_type
+from pystate.datastream.formats.spark_columns import columns_of, session_zone, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,6 +49,11 @@ class CsvReaderFormat(StreamFormat):
             .option("enforceSchema", not schema.strict_headers)
             .option("comment", "#" if schema.allow_comments else "")
         )
+
+    def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
+        """Return what reads them in slots."""
+        del paths
+        return CsvFormat(self._schema, session_zone(spark))
 
     def elements(self, frame: DataFrame) -> DataFrame:
         """Return the rows with their lists."""

@@ -13,8 +13,10 @@ from pystate.common.errors import RecordError
 from pystate.common.row import Row
 from pystate.common.serialization import Encoder
 from pystate.common.type_info import TypeInformation
+from pystate.connectors.file_system.json_format import JsonFormat
+from pystate.connectors.file_system.split_format import SplitFormat
 from pystate.datastream.connectors.file_system import StreamFormat
-from pystate.datastream.formats.spark_columns import columns_of
+from pystate.datastream.formats.spark_columns import columns_of, read_back, session_zone
 from pystate.records.codec import shown
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class JsonLinesFormat(StreamFormat):
 
     def __init__(self, row_type: TypeInformation) -> None:
         self._columns = columns_of(row_type, "JSON")
+        self._row_type = row_type
 
     @staticmethod
     def for_row_type(row_type: TypeInformation) -> JsonLinesFormat:
@@ -43,6 +46,11 @@ class JsonLinesFormat(StreamFormat):
     def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
         """Return what reads files of JSON lines."""
         return spark.readStream.format("json").schema(self._columns).option("mode", "FAILFAST")
+
+    def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
+        """Return what reads them in slots."""
+        del paths
+        return JsonFormat(read_back(self._row_type), session_zone(spark))
 
 
 class JsonLinesEncoder(Encoder):

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 from pystate.common.errors import JobGraphError
 from pystate.common.not_there import not_there
 from pystate.common.type_info import TypeInformation
+from pystate.connectors.file_system.parquet_format import ParquetFormat
 from pystate.connectors.file_system.parquet_writer import ParquetWriterFactory
+from pystate.connectors.file_system.split_format import SplitFormat
 from pystate.datastream.connectors.file_system import BulkFormat
-from pystate.datastream.formats.spark_columns import columns_of
+from pystate.datastream.formats.spark_columns import columns_of, read_back
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
+    from pyspark.sql.types import StructType
 
 
 class ParquetColumnarRowInputFormat(BulkFormat):
@@ -44,6 +47,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
             message = "ParquetColumnarRowInputFormat takes no Hadoop configuration."
             raise JobGraphError(message, hint="set spark.hadoop.* in the configuration")
         self._schema = None if row_type is None else columns_of(row_type, "Parquet")
+        self._row_type = row_type
 
     def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
         """Return what reads Parquet files below `paths`.
@@ -52,10 +56,22 @@ class ParquetColumnarRowInputFormat(BulkFormat):
             JobGraphError: No row type was given, and there is no file to take it from.
         """
         reader = spark.readStream.format("parquet")
-        if self._schema is not None:
-            return reader.schema(self._schema)
+        return reader.schema(self._schema if self._schema is not None else self._found_columns(spark, paths))
+
+    def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat | None:
+        """Return what reads them in slots; None where neither a type nor a session says which columns they have."""
+        if self._row_type is not None:
+            return ParquetFormat(read_back(self._row_type))
+        if spark is None:
+            return None
+        from pystate.spark.schema import type_info_of
+
+        return ParquetFormat(type_info_of(self._found_columns(spark, paths), paths[0]))
+
+    @staticmethod
+    def _found_columns(spark: SparkSession, paths: Sequence[str]) -> StructType:
         try:
-            return reader.schema(spark.read.parquet(*paths).schema)
+            return spark.read.parquet(*paths).schema
         except Exception as error:  # Spark's errors come in many classes
             message = f"The columns of the Parquet files can't be read: {str(error).strip().splitlines()[0]}"
             hint = "give ParquetColumnarRowInputFormat a row_type, such as Types.ROW_NAMED([...], [...])"

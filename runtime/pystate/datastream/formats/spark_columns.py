@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pystate.common.errors import JobGraphError
-from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_info import TypeInformation, TypeKind, Types
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SPARK_TYPES = {
     TypeKind.STRING: "STRING",
@@ -36,6 +40,23 @@ def columns_of(row_type: TypeInformation, kind_of_file: str, texts: Sequence[str
         message = f"The rows of a {kind_of_file} file are a named ROW, not {getattr(row_type, 'name', row_type)}."
         raise JobGraphError(message, hint="declare them with Types.ROW_NAMED([...], [...])")
     return ", ".join(_fields(row_type, " ", kind_of_file, texts))
+
+
+def read_back(type_info: TypeInformation) -> TypeInformation:
+    """Return the type of what Spark gives for a column of a type that `spark_type` takes."""
+    kind = type_info.kind
+    if kind is TypeKind.ROW:
+        return Types.ROW_NAMED(type_info.get_field_names(), [read_back(part) for part in type_info.elements])
+    if kind is TypeKind.MAP:
+        return Types.MAP(*map(read_back, type_info.elements))
+    if kind in _SPARK_TYPES or (kind is TypeKind.PRIMITIVE_ARRAY and type_info.elements[0].kind is TypeKind.BYTE):
+        return type_info
+    return Types.LIST(read_back(type_info.elements[0]))
+
+
+def session_zone(spark: SparkSession | None) -> str:
+    """Return the zone of timestamps that name none; UTC without a session."""
+    return "UTC" if spark is None else str(spark.conf.get("spark.sql.session.timeZone"))
 
 
 def _fields(row_type: TypeInformation, between: str, kind_of_file: str, texts: Sequence[str] = ()) -> list[str]:

@@ -28,6 +28,8 @@ from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.micro_batch.offset_reports import OffsetReports
 from pystate.driver.micro_batch.source_restore import RestoredSources, SourceRestore
 from pystate.driver.micro_batch.stream_ends import BoundedStreams
+from pystate.driver.sources_in_slots import sources_in_slots
+from pystate.driver.staying_sources import StayingSources
 from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
@@ -77,14 +79,17 @@ class MicroBatchJobEngine:
         self._reports: OffsetReports | None = None
 
     def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
-        """Leave the program as it is."""
+        """Leave sources in slots that the snapshot has there: those of a job that ran on the real-time engine."""
+        stay = StayingSources(self._job).uids()
+        for name in sources_in_slots(graph, uids, self._spark, stay.__contains__):
+            self._notices.append(f"The source {name!r} goes on in slots, as the snapshot has it.")
 
     def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
         """Make the streaming DataFrames, and return what elements each source gives."""
         frames = [source_frame(self._spark, source) for source in sources]
         bounded = [self._limited(frame, source.name) for frame, source in zip(frames, sources, strict=True)]
         self._frames = [frame for frame, _ in bounded]
-        self._notices = [notice for _, notices in bounded for notice in notices]
+        self._notices.extend(notice for _, notices in bounded for notice in notices)
         replay = SourceReplay(self._job.configuration)
         for source, frame in zip(sources, self._frames, strict=True):
             replay.look(source, frame)

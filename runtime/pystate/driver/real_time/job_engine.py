@@ -11,14 +11,15 @@ from pystate.api.job_graph import SinkKind, SourceTransformation, StreamGraph
 from pystate.common.errors import JobGraphError
 from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.job_status import JobStatus
-from pystate.common.options import CheckpointingOptions, PystateOptions, RestartStrategyType
+from pystate.common.options import CheckpointingOptions, PystateOptions, RestartStrategyType, StateRecoveryOptions
 from pystate.common.state_settings import is_checkpointing_enabled
 from pystate.common.type_info import TypeInformation
 from pystate.driver.job_context import JobContext
 from pystate.driver.micro_batch.collected_results import CollectedResults
-from pystate.driver.real_time.collections import collections_in_slots
 from pystate.driver.real_time.engine import RealTimeEngine, StartRelays
 from pystate.driver.real_time.metrics import RecordCounts
+from pystate.driver.real_time.spark_positions import go_on_behind_spark
+from pystate.driver.sources_in_slots import sources_in_slots
 from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
@@ -55,8 +56,8 @@ class RealTimeJobEngine:
         self._collected: CollectedResults | None = None
 
     def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
-        """Have collections read in slots."""
-        collections_in_slots(graph, uids)
+        """Have collections and files read in slots."""
+        sources_in_slots(graph, uids, self._spark)
 
     def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
         """Refuse sources that Spark reads: it reads them in batches.
@@ -99,11 +100,18 @@ class RealTimeJobEngine:
         return -1 if snapshot is None or snapshot.starting else snapshot.metadata.checkpoint_id
 
     def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> RealTimeEngine:
-        """Return the engine of an attempt."""
+        """Return the engine of an attempt.
+
+        Raises:
+            RestoreError: A source can't go on where Spark was with it.
+            CorruptSnapshotError: The snapshot is damaged.
+        """
         plan = self._plan
         assert plan is not None  # noqa: S101 - the job is planned before its first attempt
         if self._collected is not None:
             self._collected.begin_attempt(-1 if snapshot is None else snapshot.metadata.checkpoint_id)
+        allow = self._job.configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
+        go_on_behind_spark(plan, snapshot, allow_non_restored=allow)
         coordinator = self._job.coordinator
         interval_s = self._job.configuration.get(PystateOptions.EPOCH_INTERVAL) / 1000
         return RealTimeEngine(

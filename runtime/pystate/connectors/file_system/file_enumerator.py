@@ -1,0 +1,71 @@
+"""Finds files and hands them to readers, one by one, each once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from pystate.common.time import current_time_ms
+from pystate.connectors.file_system.file_listing import FoundFile
+from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.source import SplitEnumerator, SplitEnumeratorContext
+
+
+class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
+    """The enumerator of a source of files.
+
+    Args:
+        context: Of the enumerator.
+        list_files: Returns the files that are there now.
+        interval_ms: How often to look for new ones; None for once, when it starts.
+        known: The files that are read, or are a reader's.
+        waiting: Those that nobody has yet.
+        clock: Returns the time, ms since 1970.
+    """
+
+    def __init__(
+        self,
+        context: SplitEnumeratorContext[FileSourceSplit],
+        list_files: Callable[[], list[FoundFile]],
+        interval_ms: int | None,
+        known: list[str],
+        waiting: list[FileSourceSplit],
+        clock: Callable[[], int] = current_time_ms,
+    ) -> None:
+        self._context = context
+        self._list = list_files
+        self._interval_ms = interval_ms
+        self._known = dict.fromkeys(known)
+        self._waiting = deque(waiting)
+        self._clock = clock
+        self._next = 0
+
+    def start(self) -> None:
+        """Look which files are there."""
+        self._look()
+
+    def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
+        """Give the reader the oldest file that nobody has; readers of a source that watches ask again and again."""
+        del requester_hostname
+        if not self._waiting and self._interval_ms is not None and self._clock() >= self._next:
+            self._look()
+        if self._waiting:
+            split = self._waiting.popleft()
+            self._known[split.file.uri] = None
+            self._context.assign_split(split, subtask_id)
+        elif self._interval_ms is None:
+            self._context.signal_no_more_splits(subtask_id)
+
+    def snapshot_state(self, checkpoint_id: int) -> list[Any]:
+        """Return the files that readers have or had, and those that nobody has."""
+        del checkpoint_id
+        return [list(self._known), [split.to_plain() for split in self._waiting]]
+
+    def _look(self) -> None:
+        there = {split.file.uri for split in self._waiting}
+        found = self._list()
+        self._waiting.extend(
+            FileSourceSplit(file) for file in found if file.uri not in self._known and file.uri not in there
+        )
+        self._next = self._clock() + (self._interval_ms or 0)

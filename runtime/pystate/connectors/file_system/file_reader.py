@@ -1,0 +1,116 @@
+"""Reads the files of one subtask, one after the other."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+from pystate.common.errors import PystateError, RecordError
+from pystate.common.time import current_time_ms
+from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.file_system.split_format import FileRecords, SplitFormat
+from pystate.connectors.poll_size import PollSize
+from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, SourceReaderContext
+from pystate.file_systems.places import parse_location
+
+_MOST_AT_ONCE = 500
+
+
+class FileSourceReader(SourceReader[Any, FileSourceSplit]):
+    """The reader of a source of files.
+
+    Args:
+        context: Of the reader.
+        split_format: Makes elements of files.
+        interval_ms: How often to ask for another file while there is none.
+        clock: Returns the time, ms since 1970.
+    """
+
+    def __init__(
+        self,
+        context: SourceReaderContext,
+        split_format: SplitFormat,
+        interval_ms: int | None,
+        clock: Callable[[], int] = current_time_ms,
+    ) -> None:
+        self._context = context
+        self._format = split_format
+        self._interval_ms = interval_ms
+        self._clock = clock
+        self._splits: deque[FileSourceSplit] = deque()
+        self._file: BinaryIO | None = None
+        self._records: FileRecords | None = None
+        self._ask_at = 0
+        self._no_more = False
+        self._size = PollSize(_MOST_AT_ONCE)
+
+    def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
+        """Hand on the next elements of the first file."""
+        if not self._splits:
+            if self._no_more:
+                return InputStatus.END_OF_INPUT
+            if self._clock() >= self._ask_at:
+                self._ask_at = self._clock() + self._pause_ms
+                self._context.send_split_request()
+            return InputStatus.NOTHING_AVAILABLE
+        split = self._splits[0]
+        try:
+            if self._records is None:
+                self._open(split)
+            assert self._records is not None  # noqa: S101 - just opened
+            elements = self._records.read(self._size.count)
+        except PystateError:
+            raise
+        except (OSError, EOFError, ValueError) as error:  # of file systems, and of what is compressed
+            message = f"{split.file.uri} can't be read: {error}"
+            raise RecordError(message, hint="a file stays as it is until it is read; remove one that is damaged") from error
+        if elements is None:
+            self._close_file()
+            self._splits.popleft()
+            return InputStatus.MORE_AVAILABLE
+        self._size.begin()
+        for element in elements:
+            output.collect(element)
+        self._size.end(len(elements))
+        split.position = self._records.position
+        return InputStatus.MORE_AVAILABLE
+
+    @property
+    def _pause_ms(self) -> int:
+        return 1000 if self._interval_ms is None else max(1, self._interval_ms)
+
+    def available_at(self) -> int | None:
+        """Return when to ask for another file."""
+        return None if self._splits or self._interval_ms is None else self._ask_at
+
+    def snapshot_state(self, checkpoint_id: int) -> list[FileSourceSplit]:
+        """Return the files that aren't read to their end, each as far as it is read."""
+        del checkpoint_id
+        return [FileSourceSplit(split.file, split.position) for split in self._splits]
+
+    def add_splits(self, splits: Sequence[FileSourceSplit]) -> None:
+        """Take files to read."""
+        self._splits.extend(splits)
+        self._ask_at = 0
+
+    def notify_no_more_splits(self) -> None:
+        """End behind the files at hand."""
+        self._no_more = True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._close_file()
+
+    def _open(self, split: FileSourceSplit) -> None:
+        fs, path, _ = parse_location(split.file.uri)
+        self._file = fs.open(path, "rb")
+        self._records = self._format.open(self._file, split.file.uri, split.position)
+
+    def _close_file(self) -> None:
+        records, self._records = self._records, None
+        file, self._file = self._file, None
+        if records is not None:
+            records.close()
+        if file is not None:
+            file.close()

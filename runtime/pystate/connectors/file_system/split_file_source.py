@@ -1,0 +1,89 @@
+"""Files as a source of splits: what `FileSource` is in the real-time engine."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pystate.common.errors import RestoreError
+from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
+from pystate.connectors.file_system.file_listing import found_files, uri_of_spark
+from pystate.connectors.file_system.file_reader import FileSourceReader
+from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.file_system.split_format import SplitFormat
+from pystate.connectors.read_by_spark import GoesOnBehindSpark
+from pystate.connectors.source import Boundedness, Source, SourceReaderContext, SplitEnumeratorContext
+
+_LOG = re.compile(r"([0-9]+)(\.compact)?")
+
+
+class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
+    """The records of files.
+
+    Args:
+        paths: Folders, files and patterns, as URIs or absolute.
+        interval_ms: None reads what is there and ends; else folders are watched for new files.
+        split_format: How to read them.
+        name: Of the source, for errors.
+    """
+
+    def __init__(self, paths: tuple[str, ...], interval_ms: int | None, split_format: SplitFormat, name: str) -> None:
+        self._paths = paths
+        self._interval_ms = interval_ms
+        self._format = split_format
+        self._name = name
+        self._known: list[str] = []
+
+    def get_boundedness(self) -> Boundedness:
+        """Return whether it watches for no new files."""
+        return Boundedness.BOUNDED if self._interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
+        """Leave out the files that Spark has read: those of its log."""
+        try:
+            upto = int(json.loads(offset)["logOffset"])
+            entries = [entry for name, data in log.items() if _is_read(name, upto) for entry in _entries(data)]
+            self._known = list(dict.fromkeys(uri_of_spark(str(entry["path"])) for entry in entries))
+        except (ValueError, TypeError, KeyError) as error:
+            message = "The snapshot was written with another kind of source in the place of these files."
+            raise RestoreError(message, where=self._name, hint="give the new source another uid") from error
+
+    def begin_anew(self) -> None:
+        """Read all files."""
+        self._known = []
+
+    def create_enumerator(self, context: SplitEnumeratorContext[FileSourceSplit]) -> FileSplitEnumerator:
+        """Return what hands out the files that are there."""
+        return self._enumerator(context, self._known, [])
+
+    def restore_enumerator(self, context: SplitEnumeratorContext[FileSourceSplit], checkpoint: Any) -> FileSplitEnumerator:
+        """Return what hands out those that nobody had, and what has come since."""
+        known, waiting = checkpoint
+        return self._enumerator(context, [str(uri) for uri in known], [self.restore_split(plain) for plain in waiting])
+
+    def _enumerator(
+        self, context: SplitEnumeratorContext[FileSourceSplit], known: list[str], waiting: list[FileSourceSplit]
+    ) -> FileSplitEnumerator:
+        return FileSplitEnumerator(context, partial(found_files, self._paths), self._interval_ms, known, waiting)
+
+    def create_reader(self, context: SourceReaderContext) -> FileSourceReader:
+        """Return the reader."""
+        return FileSourceReader(context, self._format, self._interval_ms)
+
+    def restore_split(self, plain: Any) -> FileSourceSplit:
+        """Return the file and its position."""
+        return FileSourceSplit.of(plain)
+
+
+def _is_read(name: str, upto: int) -> bool:
+    """Whether a file of the log is about batches up to one; `9.compact` has those of all files up to it."""
+    found = _LOG.fullmatch(name)
+    return found is not None and int(found[1]) <= upto
+
+
+def _entries(data: bytes) -> list[dict[str, Any]]:
+    """Return the entries of a file of Spark's log: a line with a version, and one for each file."""
+    return [json.loads(line) for line in data.decode().splitlines()[1:] if line]

@@ -1,0 +1,66 @@
+"""Sources in slots that go on where Spark was with them, in a snapshot of the micro-batch engine."""
+
+from __future__ import annotations
+
+from pystate.common.errors import RestoreError
+from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.connectors.read_by_spark import GoesOnBehindSpark
+from pystate.connectors.source_operator import SourceOperator
+from pystate.plan.chain import function_object
+from pystate.plan.job_plan import JobPlan
+from pystate.snapshot.snapshot import Snapshot
+from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET, captured_sources, source_offsets, unpack_archive
+
+
+def go_on_behind_spark(plan: JobPlan, snapshot: Snapshot | None, *, allow_non_restored: bool) -> None:
+    """Tell the sources of a job where to begin, in front of the deployment of an attempt.
+
+    Args:
+        plan: The job.
+        snapshot: What the attempt starts from; None for nothing.
+        allow_non_restored: Whether sources that the job has no more may be left behind.
+
+    Raises:
+        RestoreError: A source was read by Spark and can't go on here, or the job has it no more.
+        CorruptSnapshotError: The snapshot is damaged.
+    """
+    sources = {
+        task.uid: operator.source
+        for task in plan.own_sources
+        if task.head is not None and isinstance(operator := function_object(task.head.function), SourceOperator)
+    }
+    for source in sources.values():
+        if isinstance(source, GoesOnBehindSpark):
+            source.begin_anew()
+    for uid, positions in _read_by_spark(snapshot).items():
+        found = sources.get(uid)
+        if found is None:
+            if allow_non_restored:
+                continue
+            message = f"The job has no source {uid!r}, of which the snapshot says how far it was read."
+            hint = "give the source its old uid, or leave it behind with --allowNonRestoredState"
+            raise RestoreError(message, hint=hint)
+        read = [(offset, log) for offset, log in positions if offset != NO_OFFSET]
+        if not read:
+            continue
+        if len(positions) > 1 or not isinstance(found, GoesOnBehindSpark):
+            message = f"The source {uid!r} was read by Spark, in batches; the real-time engine can't go on where that was."
+            hint = f"set {ExecutionOptions.ENGINE.key} = {ExecutionEngine.MICRO_BATCH.value}, or give the source another uid"
+            raise RestoreError(message, hint=hint)
+        found.go_on_behind(*read[0])
+
+
+def _read_by_spark(snapshot: Snapshot | None) -> dict[str, list[tuple[str, dict[str, bytes]]]]:
+    """Return, by uid, the offset of each of a source's streams, and the files of its log."""
+    position = None if snapshot is None else snapshot.metadata.source_position
+    if snapshot is None or position is None or position.epoch < 0:
+        return {}
+    with snapshot.location.open(position.files) as archive:
+        files = unpack_archive(archive.read())
+    read: dict[str, list[tuple[str, dict[str, bytes]]]] = {}
+    offsets = source_offsets(files[f"offsets/{position.epoch}"])
+    for source, offset in zip(captured_sources(files), offsets, strict=True):
+        folder = f"sources/{source.log}/"
+        log = {name[len(folder) :]: data for name, data in files.items() if name.startswith(folder)}
+        read.setdefault(source.uid, []).append((offset, log))
+    return read

@@ -1,0 +1,79 @@
+"""Sources that Spark reads in the micro-batch engine as sources in slots: collections, and those that name one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pystate.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
+from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.collection_source import CollectionSource
+from pystate.connectors.source import Source
+from pystate.connectors.source_operator import SourceOperator
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_InSlots = tuple[Source[Any, Any], TypeInformation | None]
+
+
+def sources_in_slots(
+    graph: StreamGraph,
+    uids: dict[int, str],
+    spark: SparkSession | None,
+    wanted: Callable[[str], bool] = lambda uid: True,
+) -> list[str]:
+    """Put a source in slots into the place of each source that Spark would read and for which there is one.
+
+    Args:
+        graph: The program; it is changed.
+        uids: Of its steps, by `id(step)`; those of the new ones are added.
+        spark: The session; None for none.
+        wanted: Whether to do so with the source of a uid.
+
+    Returns:
+        The names of those that were replaced.
+    """
+    replaced = []
+    for index, source in enumerate(graph.sources):
+        if isinstance(source, OwnSourceTransformation) or not wanted(uids.get(id(source), "")):
+            continue
+        found = _source_of(source, spark)
+        if found is None:
+            continue
+        own = _in_slots(source, *found)
+        graph.sources[index] = own
+        if id(source) in uids:
+            uids[id(own)] = uids[id(source)]
+        replaced.append(source.name)
+    return replaced
+
+
+def _source_of(source: SourceTransformation, spark: SparkSession | None) -> _InSlots | None:
+    if source.collection is not None:
+        return CollectionSource(source.collection, source.output_type, source.name), source.output_type
+    return None if source.in_slots is None else source.in_slots(spark)
+
+
+def _in_slots(
+    source: SourceTransformation, split_source: Source[Any, Any], type_info: TypeInformation | None
+) -> OwnSourceTransformation:
+    """Return a source in slots that stands where the other one stood."""
+    output_type = type_info or Types.PICKLED_BYTE_ARRAY()
+    alone = source.collection is not None  # its elements stay in order
+    own = OwnSourceTransformation(
+        name=source.name,
+        bounded=source.bounded,
+        watermark_strategy=source.watermark_strategy,
+        output_type=output_type,
+        uid=source.uid,
+        place=source.place,
+        max_parallelism=source.max_parallelism,
+        function=SourceOperator(split_source, output_type),
+        non_parallel=alone,
+        parallelism=1 if alone else source.parallelism,
+    )
+    own.children = source.children
+    for child in own.children:
+        child.parents = tuple(own if parent is source else parent for parent in child.parents)
+    return own

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+
+from pystate.common.errors import RestoreError
+from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
+from pystate.connectors.file_system.file_listing import FoundFile, canonical_uri
+from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.file_system.split_file_source import SplitFileSource
+from pystate.connectors.file_system.split_format import TextLines
+
+A, B, C = (FoundFile(f"file:/{name}", number) for number, name in enumerate("abc"))
+
+
+class Context:
+    def __init__(self):
+        self.given = []
+        self.ended = []
+
+    def assign_split(self, split, subtask):
+        self.given.append((split.file, subtask))
+
+    def signal_no_more_splits(self, subtask):
+        self.ended.append(subtask)
+
+
+def entry(path, batch):
+    return f'{{"path":"{path}","timestamp":1700000000000,"batchId":{batch}}}'
+
+
+def given(source):
+    context = Context()
+    enumerator = source.create_enumerator(context)
+    enumerator.start()
+    for _ in range(9):
+        enumerator.handle_split_request(0, None)
+    return [file.uri.rsplit("/", 1)[-1] for file, _ in context.given]
+
+
+@pytest.fixture
+def source(tmp_path):
+    for name in ("a b.txt", "ä%20.txt", "c.txt", "d.txt"):
+        (tmp_path / name).touch()
+    return SplitFileSource((str(tmp_path),), None, TextLines(), "files")
+
+
+def test_files_of_sparks_log_are_left_out_up_to_its_offset(source, tmp_path):
+    root = f"file://{tmp_path}"
+    log = {
+        "1.compact": "\n".join(["v1", entry(f"{root}/a%20b.txt", 0), entry(f"{root}/%C3%A4%2520.txt", 1)]).encode(),
+        "2": f"v1\n{entry(f'{root}/c.txt', 2)}".encode(),
+        "3": f"v1\n{entry(f'{root}/d.txt', 3)}".encode(),
+        "odd": b"",
+    }
+    source.go_on_behind('{"logOffset":2}', log)
+    assert given(source) == ["d.txt"]
+    source.begin_anew()
+    assert sorted(given(source)) == ["a b.txt", "c.txt", "d.txt", "ä%20.txt"]
+
+
+@pytest.mark.parametrize(("offset", "log"), [('{"index":2}', {}), ("7", {}), ('{"logOffset":2}', {"1": b"v1\nno"})])
+def test_positions_of_other_sources_are_refused(source, offset, log):
+    with pytest.raises(RestoreError, match="another kind of source"):
+        source.go_on_behind(offset, log)
+
+
+def enumerator_of(context, lists, interval_ms, known=(), waiting=(), clock=lambda: 0):
+    return FileSplitEnumerator(context, lambda: lists.pop(0), interval_ms, list(known), list(waiting), clock)
+
+
+def test_each_file_is_given_once_whatever_is_found_again():
+    context, now = Context(), [0]
+    enumerator = enumerator_of(context, [[A, B], [B, A, C], [A, B, C]], 100, clock=lambda: now[0])
+    enumerator.start()
+    for subtask in (0, 1, 0):
+        enumerator.handle_split_request(subtask, None)
+    assert context.given == [(A, 0), (B, 1)], "it looks again when the interval is over"
+    now[0] = 100
+    enumerator.handle_split_request(1, None)
+    now[0] = 200
+    enumerator.handle_split_request(0, None)
+    assert context.given == [(A, 0), (B, 1), (C, 1)]
+    assert context.ended == []
+
+
+def test_a_restored_enumerator_has_what_nobody_had_and_what_has_come_since():
+    first = enumerator_of(Context(), [[A, B]], None)
+    first.start()
+    first.handle_split_request(0, None)
+    known, waiting = first.snapshot_state(1)
+    assert known == [A.uri]
+    context = Context()
+    again = enumerator_of(context, [[A, B, C]], None, known, map(FileSourceSplit.of, waiting))
+    again.start()
+    for _ in range(3):
+        again.handle_split_request(0, None)
+    assert context.given == [(B, 0), (C, 0)]
+    assert context.ended == [0]
+
+
+def test_one_name_of_a_local_file_however_many_slashes():
+    assert {canonical_uri(uri) for uri in ("file:/x", "file:///x", "FILE:/x")} == {"file:/x"}

@@ -1,0 +1,122 @@
+"""Formats of files in slots, without Spark; `test_files_as_spark_reads_them` asks whether they give what it gives."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pystate.common import Row, Types
+from pystate.common.errors import RecordError
+from pystate.connectors.file_system.csv_format import CsvFields, CsvFormat
+from pystate.connectors.file_system.csv_schema import CsvSchema
+from pystate.connectors.file_system.file_listing import FoundFile
+from pystate.connectors.file_system.file_reader import FileSourceReader
+from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.file_system.json_format import JsonFormat
+from pystate.connectors.file_system.parquet_format import ParquetFormat
+from pystate.connectors.file_system.split_format import TextLines
+
+PAIR = Types.ROW_NAMED(["n", "s"], [Types.LONG(), Types.STRING()])
+
+
+def parquet_of(rows):
+    file = io.BytesIO()
+    pq.write_table(pa.table({"n": [row[0] for row in rows], "s": [row[1] for row in rows]}), file, row_group_size=7)
+    return file.getvalue()
+
+
+def json_of(rows):
+    return "".join(json.dumps({"s": s, "n": n}) + "\r\n" for n, s in rows).encode()
+
+
+def csv_of(rows):
+    return ("n,s\n" + "\n".join(f'{n},"{s}"' for n, s in rows)).encode()
+
+
+FORMATS = {
+    "csv": (CsvFormat(CsvSchema(PAIR, use_header=True), "UTC"), csv_of),
+    "json": (JsonFormat(PAIR, "UTC"), json_of),
+    "parquet": (ParquetFormat(PAIR), parquet_of),
+}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("most", [1, 5, 1000])
+def test_rows_go_on_at_every_position(kind, most):
+    split_format, content = FORMATS[kind]
+    rows = [(number, f"s,{number}") for number in range(40)]
+    data = content(rows)
+    records = split_format.open(io.BytesIO(data), "f", 0)
+    places, count = [], 0
+    while (now := records.read(most)) is not None:
+        assert now == [Row(n=n, s=s) for n, s in rows[count : count + len(now)]]
+        count += len(now)
+        places.append((records.position, count))
+    assert count == 40
+    for position, read in places:
+        rest = split_format.open(io.BytesIO(data), "f", position)
+        found = []
+        while (now := rest.read(9)) is not None:
+            found.extend(now)
+        assert [row["n"] for row in found] == list(range(read, 40))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_file_that_has_become_shorter_is_not_taken_for_read(kind, tmp_path):
+    split_format, content = FORMATS[kind]
+    path = tmp_path / "f"
+    path.write_bytes(content([(1, "a")]))
+    reader = FileSourceReader(None, split_format, None)
+    reader.add_splits([FileSourceSplit(FoundFile(f"file:{path}", 0), 500)])
+    with pytest.raises(RecordError, match="f can't be read: it has become shorter than the 500"):
+        reader.poll_next(None)
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        ("a,b", ["a", "b"]),
+        (",", [None, None]),
+        ('"a,b",""', ["a,b", ""]),
+        ('"a""b"', ['a"b']),
+        ('a"b,"a"b,"a" ', ['a"b', '"a"b', "a"]),
+        ('"never closed, is it', ["never closed, is it"]),
+        ('"', ['"']),
+    ],
+)
+def test_fields_of_csv(line, fields):
+    assert CsvFields(",", '"', None).of(line) == fields
+
+
+@pytest.mark.parametrize(
+    ("split_format", "data", "problem"),
+    [
+        (TextLines(), b"a\n\xff\n", "no UTF-8"),
+        (FORMATS["json"][0], b'{"n":1}\n{"n":1.5}', r"'1.5' is not an integer.*n"),
+        (FORMATS["json"][0], b"{'n':1}", "no such row of JSON"),
+        (FORMATS["json"][0], b"[1]", "holds no object"),
+        (FORMATS["csv"][0], b"n,s\n1", "it has 1 fields, not 2"),
+        (FORMATS["csv"][0], b"n,s\nx,y", "'x' is not an integer"),
+        (FORMATS["parquet"][0], b"no", "can't be read as Parquet"),
+        (ParquetFormat(Types.ROW_NAMED(["s"], [Types.INT()])), parquet_of([(1, "a")]), "column s of f is string"),
+    ],
+)
+def test_what_is_no_such_file_fails_with_its_name_and_place(split_format, data, problem):
+    with pytest.raises(RecordError, match=problem) as caught:
+        records = split_format.open(io.BytesIO(data), "f", 0)
+        while records.read(1) is not None:
+            pass
+    assert "f " in caught.value.message
+
+
+def test_objects_in_a_column_of_texts_are_read_as_they_are_written():
+    part = Types.ROW_NAMED(["s", "l"], [Types.STRING(), Types.LIST(Types.STRING())])
+    data = b'{"l":[{"a": 1}, [2 ,3], "x", 4.50, null],"s":{"b":"}"}}'
+    assert JsonFormat(part, "UTC").open(io.BytesIO(data), "f", 0).read(9) == [
+        Row(s='{"b":"}"}', l=['{"a": 1}', "[2 ,3]", "x", "4.50", None])
+    ]

@@ -1,0 +1,82 @@
+"""Sources in slots are told where Spark was with them."""
+
+from __future__ import annotations
+
+import io
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from pystate.common import Types
+from pystate.common.errors import RestoreError
+from pystate.connectors.collection_source import CollectionSource
+from pystate.connectors.number_sequence import NumberSequenceSource
+from pystate.connectors.source_operator import SourceOperator
+from pystate.driver.real_time.spark_positions import go_on_behind_spark
+from pystate.spark.micro_batch.spark_checkpoint import pack_archive
+
+ELEMENTS = ["a", "b", "c", "d"]
+
+
+def snapshot_of(*sources):
+    """Return a snapshot behind batch 3; a source is uid, part, offset."""
+    files = {
+        "offsets/3": "\n".join(["v1", "{}", *(offset for _, _, offset in sources)]).encode(),
+        "pystate-sources": json.dumps([[uid, part, log] for log, (uid, part, _) in enumerate(sources)]).encode(),
+    }
+    position = SimpleNamespace(epoch=3, files=None)
+    location = SimpleNamespace(open=lambda handle: io.BytesIO(pack_archive(files)))
+    return SimpleNamespace(metadata=SimpleNamespace(source_position=position), location=location)
+
+
+def plan_of(**sources):
+    tasks = [
+        SimpleNamespace(uid=uid, head=SimpleNamespace(function=SourceOperator(source))) for uid, source in sources.items()
+    ]
+    return SimpleNamespace(own_sources=tasks)
+
+
+@pytest.fixture
+def letters():
+    return CollectionSource(ELEMENTS, Types.STRING(), "letters")
+
+
+def begin(source):
+    given = []
+    context = SimpleNamespace(assign_split=lambda split, subtask: given.append(split.index))
+    source.create_enumerator(context).handle_split_request(0, None)
+    return given[0]
+
+
+def test_a_collection_begins_behind_what_spark_has_read_and_anew_without_a_snapshot(letters):
+    offset = json.dumps(letters.offset(3))
+    go_on_behind_spark(plan_of(letters=letters), snapshot_of(("letters", 0, offset)), allow_non_restored=False)
+    assert begin(letters) == 3
+    go_on_behind_spark(plan_of(letters=letters), snapshot_of(("letters", 0, "-")), allow_non_restored=False)
+    assert begin(letters) == 0
+    go_on_behind_spark(plan_of(letters=letters), snapshot_of(("letters", 0, offset)), allow_non_restored=False)
+    go_on_behind_spark(plan_of(letters=letters), None, allow_non_restored=False)
+    assert begin(letters) == 0
+
+
+def test_another_collection_is_refused(letters):
+    offset = json.dumps({"index": 2, "checksum": "no"})
+    with pytest.raises(RestoreError, match="not those that were read"):
+        go_on_behind_spark(plan_of(letters=letters), snapshot_of(("letters", 0, offset)), allow_non_restored=False)
+
+
+def test_a_source_that_the_job_has_no_more_is_refused_unless_it_may_be_left(letters):
+    snapshot = snapshot_of(("gone", 0, "7"))
+    with pytest.raises(RestoreError, match="no source 'gone'"):
+        go_on_behind_spark(plan_of(letters=letters), snapshot, allow_non_restored=False)
+    go_on_behind_spark(plan_of(letters=letters), snapshot, allow_non_restored=True)
+
+
+def test_a_source_that_cannot_go_on_behind_spark_is_refused(letters):
+    numbers = NumberSequenceSource(1, 9)
+    with pytest.raises(RestoreError, match="'numbers' was read by Spark"):
+        go_on_behind_spark(plan_of(numbers=numbers), snapshot_of(("numbers", 0, "7")), allow_non_restored=True)
+    two = snapshot_of(("letters", 0, "{}"), ("letters", 1, "{}"))
+    with pytest.raises(RestoreError, match="'letters' was read by Spark"):
+        go_on_behind_spark(plan_of(letters=letters), two, allow_non_restored=False)

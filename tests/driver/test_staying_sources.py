@@ -1,0 +1,62 @@
+"""Sources that a snapshot has as state of slots stay in slots, also when it is gone."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pystate.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
+from pystate.common import Types
+from pystate.common.configuration import Configuration
+from pystate.common.home import JobDirectory
+from pystate.driver import staying_sources
+from pystate.driver.sources_in_slots import sources_in_slots
+from pystate.driver.staying_sources import StayingSources
+
+
+def job_of(folder, path):
+    folder.mkdir(exist_ok=True)
+    options = {} if path is None else {"execution.state-recovery.path": path}
+    term = SimpleNamespace(check=lambda: None)
+    return SimpleNamespace(configuration=Configuration(options), directory=JobDirectory(folder), term=term)
+
+
+@pytest.fixture
+def loaded(monkeypatch):
+    paths = []
+
+    def load(path):
+        paths.append(path)
+        states = {"files": True, "count": True, "stateless": False}
+        operators = [SimpleNamespace(uid=uid, has_state=has) for uid, has in states.items()]
+        return SimpleNamespace(metadata=SimpleNamespace(operators=operators))
+
+    monkeypatch.setattr(staying_sources, "load_snapshot", load)
+    return paths
+
+
+def test_the_snapshot_is_asked_once(tmp_path, loaded):
+    assert StayingSources(job_of(tmp_path / "job", "one")).uids() == {"files", "count"}
+    assert StayingSources(job_of(tmp_path / "job", "one")).uids() == {"files", "count"}
+    assert loaded == ["one"]
+    assert StayingSources(job_of(tmp_path / "job", "two")).uids() == {"files", "count"}
+    assert loaded == ["one", "two"]
+
+
+def test_a_job_from_nothing_has_none(tmp_path, loaded):
+    assert StayingSources(job_of(tmp_path / "job", None)).uids() == set()
+    assert loaded == []
+
+
+def test_only_the_sources_that_are_wanted_are_read_in_slots():
+    one, two = (
+        SourceTransformation(name=name, collection=["a"], bounded=True, output_type=Types.STRING(), uid=name)
+        for name in ("one", "two")
+    )
+    graph, uids = StreamGraph([one, two], []), {id(one): "one", id(two): "two"}
+    assert sources_in_slots(graph, uids, None, {"two", "count"}.__contains__) == ["two"]
+    assert graph.sources[0] is one
+    own = graph.sources[1]
+    assert isinstance(own, OwnSourceTransformation)
+    assert uids[id(own)] == "two"
