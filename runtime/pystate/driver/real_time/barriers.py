@@ -13,6 +13,7 @@ from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.pending_checkpoints import PendingCheckpoints
 from pystate.common.errors import CheckpointFailedError, PystateError
 from pystate.driver.real_time.source_cut import SourcesInSlots
+from pystate.snapshot.barrier import CheckpointBarrier
 
 
 class Slots(Protocol):
@@ -29,9 +30,17 @@ class SourceBarriers:
         pending: The checkpoints under way.
         slots: The attempt's.
         mark: See `SourcesInSlots`.
+        sent: Told of each barrier that is on its way.
     """
 
-    def __init__(self, pending: PendingCheckpoints, slots: Slots, mark: Callable[[], Callable[[], bool]]) -> None:
+    def __init__(
+        self,
+        pending: PendingCheckpoints,
+        slots: Slots,
+        mark: Callable[[], Callable[[], bool]],
+        sent: Callable[[CheckpointBarrier], None] = lambda _: None,
+    ) -> None:
+        self._sent = sent
         self._pending = pending
         self._lock = pending.lock
         self._slots = slots
@@ -148,5 +157,7 @@ class SourceBarriers:
         hold = checkpoint.request.hold
         with self._lock:
             self._held = self._held or hold
-            plain = self._pending.barrier(checkpoint).to_plain()
+            barrier = self._pending.barrier(checkpoint)
+        plain = barrier.to_plain()
         self._slots.call_all("trigger_checkpoint", lambda _: {"barrier": plain, "hold": hold})
+        self._sent(barrier)

@@ -13,12 +13,14 @@ import pyarrow as pa
 from pystate.api.job_graph import SinkKind
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError
 from pystate.driver.engine import EngineEvents
 from pystate.driver.micro_batch.collected_results import CollectedResults
 from pystate.driver.real_time.barriers import SourceBarriers
 from pystate.driver.real_time.frame_sinks import FrameSinks
 from pystate.driver.real_time.metrics import RecordCounts
+from pystate.driver.real_time.room_in_front import RoomInFront
 from pystate.driver.slot_pool import SlotPool
 from pystate.plan.channels import JobChannels, SubtaskId
 from pystate.plan.job_plan import JobPlan
@@ -90,6 +92,7 @@ class RealTimeEngine:
         self._relays: Relays | None = None
         self._pool: SlotPool | None = None
         self._barriers: SourceBarriers | None = None
+        self._room: RoomInFront | None = None
         self._events: EngineEvents | None = None
 
     @property
@@ -108,7 +111,8 @@ class RealTimeEngine:
         directory = RelayDirectory(slots.job_id, slots.attempt, slots.secret, tuple(places))
         name = f"pystate-{self._environment.job_id}-{self._environment.attempt}"
         self._relays = self._start_relays(directory, name, self._scratch)
-        self._barriers = SourceBarriers(self._coordinator.pending, pool, self._frames.mark)
+        self._room = RoomInFront(self._channels, Configuration(self._environment.configuration), pool)
+        self._barriers = SourceBarriers(self._coordinator.pending, pool, self._frames.mark, self._room.barrier_sent)
         self._frames.start()
         pool.call_all("start", lambda _: {})
         self._coordinator.attempt_started(pool, self._barriers, events.checkpoints_failed)
@@ -123,6 +127,8 @@ class RealTimeEngine:
             events.engine_failed(*failure)
             return
         barriers.release_if_failed()
+        if self._room is not None:
+            self._room.look()
         with self._lock:
             has_ended = not self._running
         if has_ended and self._frames.flush(_FLUSH_S):

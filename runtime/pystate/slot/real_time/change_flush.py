@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 from pystate.slot.operator_chain import OperatorChain
@@ -39,10 +40,15 @@ class ChangeFlush:
         if self._versions is not None:
             self._versions.begin(self._version, checkpoint_id, checkpoint_timestamp)
 
-    @property
-    def is_due(self) -> bool:
-        """Whether changes have waited long enough."""
-        return self.is_pending and time.monotonic() - self._flushed > FLUSH_S
+    def flush_if_due(self, changed: threading.Condition) -> None:
+        """Make changes part of the state that have waited long enough.
+
+        Args:
+            changed: Of the subtask, held meanwhile.
+        """
+        if self.is_pending and time.monotonic() - self._flushed > FLUSH_S:
+            with changed:
+                self.flush()
 
     def flush(self) -> None:
         """Make all changes part of the state."""

@@ -57,6 +57,11 @@ class CheckpointedInputGate:
         return bool(self._events) or self._channels.has_next
 
     @property
+    def has_checkpoint_events(self) -> bool:
+        """Whether `poll_checkpoint` returns something."""
+        return bool(self._events)
+
+    @property
     def queued_bytes(self) -> int:
         """Bytes of data that wait, held back or not."""
         return self._channels.size

@@ -27,6 +27,11 @@ class HandOnInterval:
         self._blocked_ns = 0
 
     @property
+    def is_stretched(self) -> bool:
+        """Whether the next tasks are behind."""
+        return self.seconds > LEAST_S
+
+    @property
     def is_over(self) -> bool:
         """Whether results have waited that long."""
         return time.monotonic() - self._since > self.seconds

@@ -117,6 +117,17 @@ class InputGate:
         return self._gate.has_events
 
     @property
+    def has_checkpoint_events(self) -> bool:
+        """Whether `poll_checkpoint` returns something."""
+        return self._gate.has_checkpoint_events
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for more, and no barrier makes room for what is in front of it."""
+        with self._mailbox.changed:
+            return not self._is_open() and self._gate.has_room
+
+    @property
     def spilled_bytes(self) -> int:
         """Bytes that wait in files."""
         return self._gate.spilled_bytes

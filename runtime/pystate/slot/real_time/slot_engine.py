@@ -81,11 +81,23 @@ class ConnectedSubtask:
     Args:
         subtask: The subtask.
         port: The ways to and from its relay.
+        gate: What comes to it; None for a source.
     """
 
-    def __init__(self, subtask: RealTimeSubtask, port: RelayPort) -> None:
+    def __init__(self, subtask: RealTimeSubtask, port: RelayPort, gate: InputGate | None) -> None:
         self.subtask = subtask
         self.port = port
+        self._gate = gate
+
+    def announce(self, barrier: CheckpointBarrier) -> None:
+        """Say that a barrier is on its way through the channels."""
+        if self._gate is not None:
+            self._gate.announce(barrier)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for more in front of it, see `InputGate.has_room`."""
+        return self._gate is None or self._gate.has_room
 
 
 class RealTimeSlotEngine:
@@ -140,7 +152,7 @@ class RealTimeSlotEngine:
         writer, gateway = RecordWriter(task, index, self._channels, port), self._slot.gateway
         subtask = RealTimeSubtask(task, index, environment, gateway, self._driver, upload, mailbox, gate, writer, channels)
         self._by_uid[task.uid] = self._by_place[channels.level, channels.first_partition + index] = ConnectedSubtask(
-            subtask, port
+            subtask, port, gate
         )
         return subtask
 
@@ -163,7 +175,7 @@ class RealTimeSlotEngine:
         if op == "trigger_checkpoint":
             barrier = CheckpointBarrier.from_plain(request["barrier"])
             for one in self._by_uid.values():
-                one.subtask.announce(barrier)
+                one.announce(barrier)
             for source in sources:
                 source.trigger_checkpoint(barrier, hold=request["hold"])
             return None
@@ -174,6 +186,17 @@ class RealTimeSlotEngine:
         if op == "drain":
             for source in sources:
                 source.drain()
+            return None
+        if op == "has_room":
+            return [uid for uid, one in self._by_uid.items() if one.has_room]
+        if op == "pause":
+            for one in self._by_uid.values():
+                one.subtask.change_pause(lambda pause: pause.begin(request["checkpoint_id"]))
+            return None
+        if op == "room_made":
+            for uid in request["uids"]:
+                if uid in self._by_uid:
+                    self._by_uid[uid].subtask.change_pause(lambda pause: pause.end(request["checkpoint_id"]))
             return None
         if op == "source_messages":
             enumerating = self._by_uid[request["uid"]].subtask.source

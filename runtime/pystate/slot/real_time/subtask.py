@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.time import current_time_ms
 from pystate.plan.channels import TaskChannels
@@ -29,7 +30,9 @@ from pystate.slot.real_time.frames import Frame, FrameKind, remainder_of
 from pystate.slot.real_time.hand_on_interval import HandOnInterval
 from pystate.slot.real_time.input_checkpoints import InputCheckpoints, restore_in_flight
 from pystate.slot.real_time.input_gate import InputGate
+from pystate.slot.real_time.input_settings import InputSettings
 from pystate.slot.real_time.mailbox import TaskMailbox
+from pystate.slot.real_time.output_pause import OutputPause
 from pystate.slot.real_time.record_writer import RecordWriter
 from pystate.slot.real_time.subtask_output import RealTimeGateway, SubtaskOutput
 from pystate.slot.restored_operator import RestoredOperator
@@ -76,7 +79,9 @@ class RealTimeSubtask(Subtask):
         self._driver = driver
         self._mailbox = mailbox
         self._gate = gate
-        self._output = SubtaskOutput(task.uid, index, writer, driver)
+        self._interval = HandOnInterval()
+        pause = OutputPause(InputSettings.of(Configuration(environment.configuration)), self._interval)
+        self._output = SubtaskOutput(task.uid, index, writer, driver, pause)
         self._input = None if gate is None else InputCheckpoints(gate, self._output, self._settle)
         self._schemas = {number: pa.ipc.read_schema(pa.py_buffer(schema)) for number, schema in channels.schemas.items()}
         self._thread: threading.Thread | None = None
@@ -85,7 +90,6 @@ class RealTimeSubtask(Subtask):
         self._held = False  # nothing may come behind the last barrier
         self._slices = BatchSlices()
         self._changes = ChangeFlush(self.chain, self.versions)
-        self._interval = HandOnInterval()
         self._is_dirty = False  # something has been processed since results were handed on
 
     @property
@@ -144,14 +148,13 @@ class RealTimeSubtask(Subtask):
         """
         self._mailbox.put(lambda: self._checkpoint_source(barrier, hold=hold))
 
-    def announce(self, barrier: CheckpointBarrier) -> None:
-        """Say that a barrier is on its way through the channels."""
-        if self._gate is not None:
-            self._gate.announce(barrier)
-
     def resume(self) -> None:
         """Of a source: go on behind a barrier that was to be the last."""
-        self._mailbox.put(self._go_on)
+        self._mailbox.put(partial(setattr, self, "_held", False))
+
+    def change_pause(self, change: Callable[[OutputPause], None]) -> None:
+        """Have the subtask wait for room in front of the next tasks, or go on."""
+        self._mailbox.put(lambda: change(self._output.pause))
 
     def drain(self) -> None:
         """Of a source: take no more, and let event time come to its end."""
@@ -163,8 +166,10 @@ class RealTimeSubtask(Subtask):
         Returns:
             Whether all that want to know have heard, and did what they do then.
         """
-        if self._gate is not None and not completed:
-            self._gate.abort(checkpoint_id)
+        if not completed:
+            self.change_pause(lambda pause: pause.end(checkpoint_id))
+            if self._gate is not None:
+                self._gate.abort(checkpoint_id)
         if not self.checkpoints.ended(checkpoint_id, completed=completed):
             return True
         heard = threading.Event()
@@ -202,7 +207,7 @@ class RealTimeSubtask(Subtask):
             self._gate_step(self._gate)
 
     def _source_step(self, source: SourceInput) -> None:
-        if self._at_end or self._held:
+        if self._at_end or self._held or self._output.pause.is_on:
             self._rest(None, lambda: False)
             return
         with self._changed:
@@ -217,7 +222,11 @@ class RealTimeSubtask(Subtask):
         self._rest(due, lambda: source.is_roused)
 
     def _gate_step(self, gate: InputGate) -> None:
-        event = gate.poll()
+        paused = self._output.pause.is_on
+        event = gate.poll_checkpoint() if paused else gate.poll()
+        if event is None and paused:
+            self._rest(gate.next_deadline(), lambda: gate.has_checkpoint_events)
+            return
         if event is None:
             timer = None if self._at_end else self.chain.next_processing_time_timer()
             if self._is_dirty or (timer is not None and timer <= current_time_ms()):
@@ -247,7 +256,7 @@ class RealTimeSubtask(Subtask):
             timeout = FLUSH_S if timeout is None else min(timeout, FLUSH_S)
         with self.chain.metrics.idle:
             self._mailbox.wait(is_roused, timeout)
-        self._flush_changes_in_time()
+        self._changes.flush_if_due(self._changed)
 
     # -- events, by who holds the subtask
 
@@ -301,7 +310,7 @@ class RealTimeSubtask(Subtask):
         if not self._at_end:
             self.chain.advance_watermarks()
         self._send_out()
-        self._flush_changes_in_time()
+        self._changes.flush_if_due(self._changed)
 
     def _send_out(self) -> None:
         self.chain.flush_output()
@@ -309,11 +318,6 @@ class RealTimeSubtask(Subtask):
         self._interval.handed_on(self.chain.metrics.blocked_ns)
         self._changes.is_pending |= self._is_dirty
         self._is_dirty = False
-
-    def _flush_changes_in_time(self) -> None:
-        if self._changes.is_due:
-            with self._changed:
-                self._changes.flush()
 
     def _end_of_data(self) -> None:
         """Let event time come to its end, and say that no element follows."""
@@ -332,9 +336,6 @@ class RealTimeSubtask(Subtask):
             self._output.barrier(barrier)
             self.checkpoints.take(barrier, Alignment(0))
         self._held = hold
-
-    def _go_on(self) -> None:
-        self._held = False
 
     def _settle(self) -> None:
         """Send out all results so far, and make all changes part of the state."""

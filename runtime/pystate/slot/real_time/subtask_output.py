@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pystate.plan.output import OutputKind, OutputSpec
+from pystate.slot.real_time.output_pause import OutputPause
 from pystate.slot.real_time.record_writer import RecordWriter
 from pystate.slot.task_metrics import TaskMetrics
 from pystate.snapshot.barrier import CheckpointBarrier
@@ -37,13 +38,16 @@ class SubtaskOutput:
         subtask: Which share of it.
         writer: To other subtasks.
         driver: To the driver.
+        pause: Is told of barriers.
 
     Attributes:
         behind: The checkpoint whose barrier went out last.
+        pause: Whether no more may be sent than barriers.
     """
 
-    def __init__(self, uid: str, subtask: int, writer: RecordWriter, driver: RealTimeGateway) -> None:
+    def __init__(self, uid: str, subtask: int, writer: RecordWriter, driver: RealTimeGateway, pause: OutputPause) -> None:
         self.behind = 0
+        self.pause = pause
         self._uid = uid
         self._subtask = subtask
         self._writer = writer
@@ -74,6 +78,7 @@ class SubtaskOutput:
         """Send a barrier behind all that went before."""
         self._writer.broadcast_barrier(barrier)
         self.behind = barrier.checkpoint_id
+        self.pause.barrier_sent(barrier)
 
     def cancel(self, checkpoint_id: int) -> None:
         """Say that the barrier of a checkpoint won't come."""
