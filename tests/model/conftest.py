@@ -15,7 +15,8 @@ from tests.model import real_coordinator, real_subtask  # noqa: F401 - with all 
 @pytest.fixture
 def no_time(monkeypatch):
     """Time stands still, and what the coordinator has done beside itself is done at once."""
-    still = types.SimpleNamespace(monotonic=lambda: 0.0, perf_counter=lambda: 0.0, time=lambda: 0.0)
+    clocks = ("monotonic", "perf_counter", "time", "perf_counter_ns", "thread_time_ns")
+    still = types.SimpleNamespace(**dict.fromkeys(clocks, lambda: 0))
     for name, module in list(sys.modules.items()):
         if name.startswith("pystate."):
             if getattr(module, "current_time_ms", None) is common_time.current_time_ms and module is not common_time:

@@ -98,7 +98,9 @@ class NotingChain:
 
     current_watermark = 0
     watermarks = types.SimpleNamespace(valves=[None])
-    metrics = types.SimpleNamespace(batch_out=lambda *_: None, sample_gauges=lambda: None, epoch_finished=lambda _: None)
+    metrics = types.SimpleNamespace(
+        batch_out=lambda *_: None, sample_gauges=lambda: None, epoch_finished=lambda _: None, blocked_ns=0
+    )
 
     def __init__(self, subtask: RealTimeSubtask, values: tuple[int, ...] | None) -> None:
         self._write = subtask._write
