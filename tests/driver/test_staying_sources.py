@@ -60,3 +60,8 @@ def test_only_the_sources_that_are_wanted_are_read_in_slots():
     own = graph.sources[1]
     assert isinstance(own, OwnSourceTransformation)
     assert uids[id(own)] == "two"
+
+
+def test_a_snapshot_that_is_gone_asks_for_none(tmp_path):
+    assert StayingSources(job_of(tmp_path / "job", str(tmp_path / "deleted since"))).uids() == set()
+    assert not (tmp_path / "job" / "sources-in-slots.json").exists()

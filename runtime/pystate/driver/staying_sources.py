@@ -7,6 +7,7 @@ also when the snapshot is gone: so it is written down.
 
 from __future__ import annotations
 
+from pystate.common.errors import PystateError
 from pystate.common.options import StateRecoveryOptions
 from pystate.driver.job_context import JobContext
 from pystate.driver.restore import load_snapshot
@@ -26,9 +27,8 @@ class StayingSources:
     def uids(self) -> set[str]:
         """Return the uids of operators with state in the snapshot that the job was started from: its sources are among them.
 
-        Raises:
-            RestoreError: There is no such snapshot.
-            CorruptSnapshotError: It is damaged.
+        None where the snapshot is gone or damaged and nothing is written down. A job that needs it is refused by its restore,
+        with the reason; one that doesn't has checkpoints of its own, and ran before anything could stay.
         """
         path = self._job.configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
         if path is None:
@@ -36,7 +36,10 @@ class StayingSources:
         file = self._job.directory.sources_in_slots
         written = SourcesInSlotsFile.read_from(file)
         if written is None or written.path != path:
-            operators = load_snapshot(path).metadata.operators
+            try:
+                operators = load_snapshot(path).metadata.operators
+            except PystateError:
+                return set()
             written = SourcesInSlotsFile(path, [operator.uid for operator in operators if operator.has_state])
             self._job.term.check()  # the folder is another driver's where that has taken the job over
             written.write_to(file)
