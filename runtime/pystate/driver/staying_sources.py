@@ -27,8 +27,8 @@ class StayingSources:
     def uids(self) -> set[str]:
         """Return the uids of operators with state in the snapshot that the job was started from: its sources are among them.
 
-        None where the snapshot is gone or damaged and nothing is written down. A job that needs it is refused by its restore,
-        with the reason; one that doesn't has checkpoints of its own, and ran before anything could stay.
+        None where the snapshot is gone or damaged and nothing is written down. A job that needs it is refused by its
+        restore, with the reason; one that doesn't has checkpoints of its own, and ran before anything could stay.
         """
         path = self._job.configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
         if path is None:
