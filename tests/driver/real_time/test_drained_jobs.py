@@ -1,0 +1,42 @@
+"""Joins, with calls under way, on the real-time engine: killed, resumed at another parallelism and backend, drained."""
+
+from __future__ import annotations
+
+import pytest
+
+from pystate.common.job_status import JobStatus
+from tests.driver.real_time.jobs import RealTimeJob
+from tests.driver.real_time.joins import expected, joins, numbers_in, written
+
+
+@pytest.fixture
+def job(tmp_path):
+    made = []
+
+    def make(name, program, **options):
+        made.append(RealTimeJob(tmp_path / (name * 8), program, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_joins_give_all_pairs_once_over_a_killed_slot_another_parallelism_and_a_drain(job, tmp_path):
+    folder = tmp_path / "files"
+    program = joins(folder, 100_000, 100)
+    first = job("a", program)
+    first.await_checkpoints(2)
+    first.kill_slot(1)
+    first.await_attempt(1)
+    first.await_checkpoints(2)
+    path = first.savepoint(stop=True)
+    assert first.end() is JobStatus.FINISHED
+    second = job("b", program, parallelism=3, **{"execution.state-recovery.path": path, "state.backend.type": "rocksdb"})
+    second.await_checkpoints(2)
+    second.savepoint(stop=True, drain=True)
+    assert second.end() is JobStatus.FINISHED
+    lines = written(folder)
+    lefts, rights = numbers_in(lines)
+    assert min(len(lefts), len(rights)) > 50
+    assert lines == expected(lefts, rights)
