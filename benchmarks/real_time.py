@@ -21,9 +21,9 @@ import urllib.request
 from pathlib import Path
 
 from keyed_count import machine
+from running_job import RunningJob
 
 JOB = Path(__file__).with_name("real_time_job.py")
-PYSTATE = [sys.executable, "-m", "pystate_cli"]
 WARM_SECONDS = 5
 PORT = 18599
 
@@ -72,30 +72,11 @@ def percentile(ages, share):
 
 def pystate(folder, engine, rate, seconds, parallelism):
     run = Run(folder, seconds)
-    environment = {**os.environ, "PYSTATE_HOME": str(folder / "home")}
-
-    def call(*words):
-        done = subprocess.run([*PYSTATE, *words], env=environment, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"{words}: {done.stderr}")
-        return done.stdout
-
-    settings = {
-        "execution.engine": engine,
-        "execution.checkpointing.interval": "1 s",
-        "execution.checkpointing.dir": str(folder / "checkpoints"),
-    }
-    options = [f"-D{key}={value}" for key, value in settings.items()]
-    arguments = [str(run.folder), str(rate), str(seconds + 60), str(parallelism)]
-    job = ""
-    try:
-        job = call("run", "-d", "-p", str(parallelism), *options, str(JOB), *arguments).split()[-1]
-        run.watch(lambda: "" if job in call("list") else call("list", "-a"))
-        history = json.loads(call("checkpoints", job, "--json"))["history"]
-        durations = [one["endToEndDuration"] for one in history if one["status"] == "COMPLETED"]
-    finally:
-        subprocess.run([*PYSTATE, "cancel", job], env=environment, capture_output=True)
-        subprocess.run([*PYSTATE, "cluster", "stop"], env=environment, capture_output=True)
+    arguments = [run.folder, rate, seconds + 60, parallelism]
+    settings = {"execution.engine": engine, "execution.checkpointing.interval": "1 s"}
+    with RunningJob(folder, JOB, arguments, parallelism, settings) as job:
+        run.watch(lambda: job.ended)
+        durations = [one["endToEndDuration"] for one in job.completed_checkpoints()]
     return *run.figures(), statistics.median(durations)
 
 

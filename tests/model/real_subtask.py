@@ -179,7 +179,7 @@ class RealSubtask:
         self._out: list[Any] = []
         mailbox, channels, task = TaskMailbox(), channels_of(graph), task_of(graph, uid)
         upstream = channels.tasks[uid].upstream
-        settings = InputSettings(at_least_once=not exactly_once, memory_bytes=ROOM)
+        settings = InputSettings(at_least_once=not exactly_once, memory_bytes=ROOM, room_bytes=ROOM // 2)
         gate = InputGate(upstream, mailbox, settings, lambda: 0) if upstream else None
         writer = RecordWriter(task, 0, channels, self)
         nobody: Any = types.SimpleNamespace(ended=lambda *_: None, task_failed=self._failed)

@@ -409,7 +409,7 @@ def test_what_is_held_back_past_the_bound_waits_on_disk_in_its_order(tmp_path: P
 
 
 def test_what_nothing_holds_back_stops_the_network() -> None:
-    bench = Bench(InputSettings(memory_bytes=10))
+    bench = Bench(InputSettings(memory_bytes=10, room_bytes=5))
     bench.gate.add(0, data("123456"))
     assert not bench.gate.has_room
     bench.drain()

@@ -20,7 +20,7 @@ from pystate.records.codec import KEY_GROUP_FIELD
 from pystate.records.key_column import KeyColumn
 from pystate.slot.real_time.channel_selector import channel_selector
 from pystate.slot.real_time.frames import PLACE_SIZE, FrameKind, place_of, unpack_frame
-from pystate.slot.real_time.record_writer import RecordWriter
+from pystate.slot.real_time.record_writer import MOST_BYTES, RecordWriter, frame_sized
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.state.base.keys import KeyCodec
 from tests.plan.programs import connected, keyed, mapped, planned, printed, process
@@ -172,3 +172,30 @@ def test_the_next_level_but_one_is_reached_too():
     RecordWriter(plan.task("numbers"), 0, channels, sent).broadcast_end_of_data()
     assert {place for place, _ in sent.frames} == {(1, 0), (1, 1), (2, 0), (2, 1)}
     assert plan.task("both").head.kind is OperatorKind.KEYED_CO_PROCESS
+
+
+@given(st.lists(st.integers(0, 3 * MOST_BYTES), min_size=1, max_size=9), st.integers(0, 3))
+def test_a_frame_is_bounded_but_for_a_single_large_record(sizes, skipped):
+    texts = [chr(97 + index) * size for index, size in enumerate(sizes)]
+    whole = pa.RecordBatch.from_arrays([pa.array(["x" * MOST_BYTES] * skipped + texts)], names=["value"]).slice(skipped)
+    parts = list(frame_sized(whole))
+    assert [value for part in parts for value in part.column(0).to_pylist()] == texts
+    average = -(-sum(sizes) // len(sizes))
+    for part in parts:
+        assert part.num_rows == 1 or (part.num_rows - 1) * average <= MOST_BYTES
+        assert len(part.serialize()) <= part.nbytes + 1000, "a slice takes only its own bytes along"
+
+
+def test_many_records_go_in_several_frames_of_one_channel():
+    plan, sent = job(), Sent()
+    writer = RecordWriter(plan.task("numbers"), 0, JobChannels.of(plan), sent)
+    (output,) = plan.task("numbers").outputs
+    schema, values = output.schema(), list(range(100_000))
+    writer.write(output, pa.RecordBatch.from_arrays([pa.array(values, field.type) for field in schema], schema=schema))
+    by_place = {}
+    for place, frame in sent.frames:
+        by_place.setdefault(place, []).append(frame)
+        assert len(frame.data) < MOST_BYTES + 2000
+    assert all(len(frames) > 3 for frames in by_place.values())
+    assert all([frame.sequence for frame in frames] == list(range(len(frames))) for frames in by_place.values())
+    assert sum(frame.rows for _, frame in sent.frames) == len(values)

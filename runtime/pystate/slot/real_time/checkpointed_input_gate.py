@@ -37,7 +37,7 @@ class CheckpointedInputGate:
     def __init__(self, channels: int, settings: InputSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._channels = InputChannels(channels, settings.memory_bytes, settings.directory)
+        self._channels = InputChannels(channels, settings)
         self._events: deque[InputEvent] = deque()
         self._handler: CheckpointBarrierHandler
         if settings.at_least_once:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from pystate.slot.real_time.input_channel import InputChannel
+from pystate.slot.real_time.input_settings import InputSettings
 from pystate.slot.real_time.stream_elements import StreamElement, size_of
 
 
@@ -13,16 +14,16 @@ class InputChannels:
 
     Args:
         count: How many.
-        memory_bytes: Of data in memory, all channels together; what comes past it goes to files.
-        directory: Of those.
+        settings: What room there is.
 
     Attributes:
         memory_used: Bytes of data in memory.
     """
 
-    def __init__(self, count: int, memory_bytes: int, directory: str | None) -> None:
-        self._channels = [InputChannel(directory) for _ in range(count)]
-        self._bound = memory_bytes
+    def __init__(self, count: int, settings: InputSettings) -> None:
+        self._channels = [InputChannel(settings.directory) for _ in range(count)]
+        self._bound = settings.memory_bytes
+        self._room = settings.room_bytes
         self._held_back: set[int] = set()
         self._replayed: dict[int, int] = {}  # elements of a restored channel state that are still to come
         self._turns: deque[int] = deque()  # channels that have something and aren't held back, each once
@@ -55,8 +56,8 @@ class InputChannels:
 
     @property
     def has_room(self) -> bool:
-        """Whether the network should be read: what nothing holds back takes no more than half of the memory."""
-        return self._bytes - self._held_bytes <= self._bound // 2
+        """Whether the network should be read: what nothing holds back takes no more than its room."""
+        return self._bytes - self._held_bytes <= self._room
 
     @property
     def has_next(self) -> bool:

@@ -8,8 +8,11 @@ from pystate.common.configuration import Configuration
 from pystate.common.options import CheckpointingMode, CheckpointingOptions
 from pystate.snapshot.barrier import CheckpointBarrier
 
-ROOM_BYTES = 8 << 20
-"""What waits in front of a subtask in memory. Where what nothing holds back takes half of it, those who send wait, too."""
+MEMORY_BYTES = 8 << 20
+"""What waits in front of a subtask in memory, with what is held back for a barrier."""
+
+ROOM_BYTES = 512 << 10
+"""Where what nothing holds back takes as much, those who send wait: a barrier behind it waits until it is processed."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class InputSettings:
         aligned_timeout_ms: Behind the trigger: how long they don't (`execution.checkpointing.aligned-checkpoint-timeout`); 0
             for not at all.
         memory_bytes: Of data that waits; past it goes to files.
+        room_bytes: Of data that nothing holds back; past it those who send wait.
         directory: Where those are; None for the system's folder of temporary files.
     """
 
@@ -29,6 +33,7 @@ class InputSettings:
     unaligned: bool = False
     aligned_timeout_ms: int = 0
     memory_bytes: int = 32 << 20
+    room_bytes: int = 16 << 20
     directory: str | None = None
 
     @classmethod
@@ -44,7 +49,8 @@ class InputSettings:
             at_least_once=get(options.CHECKPOINTING_CONSISTENCY_MODE) is CheckpointingMode.AT_LEAST_ONCE,
             unaligned=get(options.ENABLE_UNALIGNED),
             aligned_timeout_ms=get(options.ALIGNED_CHECKPOINT_TIMEOUT),
-            memory_bytes=ROOM_BYTES,
+            memory_bytes=MEMORY_BYTES,
+            room_bytes=ROOM_BYTES,
             directory=directory,
         )
 

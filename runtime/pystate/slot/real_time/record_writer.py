@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -15,6 +15,17 @@ from pystate.plan.task import TaskSpec
 from pystate.slot.real_time.channel_selector import Share, channel_selector
 from pystate.slot.real_time.frames import FrameKind, pack_frame, pack_message
 from pystate.snapshot.barrier import CheckpointBarrier
+
+
+MOST_BYTES = 128 << 10
+"""Of records in one frame. What is under way is counted in frames at some places, and a barrier waits for all of it."""
+
+
+def frame_sized(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Return a batch in parts that go into a frame each; a record that is larger goes alone."""
+    count = max(1, min(batch.num_rows, -(-batch.nbytes // MOST_BYTES)))
+    step = -(-batch.num_rows // count)
+    return (batch.slice(begin, step) for begin in range(0, batch.num_rows, step))
 
 
 class FrameSender(Protocol):
@@ -68,12 +79,13 @@ class RecordWriter:
         shares: Any = select(batch)
         places = self._places[uid]
         before: Share | None = None
-        data = b""
+        parts: list[tuple[Any, int]] = []
         for subtask, rows in shares:
             if before is None or before[1] is not rows:  # what all get is serialized once
-                data = rows.serialize()
+                parts = [(part.serialize(), part.num_rows) for part in frame_sized(rows)]
             before = subtask, rows
-            self._send(uid, places[subtask], FrameKind.BATCH, data, index, rows.num_rows)
+            for data, count in parts:
+                self._send(uid, places[subtask], FrameKind.BATCH, data, index, count)
 
     def broadcast_barrier(self, barrier: CheckpointBarrier) -> None:
         """Send a barrier behind all that went before."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LONGEST = "36500 days"
-_AT_START_ONLY = ("spark.shuffle.",)
+_AT_START_ONLY = ("spark.shuffle.", "spark.python.unix.")
 
 
 class RelayQuery:

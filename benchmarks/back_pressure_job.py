@@ -1,0 +1,33 @@
+"""The job of `back_pressure.py`: a source without end, and behind a shuffle a function that sleeps for each record."""
+
+import sys
+import time
+
+from pystate.common import Types
+from pystate.datastream import MapFunction, StreamExecutionEnvironment
+from pystate.datastream.connectors.number_seq import NumberSequenceSource
+
+PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
+SECONDS = float(sys.argv[1]) / 1000
+TEXT = "x" * int(sys.argv[2])
+
+
+class Slowly(MapFunction):
+    def map(self, value):
+        time.sleep(SECONDS)
+        return value
+
+
+def with_text(number):
+    return number, TEXT
+
+
+def kind(value):
+    return value[0] % 100
+
+
+environment = StreamExecutionEnvironment.get_execution_environment()
+numbers = environment.from_source(NumberSequenceSource(1, 1 << 50), None, "numbers").uid("numbers").map(with_text, PAIR)
+slow = numbers.key_by(kind, Types.LONG()).map(Slowly(), PAIR).uid("slow")
+slow.filter(lambda _: False).print()
+environment.execute("a slow sink")
