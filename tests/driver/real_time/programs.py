@@ -163,3 +163,29 @@ def _itself(value):
 
 def _k(row):
     return row["k"]
+
+
+class SlowSubtask(MapFunction):
+    """Hands elements on; one subtask takes its time now and then, so that barriers that come through it come late."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def open(self, runtime_context):
+        self.is_slow = runtime_context.get_index_of_this_subtask() == 1
+
+    def map(self, value):
+        if self.is_slow and value % 50 == 0:
+            time.sleep(self.seconds)
+        return value
+
+
+def late_barriers(count, per_second, seconds):
+    """Return the program: numbers, counted by key, where one of the two ways to the counters is slow."""
+
+    def program(environment):
+        stream = environment.from_source(numbers(count, per_second), None, "numbers").uid("numbers")
+        stream = stream.map(SlowSubtask(seconds), Types.LONG())
+        stream.key_by(_key, Types.LONG()).process(Count(), PAIR).uid("count").print()
+
+    return program
