@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.slot.real_time import hand_on_interval
-from pystate.slot.real_time.hand_on_interval import LEAST_S, MOST_S, HandOnInterval
+from pystate.slot.real_time.hand_on_interval import ENOUGH_BYTES, LEAST_S, MOST_S, HandOnInterval
 
 
 @pytest.fixture
@@ -15,11 +15,12 @@ def clock(monkeypatch):
     return now
 
 
-def hand_on(interval, clock, times, blocked_share):
+def hand_on(interval, clock, times, blocked_share, size=0):
     for _ in range(times):
         clock[0] += interval.seconds
         interval.blocked_ns = getattr(interval, "blocked_ns", 0) + int(interval.seconds * blocked_share * 1e9)
-        interval.handed_on(interval.blocked_ns)
+        interval.sent_bytes = getattr(interval, "sent_bytes", 0) + size
+        interval.handed_on(interval.blocked_ns, interval.sent_bytes)
 
 
 def test_it_grows_while_the_next_tasks_are_behind_and_shrinks_when_they_keep_up(clock):
@@ -37,5 +38,14 @@ def test_it_is_over_when_the_time_has_passed(clock):
     assert not interval.is_over
     clock[0] += LEAST_S
     assert interval.is_over
-    interval.handed_on(0)
+    interval.handed_on(0, 0)
     assert not interval.is_over
+
+
+def test_what_is_large_is_handed_on_early_though_the_next_tasks_are_behind(clock):
+    interval = HandOnInterval()
+    hand_on(interval, clock, 20, 0.9, ENOUGH_BYTES + 1)
+    assert interval.seconds == LEAST_S
+    assert interval.is_behind
+    hand_on(interval, clock, 20, 0.9, ENOUGH_BYTES // 2)
+    assert interval.seconds == MOST_S

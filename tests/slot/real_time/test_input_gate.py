@@ -33,7 +33,8 @@ class Bench:
     def __init__(self, **settings: Any) -> None:
         self.now = 0
         self.mailbox = TaskMailbox()
-        self.gate = InputGate(UPSTREAM, self.mailbox, InputSettings(memory_bytes=ROOM, room_bytes=ROOM // 2, **settings), lambda: self.now)
+        settings = InputSettings(memory_bytes=ROOM, room_bytes=ROOM // 2, **settings)
+        self.gate = InputGate(UPSTREAM, self.mailbox, settings, lambda: self.now)
         self.sent = [0, 0]
 
     def frame(self, channel: int, kind: FrameKind, data: bytes) -> Frame:

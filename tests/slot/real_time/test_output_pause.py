@@ -17,7 +17,7 @@ def barrier(number: int, *, savepoint: bool = False) -> CheckpointBarrier:
 
 
 def pause_of(*, behind: bool = True, **settings: Any) -> OutputPause:
-    interval: Any = SimpleNamespace(is_stretched=behind)
+    interval: Any = SimpleNamespace(is_behind=behind)
     return OutputPause(InputSettings(**{"unaligned": True, **settings}), interval, lambda: 0)
 
 

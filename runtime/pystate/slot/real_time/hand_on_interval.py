@@ -6,6 +6,8 @@ import time
 
 LEAST_S = 0.005
 MOST_S = 0.05
+ENOUGH_BYTES = 256 << 10
+"""Handed on at once. A frame of so many takes longer in the copying than on its way."""
 _BLOCKED_SHARE = 0.2
 _GROWTH = 1.5
 _SHRINKAGE = 0.9
@@ -15,37 +17,45 @@ class HandOnInterval:
     """Grows while a good part of the time goes by in waiting for room in front of the next tasks.
 
     A frame costs about a millisecond on its way, however few records it has. Where tasks are behind, records wait in
-    front of them anyway, and larger frames let more through.
-
-    Attributes:
-        seconds: How long.
+    front of them anyway, and larger frames let more through. Up to a size: a barrier waits for what is handed on before it.
     """
 
     def __init__(self) -> None:
-        self.seconds = LEAST_S
+        self._wanted_s = self._most_s = LEAST_S
+        self._bytes = 0
         self._since = time.monotonic()
         self._blocked_ns = 0
 
     @property
-    def is_stretched(self) -> bool:
+    def seconds(self) -> float:
+        """How long."""
+        return min(self._wanted_s, self._most_s)
+
+    @property
+    def is_behind(self) -> bool:
         """Whether the next tasks are behind."""
-        return self.seconds > LEAST_S
+        return self._wanted_s > LEAST_S
 
     @property
     def is_over(self) -> bool:
         """Whether results have waited that long."""
         return time.monotonic() - self._since > self.seconds
 
-    def handed_on(self, blocked_ns: int) -> None:
+    def handed_on(self, blocked_ns: int, sent_bytes: int) -> None:
         """Take note that they wait no more.
 
         Args:
             blocked_ns: How long the subtask has waited for room in all.
+            sent_bytes: How many bytes have been handed on in all.
         """
         now = time.monotonic()
         blocked, passed = (blocked_ns - self._blocked_ns) / 1e9, now - self._since
         if blocked > passed * _BLOCKED_SHARE:
-            self.seconds = min(MOST_S, self.seconds * _GROWTH)
+            self._wanted_s = min(MOST_S, self._wanted_s * _GROWTH)
         else:
-            self.seconds = max(LEAST_S, self.seconds * _SHRINKAGE)
-        self._since, self._blocked_ns = now, blocked_ns
+            self._wanted_s = max(LEAST_S, self._wanted_s * _SHRINKAGE)
+        if sent_bytes - self._bytes > ENOUGH_BYTES:
+            self._most_s = max(LEAST_S, self.seconds * _SHRINKAGE)
+        else:
+            self._most_s = min(MOST_S, self._most_s * _GROWTH)
+        self._since, self._blocked_ns, self._bytes = now, blocked_ns, sent_bytes

@@ -41,7 +41,7 @@ class OutputPause:
 
     def begin(self, checkpoint_id: int) -> None:
         """Begin because a checkpoint makes room, where the next tasks are behind."""
-        if checkpoint_id > self._over and self._interval.is_stretched:
+        if checkpoint_id > self._over and self._interval.is_behind:
             self._behind = checkpoint_id
 
     def end(self, checkpoint_id: int) -> None:

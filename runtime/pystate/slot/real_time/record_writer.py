@@ -16,7 +16,6 @@ from pystate.slot.real_time.channel_selector import Share, channel_selector
 from pystate.slot.real_time.frames import FrameKind, pack_frame, pack_message
 from pystate.snapshot.barrier import CheckpointBarrier
 
-
 MOST_BYTES = 128 << 10
 """Of records in one frame. What is under way is counted in frames at some places, and a barrier waits for all of it."""
 
@@ -50,10 +49,12 @@ class RecordWriter:
 
     Attributes:
         blocked_ns: How long it has waited until they were taken.
+        sent_bytes: How many bytes they had.
     """
 
     def __init__(self, task: TaskSpec, subtask: int, channels: JobChannels, sender: FrameSender) -> None:
         self.blocked_ns = 0
+        self.sent_bytes = 0
         self._sender = sender
         self._edges: dict[int, tuple[str, int, Callable[[pa.RecordBatch], Any]]] = {}
         self._places: dict[str, list[Place]] = {}
@@ -110,4 +111,5 @@ class RecordWriter:
         frame = pack_frame(place, kind, self._numbers[uid], number, data, index=index, rows=rows)
         began, worked = time.perf_counter_ns(), time.thread_time_ns()
         self._sender.send(frame)
+        self.sent_bytes += len(frame)
         self.blocked_ns += max(0, time.perf_counter_ns() - began - time.thread_time_ns() + worked)

@@ -315,7 +315,7 @@ class RealTimeSubtask(Subtask):
     def _send_out(self) -> None:
         self.chain.flush_output()
         self._output.write_watermarks(self.chain.watermarks_out())
-        self._interval.handed_on(self.chain.metrics.blocked_ns)
+        self._interval.handed_on(self.chain.metrics.blocked_ns, self._output.sent_bytes)
         self._changes.is_pending |= self._is_dirty
         self._is_dirty = False
 

@@ -54,6 +54,11 @@ class SubtaskOutput:
         self._driver = driver
         self._told: dict[int, tuple[int, bool]] = {}
 
+    @property
+    def sent_bytes(self) -> int:
+        """How many bytes have gone to other subtasks."""
+        return self._writer.sent_bytes
+
     def write(self, output: OutputSpec, batch: pa.RecordBatch, metrics: TaskMetrics) -> None:
         """Send a batch on its way."""
         metrics.batch_out(output.tag, batch.num_rows, batch.nbytes)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LONGEST = "36500 days"
-_AT_START_ONLY = ("spark.shuffle.", "spark.python.unix.")
+_OF_A_SESSION = "spark.sql."
+"""Other settings are those of the application, which has them from its start."""
 
 
 class RelayQuery:
@@ -61,7 +62,7 @@ class RelayQuery:
 def _start(spark: SparkSession, directory: RelayDirectory, name: str, scratch: Path) -> StreamingQuery:
     own = spark.newSession()
     for key, value in REAL_TIME_SETTINGS.items():
-        if not key.startswith(_AT_START_ONLY):
+        if key.startswith(_OF_A_SESSION):
             own.conf.set(key, value)
     own.conf.set("spark.sql.adaptive.enabled", "false")
     frame = _source(own, directory.partitions(0))

@@ -25,7 +25,7 @@ SCHEMA = pa.schema([pa.field(TO_FIELD, pa.int32()), pa.field(FRAME_FIELD, pa.bin
 
 _NOTHING_ELSE = b""
 """A row without a frame: Spark hands a row to Python only when the next one has come."""
-_MOST_WAITING = 8
+_MOST_WAITING = 4
 """Frames; a barrier waits for those in front of it."""
 
 

@@ -11,8 +11,8 @@ REAL_TIME_SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     "spark.sql.execution.pandas.udf.buffer.size": "4",
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "2",
-    "spark.shuffle.streaming.readerMaxMemory": str(1 << 20),
-    "spark.shuffle.streaming.writerMaxMemory": str(1 << 20),
+    "spark.shuffle.streaming.readerMaxMemory": str(256 << 10),
+    "spark.shuffle.streaming.writerMaxMemory": str(256 << 10),
     # left alone, the system lets megabytes wait in each connection on loopback, and a barrier behind them
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.shuffle.io.sendBuffer": str(128 << 10),
