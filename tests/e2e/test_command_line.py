@@ -55,6 +55,12 @@ class Shell:
             assert time.monotonic() < deadline, self.log(job_id)
             time.sleep(0.1)
 
+    def wait_for_all(self, job_id, lines):
+        deadline = time.monotonic() + 120
+        while missing := [line for line in lines if f"{line}," not in (log := self.log(job_id)) and f"'{line}'" not in log]:
+            assert time.monotonic() < deadline, (missing[:9], log)
+            time.sleep(0.3)
+
     def add(self, name, words):
         part = self.folder.with_name("part")
         part.write_text("\n".join(words))
@@ -156,3 +162,64 @@ def test_a_job_file_runs_as_plain_python(shell):
         "('world', 1)",
     ]
     assert " WARN " not in done.stderr, "Spark's noise goes to the job's log"
+
+
+def lines_of(files):
+    return [f"{number}-{line}" for number in files for line in range(200)]
+
+
+@pytest.mark.slow  # tests/e2e/test_between_engines.py has it without processes and commands
+@pytest.mark.timeout(400)
+def test_files_go_on_in_the_other_engine_over_a_killed_slot(shell, tmp_path):
+    shell.program.write_text(COUNT_WORDS.with_name("count_lines.py").read_text())
+    pids = tmp_path / "pids"
+    pids.mkdir()
+
+    def start(engine, elements, *options):
+        done = shell(
+            "run",
+            "-d",
+            "-p",
+            "2",
+            f"-Dexecution.engine={engine}",
+            "-Dexecution.checkpointing.interval=300 ms",
+            *options,
+            shell.program,
+            shell.folder,
+            pids,
+            elements,
+        )
+        return done.stdout.strip()
+
+    for number in range(8):
+        shell.add(f"{number}.txt", lines_of([number]))
+    first = start("real-time", 300)
+    shell.wait_for_log(first, "element-9'")
+    os.kill(int(next(pids.iterdir()).name), signal.SIGKILL)
+    shell.wait_for_log(first, "Attempt 1 starts")
+    path = shell("stop", first).stdout.strip()
+    counted = state(path)
+    assert set(counted.values()) == {1}
+    assert len(counted) < len(lines_of(range(8))) + 300, "it was stopped too late to tell"
+
+    second = start("micro-batch", 300, "-s", path)
+    shell.add("8.txt", lines_of([8]))
+    expected = [*lines_of(range(9)), *(f"element-{number}" for number in range(300))]
+    shell.wait_for_all(second, set(expected) - set(counted))
+    path = shell("stop", second).stdout.strip()
+    assert state(path) == dict.fromkeys(expected, 1)
+
+    third = start("real-time", 310, "-s", path)
+    shell.add("9.txt", lines_of([9]))
+    shell.wait_for_all(third, [*lines_of([9]), "element-309"])
+    path = shell("cancel", "-s", third).stdout.strip()
+    assert state(path) == dict.fromkeys([*lines_of(range(10)), *(f"element-{number}" for number in range(310))], 1)
+
+    fourth = start("micro-batch", 0)  # what Spark has read goes on in slots
+    shell.wait_for_all(fourth, lines_of(range(10)))
+    path = shell("stop", fourth).stdout.strip()
+    fifth = start("real-time", 0, "-s", path)
+    shell.add("10.txt", lines_of([10]))
+    shell.wait_for_all(fifth, lines_of([10]))
+    path = shell("cancel", "-s", fifth).stdout.strip()
+    assert state(path) == dict.fromkeys(lines_of(range(11)), 1)
