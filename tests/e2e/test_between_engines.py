@@ -18,6 +18,7 @@ from pystate.datastream.state import ValueStateDescriptor
 pytestmark = pytest.mark.slow
 
 LINES = 300
+PADDING = " " * 8_000  # so that not all of it is on its way at once
 ENGINES = {"micro": "micro-batch", "real": "real-time"}
 
 
@@ -38,7 +39,7 @@ class Slowly(MapFunction):
 
     def map(self, value):
         time.sleep(self.seconds)
-        return value
+        return value.rstrip()
 
 
 class Count(KeyedProcessFunction):
@@ -58,7 +59,7 @@ def write(folder, files, first=0):
     folder.mkdir(exist_ok=True)
     for number in range(first, first + files):
         hidden = folder / f".{number}"
-        hidden.write_text("".join(f"{number}-{line}\n" for line in range(LINES)))
+        hidden.write_text("".join(f"{number}-{line}{PADDING}\n" for line in range(LINES)))
         hidden.rename(folder / f"{number} ä%20.txt")
 
 
@@ -133,7 +134,7 @@ def test_what_one_engine_has_read_and_the_other_cannot_is_refused(run_job, tmp_p
     def program():
         env = StreamExecutionEnvironment.get_execution_environment()
         frame = env.spark.readStream.text(str(folder))
-        rows = env.from_data_frame(frame, "frame").uid("frame").map(lambda row: row[0], Types.STRING())
+        rows = env.from_data_frame(frame, "frame").uid("frame").map(lambda row: row[0].rstrip(), Types.STRING())
         rows.key_by(itself, Types.STRING()).process(Count(), Types.TUPLE([Types.STRING(), Types.LONG()])).uid(
             "count"
         ).for_each_batch(seen)
@@ -148,6 +149,7 @@ def test_what_one_engine_has_read_and_the_other_cannot_is_refused(run_job, tmp_p
         def run():
             env = StreamExecutionEnvironment.get_execution_environment()
             lines = env.from_source(FileSource(str(folder), 100), None, "lines").uid(uid)
+            lines = lines.map(str.rstrip, Types.STRING())
             lines.key_by(itself, Types.STRING()).process(Count(), Types.TUPLE([Types.STRING(), Types.LONG()])).uid(
                 "count"
             ).for_each_batch(seen)
