@@ -84,11 +84,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
+    from pystate.spark.real_time.settings import application_settings
     from pystate.spark.session import create_session
 
     log = tmp_path_factory.mktemp("spark") / "spark.log"
     local = tmp_path_factory.mktemp("local")  # its shuffle files, which tests break
     options = {"pystate.spark.master": f"local[{TEST_CORES},4]", "spark.local.dir": str(local)}
+    options.update(application_settings())  # one session for jobs of both engines
     if spark_jars():
         options["spark.jars"] = ",".join(spark_jars())
     configuration = Configuration(options)

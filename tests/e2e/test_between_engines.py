@@ -18,6 +18,7 @@ from pystate.datastream.state import ValueStateDescriptor
 pytestmark = pytest.mark.slow
 
 LINES = 300
+FILES = 30
 PADDING = " " * 8_000  # so that not all of it is on its way at once
 ENGINES = {"micro": "micro-batch", "real": "real-time"}
 
@@ -93,19 +94,20 @@ def options(engine, path=None):
 def test_each_line_and_element_counts_once_over_three_jobs(run_job, tmp_path, engines):
     seen = Seen()
     folder, path = tmp_path / "in", None
-    write(folder, 10)
+    write(folder, FILES)
     for engine in engines[:2]:
         before = len(seen.counts)
         job = run_job(counting(folder, 300, seen), options(engine, path))
         job.wait_for(lambda least=before + 100: len(seen.counts) > least)
         path = job.savepoint(tmp_path / "savepoints", stop=True)
         job.result()
-        assert len(seen.counts) < len(expected(10, 300)), "it was stopped too late to tell"
+        in_slots = engine == "micro" and before > 0  # an epoch of those takes all that can be read in a second
+        assert in_slots or len(seen.counts) < len(expected(FILES, 300)), "it was stopped too late to tell"
         assert set(seen.counts.values()) == {1}
-    write(folder, 2, first=10)
+    write(folder, 2, first=FILES)
     last = run_job(counting(folder, 350, seen, 0, bounded=True), options(engines[2], path))
     last.result()
-    assert seen.counts == expected(12, 350)
+    assert seen.counts == expected(FILES + 2, 350)
 
 
 def test_a_source_that_stays_in_slots_does_so_behind_a_failure_and_a_checkpoint_of_its_own(run_job, tmp_path, capsys):

@@ -197,6 +197,7 @@ def test_files_go_on_in_the_other_engine_over_a_killed_slot(shell, tmp_path):
     shell.wait_for_log(first, "element-9'")
     os.kill(int(next(pids.iterdir()).name), signal.SIGKILL)
     shell.wait_for_log(first, "Attempt 1 starts")
+    shell("wait", first, "--for", "running")
     path = shell("stop", first).stdout.strip()
     counted = state(path)
     assert set(counted.values()) == {1}

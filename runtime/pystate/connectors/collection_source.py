@@ -156,7 +156,7 @@ class _CollectionReader(SourceReader[Any, CollectionSplit]):
                 self._asked = True
                 self._context.send_split_request()
             return InputStatus.NOTHING_AVAILABLE
-        rows = self._batch.slice(split.index, self._size.count)
+        rows = self._batch.slice(split.index, min(self._size.count, output.room()))
         self._size.begin()
         for element in self._codec.decode(rows):
             output.collect(element)

@@ -17,10 +17,13 @@ class ElementSizes:
 
     Args:
         most_bytes: How much there may be at once.
+
+    Attributes:
+        most_bytes: As given; may be changed.
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
         self._average = 0.0
 
     def measure(self, element: Any) -> None:
@@ -33,6 +36,6 @@ class ElementSizes:
 
     def bound(self, most: int) -> int:
         """Return how many elements there may be at once, at least one, where `most` are the limit for small ones."""
-        if self._average * most <= self._most_bytes:
+        if self._average * most <= self.most_bytes:
             return most
-        return max(1, int(self._most_bytes / self._average))
+        return max(1, int(self.most_bytes / self._average))

@@ -119,7 +119,7 @@ class RangeReader(SourceReader[Any, NumberSequenceSplit]):
                 self._context.send_split_request()
             return InputStatus.NOTHING_AVAILABLE
         split = splits[0]
-        count = min(self._size.count, split.last - split.current + 1)
+        count = min(self._size.count, output.room(), split.last - split.current + 1)
         if self._allowed is not None:
             count = self._allowed(count)
             if count <= 0:

@@ -12,6 +12,7 @@ or has a plain form: None, bool, int, float, str, bytes, and lists, tuples and d
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -141,6 +142,10 @@ class ReaderOutput(ABC, Generic[T]):
     @abstractmethod
     def mark_active(self) -> None:
         """Have others wait for this subtask's watermark again."""
+
+    def room(self) -> int:
+        """Return how many elements are wanted at once, at least one: a barrier waits for all that comes at once."""
+        return sys.maxsize
 
 
 class SourceReaderContext(ABC):

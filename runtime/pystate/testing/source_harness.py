@@ -10,7 +10,7 @@ from typing import Any
 from pystate.api.job_graph import OperatorKind
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.source_operator import SourceOperator
+from pystate.connectors.source_operator import MOST_BYTES_PER_EPOCH, SourceOperator
 from pystate.slot.operators.source_input import SourceInput
 from pystate.testing.harness import MAX_PARALLELISM, HarnessInput, OperatorTestHarness
 from pystate.testing.snapshot import OperatorSnapshot, repartition
@@ -84,7 +84,7 @@ class SourceTestHarness:
             subtask.initialize_state(share)
         for subtask in self._subtasks:
             subtask.open()
-            subtask.source.most_rows = rows_per_epoch or subtask.source.most_rows
+            subtask.source.bound(rows_per_epoch or subtask.source.most_rows, MOST_BYTES_PER_EPOCH)
 
     def __enter__(self) -> SourceTestHarness:
         """Enter."""

@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 import random
+import sys
 import zlib
 from datetime import date
 from decimal import Decimal
@@ -58,9 +59,13 @@ class Batch:
 class _Output:
     def __init__(self):
         self.elements = []
+        self.wanted = sys.maxsize
 
     def collect(self, record, timestamp=None):
         self.elements.append(record)
+
+    def room(self):
+        return self.wanted
 
 
 def ours(file_format, folder, at_once=None, spark=None):

@@ -59,7 +59,7 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
             if self._records is None:
                 self._open(split)
             assert self._records is not None  # noqa: S101 - just opened
-            elements = self._records.read(self._size.count)
+            elements = self._records.read(min(self._size.count, output.room()))
         except PystateError:
             raise
         except (OSError, EOFError, ValueError) as error:  # of file systems, and of what is compressed

@@ -25,6 +25,7 @@ from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
 from pystate.snapshot.snapshot import Snapshot
 from pystate.spark.real_time.query import RelayQuery
+from pystate.spark.real_time.settings import application_notices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,6 +52,7 @@ class RealTimeJobEngine:
         self._job = job
         self._spark = spark
         self._start_relays = start_relays or partial(RelayQuery, spark)
+        self._needs_spark = start_relays is None
         self.metrics = RecordCounts()
         self._plan: JobPlan | None = None
         self._collected: CollectedResults | None = None
@@ -72,8 +74,8 @@ class RealTimeJobEngine:
         return []
 
     def source_notices(self) -> list[str]:
-        """Return nothing."""
-        return []
+        """Return what Spark was not told at its start."""
+        return application_notices(self._spark.sparkContext.getConf().get) if self._needs_spark else []
 
     def planned(self, plan: JobPlan) -> None:
         """Take note of the job.

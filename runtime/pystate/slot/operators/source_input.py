@@ -29,6 +29,7 @@ class _Output(ReaderOutput[Any]):
         sizes: How large, about.
         watermark: The highest; None where there was none.
         idle: Whether the source says that nobody needs to wait for it.
+        most_rows: How many are wanted at once, where they are small.
     """
 
     def __init__(self, emit: Emit, time: ChainTime) -> None:
@@ -38,6 +39,7 @@ class _Output(ReaderOutput[Any]):
         self.sizes = ElementSizes(MOST_BYTES_PER_EPOCH)
         self.watermark = MIN_WATERMARK
         self.idle = False
+        self.most_rows = MOST_ROWS_PER_EPOCH
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Bring an element in."""
@@ -52,6 +54,10 @@ class _Output(ReaderOutput[Any]):
         """Take a watermark; it counts behind the epoch's elements."""
         self.watermark = max(self.watermark, watermark)
         self.idle = False
+
+    def room(self) -> int:
+        """Return how many elements are wanted at once."""
+        return self.sizes.bound(self.most_rows)
 
     def mark_idle(self) -> None:
         """Have nobody wait."""
@@ -73,7 +79,6 @@ class SourceInput:
         touch: Called where the running epoch has taken something: the position doesn't go back with a rollback.
 
     Attributes:
-        most_rows: How many elements an epoch takes at most.
         longest_s: How long it takes what comes.
         ends_apart: At its end the watermark is what it says; who takes the elements ends event time behind that.
         is_roused: The source has told that there is something, since it was asked last.
@@ -85,10 +90,18 @@ class SourceInput:
         self._channel = own_source_channel(uid)
         self._touch = touch
         self._output = _Output(emit, time)
-        self.most_rows = MOST_ROWS_PER_EPOCH
         self.longest_s = LONGEST_TAKE_S
         self.ends_apart = False
         self.is_roused = False
+
+    @property
+    def most_rows(self) -> int:
+        """How many elements an epoch takes at most."""
+        return self._output.most_rows
+
+    def bound(self, most_rows: int, most_bytes: int) -> None:
+        """Say how much is taken at once."""
+        self._output.most_rows, self._output.sizes.most_bytes = most_rows, most_bytes
 
     @property
     def ended(self) -> bool:
@@ -120,7 +133,7 @@ class SourceInput:
         """
         output, before = self._output, self._output.rows
         seconds = None if whole else self.longest_s
-        limit = TakeLimit(lambda: output.rows - before, seconds, lambda: output.sizes.bound(self.most_rows))
+        limit = TakeLimit(lambda: output.rows - before, seconds, output.room)
         try:
             self._source.take(output, limit, wait=whole)
         finally:

@@ -27,7 +27,7 @@ from pystate.slot.operators.source_input import SourceInput
 from pystate.slot.real_time.batch_slices import BatchSlices
 from pystate.slot.real_time.change_flush import FLUSH_S, ChangeFlush
 from pystate.slot.real_time.frames import Frame, FrameKind, remainder_of
-from pystate.slot.real_time.hand_on_interval import HandOnInterval
+from pystate.slot.real_time.hand_on_interval import ENOUGH_BYTES, HandOnInterval
 from pystate.slot.real_time.input_checkpoints import InputCheckpoints, restore_in_flight
 from pystate.slot.real_time.input_gate import InputGate
 from pystate.slot.real_time.input_settings import InputSettings
@@ -111,7 +111,8 @@ class RealTimeSubtask(Subtask):
             restore_in_flight(self._gate, restored[self.task.uid], self.task.uid)
         source = self.source
         if source is not None:
-            source.most_rows, source.ends_apart = MOST_ROWS_AT_ONCE, True
+            source.bound(MOST_ROWS_AT_ONCE, ENOUGH_BYTES)
+            source.ends_apart = True
             source.connect(partial(self._driver.source_messages, self.task.uid, self.index), self._mailbox.notify)
 
     def start(self) -> None:

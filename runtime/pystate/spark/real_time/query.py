@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pystate.common.bounded_text import first_line
 from pystate.common.errors import JobExecutionError
 from pystate.spark.real_time.relay import SCHEMA, TO_FIELD, RelayDirectory, relay_stage
-from pystate.spark.real_time.settings import REAL_TIME_SETTINGS
+from pystate.spark.real_time.settings import OF_A_SESSION, REAL_TIME_SETTINGS
 from pystate.spark.short_errors import with_short_errors
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LONGEST = "36500 days"
-_OF_A_SESSION = "spark.sql."
-"""Other settings are those of the application, which has them from its start."""
 
 
 class RelayQuery:
@@ -62,7 +60,7 @@ class RelayQuery:
 def _start(spark: SparkSession, directory: RelayDirectory, name: str, scratch: Path) -> StreamingQuery:
     own = spark.newSession()
     for key, value in REAL_TIME_SETTINGS.items():
-        if key.startswith(_OF_A_SESSION):
+        if key.startswith(OF_A_SESSION):
             own.conf.set(key, value)
     own.conf.set("spark.sql.adaptive.enabled", "false")
     frame = _source(own, directory.partitions(0))
