@@ -18,11 +18,10 @@ from typing import BinaryIO, Generic, TypeVar
 
 from pystate.api.state import StateKind
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
-from pystate.state.base.canonical import CanonicalReader, Entry, StateMetaInfoSnapshot
-from pystate.state.base.canonical_restore import check_header_fits, restored_entries
+from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
+from pystate.state.base.canonical_restore import Block, check_header_fits, restored_blocks
 from pystate.state.base.key_context import InternalKeyContext
-from pystate.state.base.namespaces import VOID_NAMESPACE
-from pystate.state.base.schema import Migration, StateSchema, check_sub_key, kind_of, resolve_migration
+from pystate.state.base.schema import Migration, StateSchema, kind_of, resolve_migration
 from pystate.state.base.timer_schema import TimerSchema, check_timers
 
 S = TypeVar("S")
@@ -132,15 +131,15 @@ class StateRegistry(Generic[S, R]):
         self,
         context: InternalKeyContext,
         sources: Iterable[BinaryIO],
-        take: Callable[[R, int, Iterator[Entry]], None],
+        take: Callable[[R, int, Iterator[Block]], None],
     ) -> None:
         """Read canonical files. After an error the states are forgotten; their raw entries are the caller's to clean up.
 
         Args:
             context: Whose key groups are wanted.
             sources: See `KeyedStateBackend.restore`.
-            take: Called with where a state's raw entries go, a key group, and its entries, which are never none. Sub-keys
-                are such as the state's kind has; of the keys only the first was looked at.
+            take: Called with where a state's raw entries go, a key group, and its entries in blocks, which are never none.
+                Sub-keys are such as the state's kind has; of the keys only the first was looked at.
 
         Raises:
             CorruptSnapshotError, RestoreError, StateError: See `KeyedStateBackend.restore`.
@@ -153,11 +152,11 @@ class StateRegistry(Generic[S, R]):
                 check_header_fits(reader.header, context)
                 for info in reader.header.states:
                     raw, kind = self._restored(info)
-                    for key_group, entries in restored_entries(reader, context, info):
+                    for key_group, blocks in restored_blocks(reader, context, info, kind):
                         if seen.setdefault((info.name, key_group), number) != number:
                             message = f"State {info.name!r} has key group {key_group} twice: the files overlap."
                             raise RestoreError(message)
-                        take(raw, key_group, _checked_sub_keys(info, kind, entries))
+                        take(raw, key_group, blocks)
         except BaseException:
             self._states.clear()
             raise
@@ -203,20 +202,3 @@ def _migration(info: StateMetaInfoSnapshot, schema: Schema, now: int) -> Migrati
         message = f"State {info.name!r} was written as {TimerSchema.from_meta_info(info)}; the job declares {schema}."
         raise RestoreError(message, hint="give the new state another name")
     return resolve_migration(info, schema, now)
-
-
-def _checked_sub_keys(info: StateMetaInfoSnapshot, kind: StateKind, entries: Iterator[Entry]) -> Iterator[Entry]:
-    if info.namespace is None and kind not in (StateKind.LIST, StateKind.TIMER):  # the usual case, once per entry
-        begin = VOID_NAMESPACE if kind is StateKind.MAP else b""
-        for entry in entries:
-            if entry[1][:1] != begin:
-                message = f"State {info.name!r} has an entry with a namespace, and is said to have none."
-                raise CorruptSnapshotError(message)
-            yield entry
-        return
-    for entry in entries:
-        check_sub_key(info, kind, entry[1])
-        if kind is StateKind.TIMER and entry[2]:
-            message = f"A timer of state {info.name!r} has a value."
-            raise CorruptSnapshotError(message)
-        yield entry

@@ -15,7 +15,8 @@ from pystate.common.options import PystateOptions
 from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
 from pystate.state.base.abstract_backend import AbstractKeyedStateBackend
-from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
+from pystate.state.base.canonical import StateMetaInfoSnapshot
+from pystate.state.base.canonical_restore import Block, entries_in
 from pystate.state.base.key_context import KeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import NamespaceSerializer
@@ -198,5 +199,5 @@ def _no_entries(_info: StateMetaInfoSnapshot) -> RawEntries:
     return {}
 
 
-def _take(raw: RawEntries, key_group: int, entries: Iterator[Entry]) -> None:
-    raw[key_group] = list(entries)
+def _take(raw: RawEntries, key_group: int, blocks: Iterator[Block]) -> None:
+    raw[key_group] = list(entries_in(blocks))

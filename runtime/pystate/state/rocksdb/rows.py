@@ -12,12 +12,14 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import closing
+from operator import add
 from typing import Any
 
 from pystate.common.errors import RestoreError, StateError
 from pystate.common.overrides import override
 from pystate.state.base.addresses import AddressFormat
 from pystate.state.base.canonical import Entry
+from pystate.state.base.canonical_restore import Block, entries_in
 from pystate.state.base.namespaces import split_namespace
 from pystate.state.rocksdb import database as rocksdb
 from pystate.state.rocksdb.object_cache import UnwrittenRows
@@ -75,6 +77,11 @@ class RowLayout(ABC):
             RestoreError: A value is too large.
         """
 
+    def restored_block(self, key_group: int, block: Block) -> tuple[list[bytes], list[bytes]]:
+        """Return row keys and values of some entries of a key group; see `restored`."""
+        rows, values = zip(*self.restored(key_group, entries_in((block,))), strict=True)
+        return list(rows), list(values)
+
     @abstractmethod
     def split(self, row: bytes) -> tuple[int, bytes, bytes]:
         """Return (key group, key's bytes, sub-key) of a row key."""
@@ -90,9 +97,18 @@ class KeyedRows(RowLayout):
         limit = rocksdb.MAX_VALUE_BYTES
         for key, sub_key, value in entries:
             if len(value) > limit:
-                message = f"A value in the snapshot has {len(value):,} bytes; RocksDB takes {limit:,} at most."
-                raise RestoreError(message, hint="restore with the hashmap state backend")
+                raise _too_large_to_restore(len(value))
             yield pack_head(key_group, len(key)) + key + sub_key, value
+
+    @override
+    def restored_block(self, key_group: int, block: Block) -> tuple[list[bytes], list[bytes]]:
+        keys, sub_keys, values = block[0::3], block[1::3], block[2::3]
+        largest = max(map(len, values))
+        if largest > rocksdb.MAX_VALUE_BYTES:
+            raise _too_large_to_restore(largest)
+        heads = {length: pack_head(key_group, length) for length in set(map(len, keys))}
+        rows = [heads[len(key)] + key for key in keys]
+        return list(map(add, rows, sub_keys)) if any(sub_keys) else rows, values
 
 
 KEYED_ROWS = KeyedRows()
@@ -278,6 +294,11 @@ def _closed() -> StateError:
 
 def _closed_get(_row: bytes) -> bytes | None:
     raise _closed()
+
+
+def _too_large_to_restore(size: int) -> RestoreError:
+    message = f"A value in the snapshot has {size:,} bytes; RocksDB takes {rocksdb.MAX_VALUE_BYTES:,} at most."
+    return RestoreError(message, hint="restore with the hashmap state backend")
 
 
 def too_large(name: str, shown: str, size: int, hint: str) -> StateError:

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from pystate.api.state import StateKind
 from pystate.state.base.canonical import Entry, StateMetaInfoSnapshot
+from pystate.state.base.canonical_restore import Block, entries_in
 from pystate.state.base.key_context import InternalKeyContext
 from pystate.state.base.list_parts import part_number
 from pystate.state.base.registry import Schema, StateRegistry
@@ -194,10 +195,13 @@ class RocksDBTables:
             database.drop_family(raw.family)
         return family
 
-    def _take(self, raw: RestoredRows, key_group: int, entries: Iterator[Entry]) -> None:
+    def _take(self, raw: RestoredRows, key_group: int, blocks: Iterator[Block]) -> None:
         if raw.info.kind == StateKind.LIST.value:
-            entries = _numbered(raw, entries)
-        self.database.write(raw.family, raw.layout.restored(key_group, entries))
+            entries = _numbered(raw, entries_in(blocks))
+            self.database.write(raw.family, raw.layout.restored(key_group, entries))
+            return
+        for block in blocks:
+            self.database.write_all(raw.family, *raw.layout.restored_block(key_group, block))
 
 
 def _numbered(raw: RestoredRows, entries: Iterator[Entry]) -> Iterator[Entry]:
