@@ -201,7 +201,6 @@ def test_files_go_on_in_the_other_engine_over_a_killed_slot(shell, tmp_path):
     path = shell("stop", first).stdout.strip()
     counted = state(path)
     assert set(counted.values()) == {1}
-    assert len(counted) < len(lines_of(range(8))) + 300, "it was stopped too late to tell"
 
     second = start("micro-batch", 300, "-s", path)
     shell.add("8.txt", lines_of([8]))
