@@ -33,10 +33,12 @@ class SecondField(TimestampAssigner):
 
 
 def _timed(env, elements=MIXED):
+    """Return elements that keep their order at parallelism 2, too: one subtask gives them their times."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(60))
-    return env.from_collection(elements, PAIR).assign_timestamps_and_watermarks(
+    timed = env.from_collection(elements, PAIR).assign_timestamps_and_watermarks(
         strategy.with_timestamp_assigner(SecondField())
     )
+    return timed.set_parallelism(1)
 
 
 def by_name(value):
