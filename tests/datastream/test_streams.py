@@ -19,6 +19,7 @@ from pystate.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    MapFunction,
     MapStateDescriptor,
     ProcessFunction,
     SinkFunction,
@@ -100,6 +101,14 @@ def test_a_function_must_fit_the_key(words, numbers):
     for refused, reason in refusals:
         with pytest.raises(JobGraphError, match=reason):
             refused()
+
+
+def test_what_can_be_called_is_a_function_also_a_class(words):
+    """`map(str)`, as in PyFlink; a class of functions lacks its parentheses."""
+    numbers = words.map(list).key_by(str).map(bool).filter(bool)
+    assert numbers.transformation.function is bool
+    with pytest.raises(JobGraphError, match=r"map\(\) takes a function or a MapFunction, not <class"):
+        words.map(MapFunction)
 
 
 def test_connected_streams_can_be_keyed_together(words, numbers):

@@ -178,6 +178,15 @@ class Sides(CoMapFunction):
         return f"right {value}"
 
 
+class Even(CoMapFunction):
+    """Makes nothing of odd numbers: of connected streams, None is no element in PyFlink."""
+
+    def map1(self, value):
+        return None if value % 2 else value
+
+    map2 = map1
+
+
 class Repeat(CoFlatMapFunction):
     def flat_map1(self, value):
         return [value] * 2
@@ -202,7 +211,7 @@ class Switch(CoProcessFunction):
 
 @pytest.mark.parametrize(
     ("function", "expected"),
-    [(Sides(), ["left 1", "right 2", "left 2"]), (Repeat(), [1, 1, 2, 2]), (Switch(), [2])],
+    [(Sides(), ["left 1", "right 2", "left 2"]), (Even(), [2, 2]), (Repeat(), [1, 1, 2, 2]), (Switch(), [2])],
     ids=lambda one: type(one).__name__,
 )
 def test_functions_over_two_streams(function, expected):

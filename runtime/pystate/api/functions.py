@@ -192,15 +192,15 @@ class SinkFunction(Function):
 
 
 class CoMapFunction(Function):
-    """One element of either of two streams in, one element out."""
+    """One element of either of two streams in, one element out, or none."""
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
-        """Return the element that takes the place of one of the first stream."""
+        """Return the element that takes the place of one of the first stream; None where nothing does."""
 
     @abstractmethod
     def map2(self, value: Any) -> Any:
-        """Return the element that takes the place of one of the second stream."""
+        """Return the element that takes the place of one of the second stream; None where nothing does."""
 
 
 class CoFlatMapFunction(Function):

@@ -90,9 +90,10 @@ def checked_function(function: Any, expected: type[Function], what: str) -> Any:
     """Return a function as it is.
 
     Raises:
-        JobGraphError: It is neither a plain function nor an `expected`; names the method `what`.
+        JobGraphError: It is neither an `expected` nor anything else that can be called; names the method `what`.
     """
-    if isinstance(function, expected) or (callable(function) and not isinstance(function, (type, Function))):
+    is_function = isinstance(function, Function) or (isinstance(function, type) and issubclass(function, Function))
+    if isinstance(function, expected) or (callable(function) and not is_function):
         return function
     message = f"{what}() takes a function or a {expected.__name__}, not {function!r}."
     raise JobGraphError(message)

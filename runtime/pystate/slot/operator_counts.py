@@ -14,7 +14,7 @@ from pystate.api.job_graph import OperatorKind
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.plan.task import TaskSpec
 
-_ONE_FOR_ONE = (OperatorKind.MAP, OperatorKind.CO_MAP, OperatorKind.REDUCE, OperatorKind.ASSIGN_TIMESTAMPS)
+_ONE_FOR_ONE = (OperatorKind.MAP, OperatorKind.REDUCE, OperatorKind.ASSIGN_TIMESTAMPS)
 
 Counts = tuple[int | None, int | None]
 """Records in and out; None where it isn't known."""

@@ -21,6 +21,7 @@ __all__ = [
     "many_handler",
     "map_handler",
     "process_handler",
+    "some_handler",
     "stateless_handler",
 ]
 
@@ -85,6 +86,17 @@ def map_handler(call: Callable[..., Any], emit: Emit) -> Emit:
         emit(call(element))
 
     return run_map
+
+
+def some_handler(call: Callable[..., Any], emit: Emit) -> Emit:
+    """Return what emits the result of a call, unless it is None: as PyFlink's `map` of connected streams has it."""
+
+    def run_some(element: Any) -> None:
+        result = call(element)
+        if result is not None:
+            emit(result)
+
+    return run_some
 
 
 def filter_handler(call: Callable[..., Any], emit: Emit) -> Emit:

@@ -7,7 +7,7 @@ from typing import Any
 from pystate.api.job_graph import OperatorKind
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.keyed import keyed_context
-from pystate.slot.operators.one_input import Emit, PlainContext, callables, many_handler, map_handler, process_handler
+from pystate.slot.operators.one_input import Emit, PlainContext, callables, many_handler, process_handler, some_handler
 from pystate.slot.operators.output import Output
 from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
 from pystate.state.base.backend import KeyedStateBackend
@@ -24,7 +24,7 @@ def two_input_handlers(
     """Return the handler of each input."""
     calls = callables(kind, function)
     if kind is OperatorKind.CO_MAP:
-        return [map_handler(call, output.emit) for call in calls]
+        return [some_handler(call, output.emit) for call in calls]
     if kind is OperatorKind.CO_FLAT_MAP:
         return [many_handler(call, output.emit) for call in calls]
     if kind is OperatorKind.KEYED_CO_PROCESS and backend is not None and timers is not None:
